@@ -35,7 +35,7 @@ manual: $(BASE)
 test: $(STAMP) browser java
 	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark --ignore tests/promises
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/promises
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/promises
 
 # The same with more examples, longer streams, larger corpora and more kills.
 test-long: $(STAMP)

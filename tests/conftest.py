@@ -13,9 +13,10 @@ from hypothesis import settings
 # Commands that tests start buffer what they print, as they do for users.
 os.environ.pop("PYTHONUNBUFFERED", None)
 
-# The same examples on every run of CI, new ones elsewhere.
-settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("default", deadline=None)
+# The same examples on every run of CI, new ones elsewhere; more of them where there is time.
+EXAMPLES = 400 if os.environ.get("NEARDUP_LONG") == "1" else 40
+settings.register_profile("ci", max_examples=EXAMPLES, derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("default", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 

@@ -55,6 +55,9 @@ NUMBERS: list[tuple[int | float, datetime]] = [
     *((int(text), time) for text, time in TEXTS if text.removeprefix("-").isdecimal()),
     *((float(text), time) for text, time in TEXTS if text in ("2019.0", "20190321.0", "1553167800.123456")),
     (1553167800123.456, EXACT),
+    # The largest of one unit, and the smallest of each other.
+    (10**11 - 1, datetime(5138, 11, 16, 9, 46, 39, tzinfo=UTC)),
+    *((number, datetime(1973, 3, 3, 9, 46, 40, tzinfo=UTC)) for number in (10**11, 10**14, 10**17)),
 ]
 #: Texts that are no times.
 NO_TEXTS = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import naive_features
 import pyarrow as pa
-from test_sketches import naive_minhash, naive_simhash, naive_supershingles
+from naive_sketches import naive_minhash, naive_simhash, naive_supershingles
 
 from neardup.documents import corpus_of
 from neardup.features.extraction import extract, gram_hashes

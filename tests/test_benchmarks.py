@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
-ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 #: Those that need what the project does not bring: peers, corpora, a cluster, a browser.

@@ -13,13 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from places import ROOT
 
 import neardup
 from neardup.cli.app import app
 from neardup.errors import RecipeError
 from neardup.spark.session import check_spark
 
-ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}

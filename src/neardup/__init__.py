@@ -28,6 +28,7 @@ from neardup.version import __version__
 if TYPE_CHECKING:
     from neardup.api import (
         audit,
+        build_index,
         check_contamination,
         compare,
         dedup,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         explore,
         neighbors,
         open_files,
+        open_index,
         query,
         train,
     )
@@ -67,6 +69,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "audit",
+    "build_index",
     "check_contamination",
     "compare",
     "dedup",
@@ -76,6 +79,7 @@ __all__ = [
     "load_recipe",
     "neighbors",
     "open_files",
+    "open_index",
     "query",
     "train",
 ]
@@ -93,6 +97,7 @@ _LAZY = {
     "SimHash": "features.sketches",
     "Verdict": "stream.document",
     "audit": "api",
+    "build_index": "api",
     "compare": "api",
     "check_contamination": "api",
     "dedup": "api",
@@ -102,6 +107,7 @@ _LAZY = {
     "load_recipe": "recipe",
     "neighbors": "api",
     "open_files": "api",
+    "open_index": "api",
     "query": "api",
     "train": "api",
 }

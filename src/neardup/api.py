@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from neardup.documents import Corpus, Ids, corpus_of, open_corpus
 from neardup.errors import RecipeError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from neardup.exploration.exploration import Exploration
     from neardup.features.embeddings import Encoder
     from neardup.features.reading import Progress
+    from neardup.index.index import DiskIndex
     from neardup.pipeline.neighbors import Neighbors
     from neardup.pipeline.query import Answer
     from neardup.pipeline.result import Result
@@ -81,7 +82,7 @@ def neighbors(
     data: Any,
     k: int = 3,
     *,
-    recipe: AnyRecipe = "default",
+    recipe: AnyRecipe | None = None,
     of: Sequence[Any] | None = None,
     first: int | None = None,
     text_column: str | None = None,
@@ -95,8 +96,8 @@ def neighbors(
 
     Parameters
     ----------
-    data : list of str, table, array or Corpus
-        As in ``dedup``, or what ``open_files`` gives.
+    data : list of str, table, array, Corpus or DiskIndex
+        As in ``dedup``, or what ``open_files`` or ``open_index`` gives.
     k : int
         How many neighbours of each document. Raising it takes longer.
     of : sequence of id, optional
@@ -117,8 +118,12 @@ def neighbors(
     from neardup.pipeline.query import refuse_unasked
     from neardup.recipe.named import chosen
 
-    wanted = chosen(recipe, choices)
+    wanted = chosen(_recipe_against(data, recipe, choices), choices)
     refuse_unasked(choices, nearest=True)
+    index = _index_of(data)
+    if index is not None:
+        index.check_recipe(wanted)
+        data = index.corpus()
     corpus = corpus_from(data, text_column, id_column)
     return neighbors_of(corpus, wanted, k, of=of, first=first, threads=threads, memory=memory, progress=progress)
 
@@ -127,9 +132,10 @@ def query(
     data: Any,
     text: str,
     *,
-    recipe: AnyRecipe = "default",
+    recipe: AnyRecipe | None = None,
     classifier: Given | None = None,
     k: int | None = None,
+    force_domain: bool = False,
     title: str | None = None,
     time: Any = None,
     text_column: str | None = None,
@@ -146,8 +152,8 @@ def query(
 
     Parameters
     ----------
-    data : list of str, table, array or Corpus
-        As in ``dedup``, or what ``open_files`` gives.
+    data : list of str, table, array, Corpus or DiskIndex
+        As in ``dedup``, or what ``open_files`` or ``open_index`` gives.
     text : str
         The new text; it is none of the documents.
     k : int, optional
@@ -155,6 +161,8 @@ def query(
     title, time : optional
         Those of the new text, for classifiers that compare them; not known by default. A time is whatever a column of
         times may hold (``neardup.times``).
+    force_domain : bool
+        Answer where at least 20 candidates are known and most of them are unlike the pairs of the training.
     recipe, classifier, text_column, id_column, title_column, time_column, threads, memory, encoder, progress, **choices
         As in ``dedup``.
     """
@@ -162,9 +170,15 @@ def query(
     from neardup.pipeline.query import answer_of, refuse_unasked
 
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
+    wanted, learned = recipe_and_classifier(
+        _recipe_against(data, recipe, choices), choices, classifier, force_domain=force_domain, **columns
+    )
     if learned is None:
         refuse_unasked(choices, nearest=k is not None)
+    index = _index_of(data)
+    if index is not None:
+        index.check_recipe(wanted)
+        data = index.corpus_for(text, k)
     corpus = corpus_from(data, text_column, id_column)
     return answer_of(
         corpus,
@@ -464,11 +478,81 @@ def explore(
     return exploration.explore(corpus, options, threads=threads, memory=memory, progress=progress)
 
 
+def _index_of(against: Any) -> DiskIndex | None:
+    """Return a reference that is an index: no other one can stand behind a corpus."""
+    return against if hasattr(against, "stand_behind") else None
+
+
+def _recipe_against(against: Any, recipe: AnyRecipe | None, choices: Choices) -> AnyRecipe:
+    """Return the recipe that is asked for; where none is, that of an index as reference."""
+    index = _index_of(against)
+    if recipe is None and index is not None and not set(choices) - {"keep"}:
+        return index.recipe
+    return "default" if recipe is None else recipe
+
+
+def open_index(path: str | PathLike[str]) -> DiskIndex:
+    """Open an index on disk, for ``dedup(..., against=)`` and for questions; it stays as it is now.
+
+    Parameters
+    ----------
+    path : path
+        The folder that ``build_index`` or ``neardup index build`` made.
+
+    Raises
+    ------
+    InputError
+        If there is no index.
+    StoreError
+        If it is damaged, of a newer format, or this installation makes other features.
+    """
+    from neardup.index.index import DiskIndex
+
+    return DiskIndex(path)
+
+
+def build_index(
+    data: Any,
+    path: str | PathLike[str],
+    *,
+    recipe: AnyRecipe = "default",
+    text_column: str | None = None,
+    id_column: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **choices: Unpack[Choices],
+) -> DiskIndex:
+    """Make an index on disk of documents: what later ones are compared with.
+
+    Parameters
+    ----------
+    data : list of str, table, array or Corpus
+        As in ``dedup``, or what ``open_files`` gives.
+    path : path
+        A folder that is not there yet; it appears when it is whole.
+    recipe, text_column, id_column, threads, progress, **choices
+        As in ``dedup``. The recipe must compare sets of features or SimHashes; it stays that of the index.
+
+    Raises
+    ------
+    RecipeError
+        If no index can be kept by the recipe.
+    OutputError
+        If something is at the path already, or it cannot be written.
+    """
+    from neardup.index.index import build
+    from neardup.recipe.named import chosen
+
+    return build(
+        corpus_from(data, text_column, id_column), path, chosen(recipe, choices), threads=threads, progress=progress
+    )
+
+
 def dedup(
     data: Any,
     *,
     against: Any = None,
-    recipe: AnyRecipe = "default",
+    recipe: AnyRecipe | None = None,
     classifier: Given | None = None,
     force_domain: bool = False,
     text_column: str | None = None,
@@ -494,10 +578,10 @@ def dedup(
         Face. For files see ``dedup_files``.
     against : the same, or Corpus, optional
         A reference: documents that are compared with those of ``data``, not with each other, and all stay. A document
-        that matches one of them goes. They may be files, ``against=nd.open_files("archive.parquet")``. The named
-        columns of texts and ids must be in both.
-    recipe : Recipe, str or path
-        A recipe, its name, or a TOML file.
+        that matches one of them goes. They may be files, ``against=nd.open_files("archive.parquet")``, or an index,
+        ``against=nd.open_index("archive")``. The named columns of texts and ids must be in both, but for an index.
+    recipe : Recipe, str or path, optional
+        A recipe, its name, or a TOML file; by default ``default``, or that of the index.
     classifier : Classifier or path, optional
         In place of a recipe: what ``neardup train`` learned, or its file. It brings its own recipe; of ``choices``
         only ``keep`` may be given.
@@ -542,13 +626,19 @@ def dedup(
     from neardup.pipeline.pipeline import run
 
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(recipe, choices, classifier, force_domain=force_domain, **columns)
+    wanted, learned = recipe_and_classifier(
+        _recipe_against(against, recipe, choices), choices, classifier, force_domain=force_domain, **columns
+    )
     if against is not None and against is data:
         raise RecipeError("the reference is the data itself, where every document would match itself; give other ones")
     corpus = corpus_of(
         data, text_column=text_column, id_column=id_column, order_column=order_column(wanted, time_column)
     )
-    if against is not None:
+    index = _index_of(against)
+    if index is not None:
+        index.check_recipe(wanted)
+        index.stand_behind(corpus, threads=threads, progress=progress)
+    elif against is not None:
         known = isinstance(against, Corpus)
         corpus.stand_against(against if known else corpus_of(against, text_column=text_column, id_column=id_column))
     return run(
@@ -569,8 +659,8 @@ def dedup(
 def dedup_files(
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
-    against: str | PathLike[str] | Sequence[str | PathLike[str]] | Corpus | None = None,
-    recipe: AnyRecipe = "default",
+    against: str | PathLike[str] | Sequence[str | PathLike[str]] | Corpus | DiskIndex | None = None,
+    recipe: AnyRecipe | None = None,
     classifier: Given | None = None,
     force_domain: bool = False,
     text_column: str | None = None,
@@ -600,9 +690,9 @@ def dedup_files(
     ----------
     inputs : path or list of paths
         What to read: Parquet, JSON lines, CSV, Arrow, plain or compressed, or folders of texts.
-    against : path, list of paths or Corpus, optional
-        A reference, read as the inputs are: see ``dedup``. Its records that are rejected are counted in
-        ``summary["reference"]`` and are in no quarantine.
+    against : path, list of paths, Corpus or DiskIndex, optional
+        A reference, read as the inputs are, or an index, ``nd.open_index(path)``: see ``dedup``. Its records that are
+        rejected are counted in ``summary["reference"]`` and are in no quarantine.
     strict : bool
         Stop at the first broken record instead of setting it aside.
     quarantine : str, optional
@@ -619,7 +709,9 @@ def dedup_files(
     from neardup.pipeline.pipeline import run
 
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(recipe, choices, classifier, force_domain=force_domain, **columns)
+    wanted, learned = recipe_and_classifier(
+        _recipe_against(against, recipe, choices), choices, classifier, force_domain=force_domain, **columns
+    )
     corpus = open_corpus(
         [inputs] if isinstance(inputs, str | PathLike) else inputs,
         text_column=text_column,
@@ -630,12 +722,16 @@ def dedup_files(
         ids=ids,
         allow_torn=allow_torn,
     )
-    if against is not None:
+    index = _index_of(against)
+    if index is not None:
+        index.check_recipe(wanted)
+        index.stand_behind(corpus, threads=threads, progress=progress)
+    elif against is not None:
         corpus.stand_against(
             against
             if isinstance(against, Corpus)
             else open_files(
-                against,
+                cast("Any", against),
                 text_column=text_column,
                 id_column=id_column,
                 strict=strict,

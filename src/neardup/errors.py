@@ -71,6 +71,10 @@ class ManyCandidates(UserWarning):
     """So many pairs are to be judged that it takes long."""
 
 
+class ForeignDocuments(UserWarning):
+    """The documents of a flow are unlike those that its classifier was trained on."""
+
+
 class OutputError(NeardupError):
     """A place that cannot be written or must not be overwritten."""
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
-from trained import FACTS, SETS, WEIGHED, trained
+from trained import SETS, WEIGHED, trained
 
-from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, classifier_of, recipe_beside, rule_of
+from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, recipe_beside, rule_of
 from neardup.errors import RecipeError
 
 #: Scores with many ties.
@@ -56,20 +56,6 @@ def test_working_points_are_counted(pairs: list[tuple[float, bool]], cut: float)
     assert cut_at == cut
     assert precision == pytest.approx(plain_precision(pairs, cut))
     assert recall == pytest.approx(found / right if right else 1.0)
-
-
-@pytest.mark.parametrize("wanted", [0.0, -1.0, 1.01, float("nan")])
-def test_a_precision_is_a_share(wanted: float) -> None:
-    with pytest.raises(RecipeError) as caught:
-        trained().at_precision(wanted)
-    assert says(caught.value, str(wanted), "(0, 1]", "0.99")
-
-
-def test_everything_passes_without_a_cut() -> None:
-    g = np.array([-1e300, -1.0, 0.0, 2.0])
-    assert trained().passes(g).tolist() == [False, False, True, True]
-    assert trained().everything().passes(g).all()
-    assert replace(trained(), cut=-1.0).passes(g).tolist() == [False, True, True, True]
 
 
 def test_the_fingerprint_says_all_that_the_answer_depends_on() -> None:
@@ -155,14 +141,3 @@ def test_beside_a_classifier_only_the_keep_order_is_chosen() -> None:
     with pytest.raises(RecipeError) as caught:
         recipe_beside(pages, {"content": ""})
     assert says(caught.value, "trained on content 'tags'", "leave it out")
-
-
-def test_columns_may_have_other_names_than_in_training() -> None:
-    classifier = replace(trained("jaccard(words:1), title, hours_apart"), title_column="headline", time_column="at")
-    assert classifier_of(classifier) == classifier or classifier_of(classifier).title_column == "headline"
-    assert classifier_of(classifier, title_column="name").title_column == "name"
-    assert classifier_of(classifier, time_column="").time_column == ""
-    assert classifier_of(classifier, time_column="when").fingerprint == classifier.fingerprint
-    with pytest.raises(RecipeError) as caught:
-        classifier_of(trained(FACTS), title_column="name")
-    assert says(caught.value, "title column 'name'", "no measure")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from saying import says
 from trained import SETS, texts, trained
 
 import neardup as nd
-from neardup.classifier.classifier import packed, unpacked
+from neardup.classifier.classifier import Classifier, packed, unpacked
 from neardup.classifier.domain import Domain, script_of
-from neardup.errors import ManyCandidates, RecipeError
+from neardup.errors import ForeignDocuments, InputError, ManyCandidates, RecipeError
 from neardup.search import second_step
 
 KNOWN = texts(60, seed=7)
@@ -56,17 +59,16 @@ def test_other_lengths_and_scripts_are_foreign() -> None:
 def test_a_share_too_large_is_complained_of(candidates: int, outside: int, passed: int) -> None:
     home = domain(passed=0.5)
     assert home.complaint(candidates, outside, passed)
-    assert not home.complaint(candidates, outside // 2, passed // 2)
+    assert not home.complaint(candidates, outside // 3, passed // 3)
     # A handful says nothing.
     assert not home.complaint(10, 10, 10)
 
 
 def test_a_run_away_from_home_stops_unless_it_is_forced() -> None:
-    away = replace(trained(SETS), domain=domain(lengths=np.array([1e6, 1e6, 2e6, 2e6])))
     with pytest.raises(RecipeError) as refused:
-        nd.dedup(KNOWN.table, classifier=away)
-    assert says(refused.value, away.fingerprint, "not at home", "100%", "50%", "force_domain=True")
-    forced = nd.dedup(KNOWN.table, classifier=away, force_domain=True)
+        nd.dedup(KNOWN.table, classifier=away())
+    assert says(refused.value, away().fingerprint, "not at home", "100%", "25%", "force_domain=True")
+    forced = nd.dedup(KNOWN.table, classifier=away(), force_domain=True)
     plain = nd.dedup(KNOWN.table, classifier=trained(SETS))
     found = forced.summary["classifier"]
     assert found["outside"] == found["candidates"] > 0
@@ -74,6 +76,98 @@ def test_a_run_away_from_home_stops_unless_it_is_forced() -> None:
     assert forced.pairs.to_arrow().equals(plain.pairs.to_arrow())
     with pytest.raises(RecipeError, match="force_domain"):
         nd.dedup(KNOWN.table, force_domain=True)
+
+
+def away() -> Classifier:
+    """A classifier that was trained on far longer texts, by its domain."""
+    return replace(trained(SETS), domain=domain(lengths=np.array([1e6, 1e6, 2e6, 2e6])))
+
+
+def test_a_query_says_what_lies_outside_and_stops_where_most_of_many_do() -> None:
+    text = WORDS[0]
+    few = nd.query([f"{text} {number}" for number in range(5)], text, classifier=away())
+    assert few.counts is not None
+    assert few.counts.outside == few.counts.candidates == 5
+    many = [f"{text} {number}" for number in range(30)]
+    with pytest.raises(RecipeError, match=r"100% of 30 candidates.*force_domain"):
+        nd.query(many, text, classifier=away())
+    forced = nd.query(many, text, classifier=away(), force_domain=True)
+    assert forced.to_arrow().equals(nd.query(many, text, classifier=trained(SETS)).to_arrow())
+    assert nd.query(many, text, classifier=trained(SETS)).counts is None
+
+
+def test_an_explanation_names_what_is_unlike_the_training() -> None:
+    pair = pa.table({"id": ["a", "b"], "text": [WORDS[0], WORDS[0] + " more"]})
+
+    def explained(classifier: Classifier) -> tuple[str, ...]:
+        found = nd.dedup(pair, classifier=classifier).explain("a", "b").learned
+        assert found is not None
+        assert found.as_dict()["outside"] == list(found.outside)
+        return found.outside
+
+    assert explained(replace(trained(SETS), domain=domain())) == ()
+    assert says(explained(away())[0], "characters", "500,000 to 4,000,000")
+    assert says(explained(replace(trained(SETS), domain=domain(scripts=("ARABIC",))))[0], "LATIN", "ARABIC")
+    measures = domain().measures.copy()
+    measures[2] = 0.1, 0.1, 0.2, 0.2
+    (only,) = explained(replace(trained(SETS), domain=domain(measures=measures)))
+    assert says(only, "length_ratio", "0.1 to 0.2")
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=8))
+@settings(max_examples=10)
+def test_a_flow_counts_the_same_in_any_batches(sizes: list[int]) -> None:
+    flow = [nd.Document(row["id"], row["text"], float(number)) for number, row in enumerate(KNOWN.rows)]
+    index = nd.Index(classifier=away(), window=None, against="everything", force_domain=True)
+    begin = 0
+    for size in itertools.cycle(sizes):
+        index.add_many(flow[begin : begin + size])
+        begin += size
+        if begin >= len(flow):
+            break
+    # A question is no arrival.
+    index.query("some other words")
+    asked = index.statistics.asked
+    one = nd.Index(classifier=away(), window=None, against="everything", force_domain=True)
+    one.add_many(flow)
+    assert asked == one.statistics.asked
+    assert asked.outside == asked.candidates > asked.passed > 0
+
+
+def test_a_flow_warns_once_and_goes_on_also_after_a_restart(tmp_path: Path) -> None:
+    flow = [nd.Document(row["id"], row["text"], float(number)) for number, row in enumerate(KNOWN.rows)]
+    store = tmp_path / "flow.db"
+    settings: dict[str, Any] = {"window": None, "against": "everything", "path": store}
+    with nd.Index(classifier=away(), **settings) as index:
+        with pytest.warns(ForeignDocuments, match="not at home.*100%.*force_domain"):
+            verdicts = [index.add(one) for one in flow[:50]]
+        asked = index.statistics.asked
+    plain = nd.Index(classifier=trained(SETS), window=None, against="everything")
+    assert [v.of for v in verdicts] == [v.of for v in plain.add_many(flow[:50])]
+    with nd.Index(classifier=away(), **settings) as again:
+        assert again.statistics.asked == asked
+        with pytest.warns(ForeignDocuments):
+            again.add_many(flow[50:])
+    with pytest.raises(RecipeError, match="force_domain"):
+        nd.Index(force_domain=True)
+
+
+def test_what_was_taken_back_is_not_counted() -> None:
+    index = nd.Index(classifier=away(), window=None, force_domain=True)
+    index.add(nd.Document("a", WORDS[0], 0.0))
+    with pytest.raises(InputError):
+        index.add_many([nd.Document("b", WORDS[0] + " more", 1.0), nd.Document("a", WORDS[1], 2.0)])
+    assert index.statistics.asked.candidates == 0
+
+
+def test_a_comparison_says_that_a_classifier_is_not_at_home() -> None:
+    labels = [("d0", "d1", 1), ("d2", "d3", 0)]
+    found = nd.compare(KNOWN.table, labels, recipes=["default"], classifiers=[away()], thresholds=[0.5])
+    (said,) = (sentence for sentence in found.warnings if "not at home" in sentence)
+    assert says(said, away().fingerprint, "100%")
+    scored = found.to_dict()["recipes"]
+    assert "asked" not in scored[0]
+    assert scored[1]["asked"]["outside"] == scored[1]["asked"]["candidates"] > scored[1]["asked"]["passed"] > 0
 
 
 def test_a_file_keeps_the_domain() -> None:

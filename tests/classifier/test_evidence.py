@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
-from trained import DATED, FACTS, SETS, texts, trained
+from trained import FACTS, SETS, texts, trained
 
 import neardup as nd
-from neardup.classifier.evidence import Contribution, Evidence, Learned
-from neardup.errors import RecipeError
+from neardup.classifier.evidence import Evidence, Learned
 
 TABLE = texts(80, seed=21).table
 ROWS = st.lists(
@@ -57,22 +54,6 @@ def test_arrays_words_and_single_pairs_say_the_same(rows: list[list[float]], ker
         assert json.loads(json.dumps(one.as_dict(), allow_nan=False))["start"] == one.start
 
 
-def test_a_few_words_hold_the_strongest() -> None:
-    rows = [("a", 0.5, -1.204), ("b", None, 0.806), ("c", 1.0, 0.02), ("d", 1.0, 0.01)]
-    assert str(Evidence(0.1, 0.5, tuple(Contribution(*row) for row in rows))) == "a -1.20, b +0.81, c +0.02"
-    assert str(Evidence(0.1, 0.5, (Contribution("a", 1.0, 0.3), Contribution("b", 1.0, -0.004)))) == "a +0.30"
-    nothing = Contribution("a", 1.0, 0.0049), Contribution("b", 1.0, 0.0)
-    assert str(Evidence(0.1, 0.5, nothing)) == "no measure contributes"
-    assert str(Evidence(None, 1.0)) == "equal texts"
-
-
-def test_of_equal_contributions_the_order_of_the_vector_decides() -> None:
-    classifier = trained(SETS)
-    machine = classifier.machine._replace(support=np.array([[1.0, -1.0, 1.0]]), scale=np.ones(3), center=np.zeros(3))
-    learned = Learned(replace(classifier, machine=machine), np.array([[0.5, 0.5, 0.5]]), np.zeros(1, np.int64))
-    assert str(learned.evidence(0)) == "jaccard(words:1) +0.50, containment(words:2) -0.50, length_ratio +0.50"
-
-
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_tables_of_a_result_carry_the_evidence(kernel: str) -> None:
     classifier = trained(FACTS, kernel)
@@ -101,27 +82,6 @@ def test_tables_of_a_result_carry_the_evidence(kernel: str) -> None:
             pair["evidence"],
             pair["similarity"],
         )
-
-
-def test_single_pairs_of_a_result() -> None:
-    classifier = trained(FACTS)
-    documents = [str(row["text"]) for row in texts(80, seed=21).rows]
-    result = nd.dedup(documents, classifier=classifier)
-    rows = result.pairs.to_arrow().to_pylist()
-    left, right = (np.array([row[side] for row in rows]) for side in ("left", "right"))
-    for one, other in ((left, right), (right, left)):
-        learned = result.learned(one, other)
-        assert learned is not None
-        assert [learned.evidence(i).score for i in range(len(rows))] == [row["score"] for row in rows]
-    assert nd.dedup(documents).learned(left, right) is None
-
-
-def test_other_results_have_no_such_columns() -> None:
-    result = nd.dedup(["a b c d e f", "a b c d e f g"], threshold=0.3)
-    assert result.pairs.to_arrow().column_names == ["left", "right", "similarity"]
-    assert result.pairs.to_arrow().column_names == result.pairs.schema(full=True).names
-    assert result.duplicates().column_names == ["dropped", "keeper", "similarity", "family"]
-    assert "classifier" not in result.summary
 
 
 def test_the_summary_says_what_decided(tmp_path: Path) -> None:
@@ -155,29 +115,8 @@ def write(folder: Path) -> Path:
     return path
 
 
-def test_a_result_has_no_threshold_to_move() -> None:
-    result = nd.dedup(TABLE, classifier=trained(FACTS))
-    for threshold in (0.1, 0.5, 1.0):
-        with pytest.raises(RecipeError) as caught:
-            result.at(threshold)
-        assert says(caught.value, "classifier", "no threshold", "working point")
-
-
 def test_borderline_pairs_are_the_least_probable() -> None:
     result = nd.dedup(TABLE, classifier=trained(FACTS))
     weakest = sorted({p.similarity for p in result.pairs if p.similarity < 1})[:5]
     # Of texts with copies one is shown.
     assert sorted({p.similarity for p in result.borderline(20)})[:5] == weakest
-
-
-@pytest.mark.parametrize("vector", [FACTS, DATED])
-def test_a_result_explains_its_pairs(vector: str) -> None:
-    classifier = trained(vector, "rbf")
-    result = nd.dedup(TABLE, classifier=classifier)
-    asked = [row for row in result.pairs.to_arrow().to_pylist() if row["score"] is not None][:6]
-    for row in asked:
-        why = result.explain(row["left"], row["right"])
-        assert why.match
-        assert why.learned is not None
-        assert (why.learned.evidence.score, str(why.learned.evidence)) == (row["score"], row["evidence"])
-        assert why.similarity == pytest.approx(row["similarity"], abs=1e-9)

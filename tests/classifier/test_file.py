@@ -112,7 +112,6 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
 PACKED = packed(trained(WEIGHED, "rbf"))
 
 
-@settings(max_examples=60)
 @given(st.integers(0, len(PACKED) - 1), st.integers(1, 255))
 def test_no_byte_can_change(offset: int, by: int) -> None:
     changed = bytearray(PACKED)

@@ -15,7 +15,7 @@ import naive_vector
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
@@ -28,7 +28,6 @@ from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.search import second_step as learned
-from neardup.search import second_step as verify
 
 WORDS = ["fox", "dog", "Owl", "ran", "12", "1,000", "élan", "東京", "a"]
 TEXTS = st.lists(
@@ -98,7 +97,6 @@ def found_by(result: Result) -> dict[tuple[int, int], float]:
     return {(left, right): similarity for left, right, similarity in listed}
 
 
-@settings(max_examples=40)
 @given(
     TEXTS,
     st.sampled_from([SETS, FACTS]),
@@ -122,22 +120,6 @@ def test_pairs_are_those_of_the_candidate_rule_that_g_lets_pass(
 
 
 CORPUS = [str(row["text"]) for row in texts(140, seed=11).rows]
-
-
-@pytest.mark.parametrize(("vector", "kernel"), [(SETS, "linear"), (FACTS, "rbf")])
-def test_a_larger_corpus_is_decided_alike(vector: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    classifier = trained(vector, kernel)
-    expected = plain(CORPUS, classifier)
-    assert 20 < len(expected) < len(plain(CORPUS, classifier.everything()))
-    result = nd.dedup(CORPUS, classifier=classifier, threads=1)
-    assert found_by(result).keys() == expected.keys()
-    assert found_by(result) == pytest.approx(expected, abs=1e-9)
-    monkeypatch.setattr(learned, "_PAIRS_AT_A_TIME", 7)
-    monkeypatch.setattr(verify, "_PAIRS_AT_A_TIME", 7)
-    again = nd.dedup(CORPUS, classifier=classifier, threads=2)
-    assert found_by(again) == found_by(result)
-    assert again.families == result.families
-    assert again.pairs.to_arrow().equals(result.pairs.to_arrow())
 
 
 @pytest.mark.parametrize("vector", [SETS, FACTS, WEIGHED, DATED])
@@ -182,29 +164,6 @@ def test_a_cut_narrows_and_everything_widens() -> None:
         for pair, similarity in every.items()
         if similarity == 1.0 or similarity >= round(float(classifier.probability(np.array([precise.cut]))[0]), 9)
     }
-
-
-def test_equal_texts_alone_are_certain() -> None:
-    sure = replace(trained(SETS), machine=trained(SETS).machine._replace(a=-500.0))
-    result = nd.dedup(["a b c d", "a b c d e", "a b c d", "A B C D"], classifier=sure)
-    assert [(p.left, p.right, p.similarity) for p in result.pairs] == [
-        (0, 1, 1 - 1e-9),
-        (0, 2, 1.0),
-        (0, 3, 1 - 1e-9),
-        (1, 2, 1 - 1e-9),
-        (1, 3, 1 - 1e-9),
-        (2, 3, 1 - 1e-9),
-    ]
-    assert [(d.id, d.keeper) for d in result.dropped] == [(1, 0), (2, 0), (3, 0)]
-    assert result.summary["equal_content"] == result.summary["exact_copies"] == 1
-
-
-def test_nothing_to_decide_is_no_error() -> None:
-    for documents in (["one two", "three four"], ["", "..."], ["a"], ["same text", "same text"]):
-        result = nd.dedup(documents, classifier=trained(DATED.replace(", title, hours_apart", "")))
-        assert len(result.pairs) == (documents[0] == documents[-1] and len(documents) == 2)
-        assert result.summary["classifier"]["candidates"] == 0
-        assert result.duplicates().column_names == ["dropped", "keeper", "similarity", "family", "score", "evidence"]
 
 
 def test_titles_and_times_are_taken_from_their_columns() -> None:

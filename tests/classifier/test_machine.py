@@ -91,12 +91,6 @@ def test_no_batch_changes_a_bit(seed: int, kernel: str, size: int) -> None:
     assert machine.score(np.asfortranarray(x)).tobytes() == machine.score(x).tobytes()
 
 
-def test_no_pairs_have_no_g() -> None:
-    machine = machine_of(fitted(*drawn(1, 20, 3)), -1.0, 0.0)
-    assert machine.score(np.empty((0, 3))).shape == (0,)
-    assert machine.contributions(np.empty((0, 3))).shape == (0, 3)
-
-
 def test_probability_is_a_sigmoid_that_never_overflows() -> None:
     machine = machine_of(fitted(*drawn(1, 20, 3)), -1.5, 0.25)
     g = np.array([-1e300, -3.0, 0.0, 0.5, 3.0, 1e300])

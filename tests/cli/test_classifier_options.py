@@ -14,7 +14,6 @@ from trained import DATED, FACTS, texts, trained
 import neardup as nd
 
 KNOWN = texts(60, seed=51)
-PORT = "oslo port: 412 ships came in, up 17 from last week"
 
 
 @pytest.fixture
@@ -55,26 +54,6 @@ def test_dedup_writes_evidence_and_says_what_decided(news: Path, facts: Path, tm
     ):
         assert part in line
     assert any("words:1 (words), jaccard >= 0.2" in line and "learned(" in line for line in told.splitlines())
-
-
-def test_a_precision_chooses_the_cut(news: Path, facts: Path) -> None:
-    found = [
-        json.loads(neardup("dedup", news, "--classifier", facts, "--dry-run", "--json", *more).stdout)
-        for more in ([], ["--precision", "0.99"])
-    ]
-    classifier = trained(FACTS).at_precision(0.99)
-    assert found[1]["classifier"]["cut"] == classifier.cut > 0
-    assert found[1]["classifier"]["fingerprint"] == classifier.fingerprint
-    assert found[1]["classifier"]["passed"] < found[0]["classifier"]["passed"]
-
-
-def test_keep_and_threads_stay_free(news: Path, facts: Path) -> None:
-    told = neardup("dedup", news, "--classifier", facts, "--dry-run", "--keep", "longest", "--threads", "1").stderr
-    assert "keep longest" in told
-    told = neardup(
-        "dedup", news, "--classifier", facts, "--dry-run", "--keep", "newest", "--time-column", "time"
-    ).stderr
-    assert "keep newest" in told
 
 
 def test_pairs_as_a_table_lines_and_json(news: Path, facts: Path, tmp_path: Path) -> None:
@@ -233,27 +212,8 @@ def test_what_is_no_classifier_is_refused(news: Path, facts: Path, tmp_path: Pat
         assert says(said, str(file), *parts, "neardup train")
 
 
-def test_columns_by_other_names(tmp_path: Path, dated: Path) -> None:
-    rows = [{"id": r["id"], "text": r["text"], "kopf": r["title"], "am": r["time"]} for r in KNOWN.rows]
-    path = write_lines(tmp_path / "other.jsonl", rows)
-    columns = ["--title-column", "kopf", "--time-column", "am"]
-    shown = neardup("pairs", path, "--print", "--classifier", dated, *columns).stdout
-    assert len(shown.splitlines()) == 1 + len(nd.dedup(KNOWN.table, classifier=trained(DATED)).pairs)
-    said = refused("pairs", path, "--print", "--classifier", dated)
-    assert says(said, "id, text, kopf, am", "--title-column")
-    left, right = shown.splitlines()[1].split("\t")[:2]
-    assert "title" in neardup("explain", path, left, right, "--classifier", dated, *columns).stdout
-
-
 def test_the_svm_of_the_paper_is_no_recipe_before_it_is_trained(news: Path) -> None:
     for name in ("terms-svm", "terms-svm-sentence"):
         said = refused("dedup", news, "--dry-run", "--recipe", name)
         train = f"neardup train INPUT --labels pairs.csv --vector {name} -o FILE"
         assert says(said, f"recipe '{name}'", "labelled pairs", train, "--classifier FILE")
-
-
-def test_the_command_itself_loads_scikit_learn(news: Path, facts: Path) -> None:
-    """As a process of its own, which hides what it does not need."""
-    code, out, err = finished(process("dedup", news, "--dry-run", "--classifier", facts))
-    assert (code, out) == (0, "")
-    assert "candidates pass" in err

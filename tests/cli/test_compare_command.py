@@ -49,15 +49,6 @@ def test_the_table(corpus: Path, labels: Path) -> None:
     assert "Few labels: 2 duplicates" in result.stderr
 
 
-def test_every_threshold(corpus: Path, labels: Path) -> None:
-    options = "--labels", labels, "--recipes", "jaccard,simhash,checksum", "--thresholds", ".5,.9", "--all"
-    shown = neardup("compare", corpus, *options).stdout
-    rows = [line.split() for line in shown.splitlines()]
-    assert [row[1] for row in rows if row and row[0] == "jaccard"][-1] == "0.9"
-    assert sum(row[:2] == ["simhash", "<="] for row in rows) == 11
-    assert sum(row[:2] == ["checksum", "-"] for row in rows) == 1
-
-
 def test_outputs(corpus: Path, labels: Path, tmp_path: Path) -> None:
     page, whole, table = (tmp_path / name for name in ("c.html", "c.json", "c.parquet"))
     options = "--recipes", "jaccard", "--thresholds", ".5:.9:.2", "-o", page, "-o", whole, "-o", table, "--json"
@@ -67,27 +58,6 @@ def test_outputs(corpus: Path, labels: Path, tmp_path: Path) -> None:
     assert page.read_text().startswith("<!DOCTYPE html>")
     for path in (page, whole, table):
         assert f"written: {path}" in result.stderr
-
-
-def test_clusters(corpus: Path, tmp_path: Path) -> None:
-    listed = tmp_path / "clusters.tsv"
-    listed.write_text("id\tcluster\n" + "".join(f"{d['id']}\t{d['kind'] or ''}\n" for d in DOCUMENTS))
-    options = "--recipes", "jaccard", "--thresholds", ".5,.9", "--json"
-    of_column = json.loads(neardup("compare", corpus, "--clusters", "kind", *options).stdout)
-    of_file = json.loads(neardup("compare", corpus, "--labels", listed, *options).stdout)
-    assert (of_column["duplicates"], of_column["others"], of_column["complete"]) == (3, 7, True)
-    assert of_column["recipes"][0]["rows"] == of_file["recipes"][0]["rows"]
-    assert of_column["recipes"][0]["best"]["correct"] > 0
-
-
-def test_labels_by_another_column(corpus: Path, tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_text("a,b,score\nfox,fox-again,0.9\nfox,fox-edited,0.8\nfox,gone,1\n")
-    options = "--label-column", "score", "--positive", "0.8", "--complete", "--ignore-unknown", "--recipes", "jaccard"
-    result = neardup("compare", corpus, "--labels", path, *options, "--json")
-    assert json.loads(result.stdout)["duplicates"] == 2
-    assert "Computed labels" in result.stderr
-    assert "1 of the 3 rows" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -126,12 +96,3 @@ def test_classifiers_beside_recipes(corpus: Path, labels: Path, tmp_path: Path) 
     twice = json.loads(neardup("compare", corpus, *options, "--classifier", classifier, "--json").stdout)
     assert [recipe["name"] for recipe in twice["recipes"]] == ["jaccard", "mine", "mine (2)"]
     assert twice["recipes"][1]["rows"] == twice["recipes"][2]["rows"]
-
-
-def test_some_of_the_labels(corpus: Path, tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_text("id1,id2,label,split\nfox,fox-again,1,val\nfox,rose,0,val\nfox,fox-edited,1,train\n")
-    options = "--labels", path, "--recipes", "jaccard", "--json"
-    found = json.loads(neardup("compare", corpus, *options, "--only", "split=val").stdout)
-    assert (found["duplicates"], found["others"]) == (1, 1)
-    assert says(refused("compare", corpus, *options, "--only", "split=test"), "split", "'test'", "'val', 'train'")

@@ -6,16 +6,13 @@ import gzip
 import json
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 import typer
 from calling import (
-    DOCUMENTS,
     FOX,
     ROSE,
     RULES,
     in_terminal,
-    names_in,
     neardup,
     read_lines,
     refused,
@@ -26,57 +23,6 @@ from saying import says
 import neardup as nd
 from neardup.cli.screen import parse_size, size_text, visible
 from neardup.errors import TornInput
-
-
-def test_outputs(corpus: Path, tmp_path: Path) -> None:
-    clean, duplicates, summary = (tmp_path / name for name in ("clean.jsonl", "dups.parquet", "summary.json"))
-    outputs = "-o", clean, "--duplicates", duplicates, "--summary", summary
-    result = neardup("dedup", corpus, *outputs, *RULES)
-    assert result.stdout == ""
-    assert read_lines(clean) == [DOCUMENTS[0], DOCUMENTS[1], DOCUMENTS[4]]
-    dropped = pq.read_table(duplicates).to_pylist()
-    assert [(row["dropped"], row["keeper"]) for row in dropped] == [
-        ("fox-again", "fox"),
-        ("fox-edited", "fox"),
-    ]
-    assert dropped[0]["similarity"] == 1.0
-    found = json.loads(summary.read_text())
-    assert (found["documents"], found["kept"], found["dropped"], found["families"]) == (5, 3, 2, 1)
-    assert "write" in [stage["name"] for stage in found["stages"]]
-    assert found["recipe"]["threshold"] == 0.8
-    for text in (
-        "5 documents: 3 kept, 2 dropped",
-        "1, the largest of 3 documents",
-        str(clean),
-        str(duplicates),
-    ):
-        assert text in result.stderr
-
-
-def test_json_summary_is_all_of_stdout(corpus: Path, tmp_path: Path) -> None:
-    result = neardup("dedup", corpus, "-o", tmp_path / "clean.jsonl", "--json", *RULES)
-    assert json.loads(result.stdout)["kept"] == 3
-
-
-def test_dry_run_writes_nothing(corpus: Path, tmp_path: Path) -> None:
-    before = names_in(tmp_path)
-    options = (
-        "-o",
-        tmp_path / "clean.jsonl",
-        "--summary",
-        tmp_path / "s.json",
-        "--quarantine",
-        tmp_path / "q.jsonl",
-    )
-    result = neardup("dedup", corpus, "--dry-run", *options, *RULES)
-    assert "3 kept, 2 dropped" in result.stderr
-    assert "clean.jsonl" not in result.stderr
-    assert names_in(tmp_path) == before
-
-
-def test_stdin_to_stdout(corpus: Path) -> None:
-    out = neardup("dedup", "-", "-o", "-", *RULES, stdin=corpus.read_bytes()).stdout
-    assert [json.loads(line)["id"] for line in out.splitlines()] == ["fox", "rose", "empty"]
 
 
 @pytest.mark.parametrize(
@@ -95,22 +41,6 @@ def test_keep_orders(options: list[str], kept: str, corpus: Path, tmp_path: Path
     assert [row["id"] for row in read_lines(tmp_path / "clean.jsonl")] == (
         [kept, "rose", "empty"] if kept == "fox" else ["rose", kept, "empty"]
     )
-
-
-def test_force_replaces(corpus: Path, tmp_path: Path) -> None:
-    clean = tmp_path / "clean.jsonl"
-    clean.write_text("old")
-    neardup("dedup", corpus, "-o", clean, "--force", *RULES)
-    assert len(read_lines(clean)) == 3
-
-
-def test_broken_records_are_counted_and_shown(tmp_path: Path) -> None:
-    corpus, quarantine = tmp_path / "corpus.jsonl", tmp_path / "bad.jsonl"
-    corpus.write_text('{"id": 1, "text": "fine"}\n{"id": 2, "text": \n{"id": 3, "text": 4}\n')
-    result = neardup("dedup", corpus, "-o", tmp_path / "clean.jsonl", "--quarantine", quarantine, "--json")
-    assert json.loads(result.stdout)["rejected"] == {"not valid JSON": 1, "text is not a string": 1}
-    assert "corpus.jsonl, line 2: not valid JSON" in result.stderr
-    assert len(read_lines(quarantine)) == 2
 
 
 @pytest.mark.parametrize(
@@ -140,29 +70,6 @@ def test_python_warns_of_a_torn_file_and_the_summary_names_it(tmp_path: Path) ->
     assert nd.dedup_files(cut, allow_torn=True).summary["torn"] == found.summary["torn"]
     with pytest.raises(nd.BrokenRecord):
         nd.dedup_files(cut, strict=True)
-
-
-def test_threads_and_memory_do_not_change_the_output(corpus: Path, tmp_path: Path) -> None:
-    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
-    neardup("dedup", corpus, "-o", one, "--threads", "1", *RULES)
-    neardup("dedup", corpus, "-o", two, "--threads", "2", "--memory", "100MB", *RULES)
-    assert one.read_bytes() == two.read_bytes()
-
-
-def test_pairs_to_a_file_and_to_stdout(corpus: Path, tmp_path: Path) -> None:
-    expected = [("fox", "fox-again"), ("fox", "fox-edited"), ("fox-again", "fox-edited")]
-    table = tmp_path / "pairs.parquet"
-    result = neardup("pairs", corpus, "-o", table, *RULES)
-    assert result.stdout == ""
-    assert "3 pairs among 5 documents" in result.stderr
-    rows = pq.read_table(table).to_pylist()
-    assert [(row["left"], row["right"]) for row in rows] == expected
-    lines = neardup("pairs", corpus, "--print", *RULES).stdout.splitlines()
-    assert lines[0] == "left\tright\tsimilarity"
-    assert [tuple(line.split("\t")[:2]) for line in lines[1:]] == expected
-    assert neardup("pairs", corpus, "-o", "-", *RULES).stdout.splitlines() == lines
-    objects = neardup("pairs", corpus, "-o", "-", "--json", *RULES).stdout.splitlines()
-    assert [json.loads(line) for line in objects] == rows
 
 
 def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:

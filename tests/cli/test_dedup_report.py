@@ -31,30 +31,6 @@ def outputs(folder: Path) -> tuple[str, ...]:
     )
 
 
-def test_a_report_changes_no_other_output(news: Path, tmp_path: Path) -> None:
-    plain, told = tmp_path / "plain", tmp_path / "told"
-    plain.mkdir()
-    told.mkdir()
-    neardup("dedup", news, *RULES, *outputs(plain))
-    done = neardup("dedup", news, *RULES, *outputs(told), "--report", told / "report.html")
-    assert names_in(told) == names_in(plain) | {"report.html"}
-    for name in ("kept.jsonl", "gone.csv"):
-        assert (plain / name).read_bytes() == (told / name).read_bytes()
-    summaries = [json.loads((folder / "s.json").read_text()) for folder in (plain, told)]
-    stages = [[stage["name"] for stage in summary.pop("stages")] for summary in summaries]
-    assert summaries[0] == summaries[1]
-    assert stages == [
-        ["read and features", "join", "keep", "write"],
-        ["read and features", "join", "margin", "keep", "write"],
-    ]
-    assert f"report        {told / 'report.html'}" in done.stderr
-    assert done.stdout == ""
-    page = (told / "report.html").read_text("utf-8")
-    assert "fox-edited" in page
-    # What was typed, as a shell takes it: a name with a space is quoted.
-    assert " ".join(("neardup dedup", f"&#x27;{news}&#x27;", *RULES, "-o ")) in page
-
-
 def test_who_looks_first_may_have_a_report(news: Path, tmp_path: Path) -> None:
     done = neardup("dedup", news, *RULES, "--dry-run", "--report", tmp_path / "look.html", "--json")
     assert json.loads(done.stdout)["dropped"] == 2

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from calling import FOX, RULES, neardup, refused, write_lines
 from saying import says
 
-from neardup.cli.explain import _marked
-from neardup.pipeline.passages import Segment, Span
 from neardup.recipe import Recipe, names, parse
-from neardup.recipe.measures import SET_MEASURES
 
 
 def test_side_by_side(corpus: Path) -> None:
@@ -28,26 +24,10 @@ def test_side_by_side(corpus: Path) -> None:
         assert text in " ".join(out.split()) or text in out
 
 
-def test_json(corpus: Path) -> None:
-    why = json.loads(neardup("explain", corpus, "fox", "rose", "--json", *RULES).stdout)
-    assert (why["left"], why["right"], why["match"], why["shared"]) == ("fox", "rose", False, 0)
-    assert set(why["measures"]) == set(SET_MEASURES)
-
-
 def test_rows_are_the_names_where_there_are_no_ids(tmp_path: Path) -> None:
     corpus = write_lines(tmp_path / "c.jsonl", [{"text": FOX}, {"text": "another"}, {"text": FOX}])
     assert json.loads(neardup("explain", corpus, "0", "2", "--json").stdout)["similarity"] == 1.0
     assert says(refused("explain", corpus, "0", "3"), "no document", "row number", "'3'")
-
-
-def test_whole_numbers_as_ids(tmp_path: Path) -> None:
-    corpus = write_lines(tmp_path / "c.jsonl", [{"id": 7, "text": FOX}, {"id": 700, "text": FOX}])
-    assert json.loads(neardup("explain", corpus, "700", "7", "--json").stdout)["match"]
-
-
-def test_several_inputs(corpus: Path, tmp_path: Path) -> None:
-    other = write_lines(tmp_path / "other.jsonl", [{"id": "x", "text": FOX}])
-    assert json.loads(neardup("explain", corpus, other, "fox", "x", "--json").stdout)["match"]
 
 
 def test_unknown_ids_name_close_ones(corpus: Path) -> None:
@@ -85,12 +65,6 @@ def test_what_depends_on_the_collection_is_gathered_first(corpus: Path) -> None:
     assert says(shown, "no near-duplicates", "cosine 0.0000 < 0.85", "0 features", "of 0 and 1")
     assert "left document has no feature" in shown
     assert "words:1 (words), clip df:1:2, weights idf" in shown
-
-
-def test_the_collection_may_come_from_stdin(corpus: Path) -> None:
-    own = ("--features", "terms:3", "--measure", "overlap", "--json")
-    why = json.loads(neardup("explain", "-", "fox", "fox-again", *own, stdin=corpus.read_text()).stdout)
-    assert (why["match"], why["sizes"]) == (True, [3, 3])
 
 
 def test_signatures_are_told_in_their_own_terms(corpus: Path) -> None:
@@ -157,23 +131,3 @@ def test_recipe_files_that_are_refused(content: str, parts: tuple[str, ...], tmp
     own.write_text(content)
     assert says(refused("recipe", "check", own), *parts)
     assert "own.toml" in refused("dedup", tmp_path, "--dry-run", "--recipe", own)
-
-
-def test_marks_of_long_texts_look_at_each_change_once() -> None:
-    looked = 0
-
-    class Counted(list[Span]):
-        def __getitem__(self, at: Any) -> Any:
-            nonlocal looked
-            looked += 1
-            return super().__getitem__(at)
-
-        def __iter__(self) -> Any:
-            for at in range(len(self)):
-                yield self[at]
-
-    count = 500
-    segments = [Segment(at * 4 + place, at * 4 + place + 2, not place) for at in range(count) for place in (0, 2)]
-    changes = Counted(Span(at * 4 + 2, at * 4 + 3) for at in range(count))
-    assert str(_marked("ab.d" * count, segments, changes, colours=False)) == "ab«.»d" * count
-    assert looked <= 4 * count

@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from calling import finished, names_in, neardup, process, refused, write_lines
 from saying import says
-
-from neardup.cli.explore import parse_lengths
 
 WORDS = [f"word{at}" for at in range(400)]
 SMALL = ("--lengths", "1-3", "--examples", "1")
@@ -81,22 +78,6 @@ def test_a_pipe_without_unicode(stories: Path) -> None:
     assert "words:1" in out
 
 
-def test_json_is_the_same_on_stdout_and_in_a_file(stories: Path, tmp_path: Path) -> None:
-    printed = json.loads(neardup("explore", stories, *SMALL, "--json").stdout)
-    done = neardup("explore", stories, *SMALL, "-o", tmp_path / "found.json")
-    assert done.stdout == ""
-    assert f"written: {tmp_path / 'found.json'}" in done.stderr
-    written = json.loads((tmp_path / "found.json").read_text("utf-8"))
-    for found in (printed, written):
-        found.pop("stages")
-    assert printed == written
-    names = ["words:1", "words:2", "words:3", f"{printed['advice']['features']}, idf"]
-    assert [view["name"] for view in printed["views"]] == names
-    assert printed["advice"]["command"][:2] == ["dedup", str(stories)]
-    assert printed["curve"]["documents"] == 108
-    assert names_in(tmp_path) == {"found.json"}
-
-
 def test_the_advised_command_runs(stories: Path, tmp_path: Path) -> None:
     found = json.loads(neardup("explore", stories, *SMALL, "--text-column", "text", "--json").stdout)
     command = found["advice"]["command"]
@@ -147,15 +128,6 @@ def test_what_is_compared(stories: Path) -> None:
     assert "threshold" not in told.partition("begin with")[0]
 
 
-def test_web_pages(tmp_path: Path) -> None:
-    rows = [{"id": at, "text": f"<html><body><p>{' '.join(story(at))}</p></body></html>"} for at in range(4)]
-    found = json.loads(
-        neardup("explore", write_lines(tmp_path / "pages.jsonl", rows), "--content", "tags", *SMALL, "--json").stdout
-    )
-    assert (found["advice"]["given"], found["advice"]["command"]) == (False, [])
-    assert found["profile"]["words"]["quantiles"][0][1] == 60
-
-
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
@@ -187,23 +159,3 @@ def test_too_few_documents(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     corpus = write_lines(tmp_path / "few.jsonl", rows)
     refused("explore", corpus, "-o", tmp_path / "page.html")
     assert names_in(tmp_path) == {"few.jsonl"}
-
-
-def test_a_page_must_not_replace_its_input(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "corpus.json", documents())
-    assert says(refused("explore", path, "-o", path, "--force"), str(path), "input")
-
-
-@pytest.mark.parametrize(
-    ("text", "lengths"),
-    [("4", (4,)), ("1-3", (1, 2, 3)), ("5,1-2, 5", (1, 2, 5)), ("999", (999,))],
-)
-def test_lengths(text: str, lengths: tuple[int, ...]) -> None:
-    assert parse_lengths(text) == lengths
-
-
-@pytest.mark.parametrize("text", ["", "-", "1-", "0", "1000", "1..3", "²", "1-2-3"])
-def test_no_lengths(text: str) -> None:
-    with pytest.raises(typer.BadParameter) as caught:
-        parse_lengths(text)
-    assert says(caught.value.message, repr(text), "1-7, 4 or 1,3,5")

@@ -17,6 +17,7 @@ from saying import says
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, rule_of
+from neardup.classifier.domain import Domain
 from neardup.stream.store import Mark, Store
 
 ROWS: list[dict[str, Any]] = [
@@ -41,6 +42,26 @@ def file(classifier: Classifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     classifier.save("classifier.neardup")
     write_lines(tmp_path / "news.jsonl", ROWS)
     return "classifier.neardup"
+
+
+def test_a_replay_away_from_home_stops_before_anything_is_written(file: str, classifier: Classifier) -> None:
+    vector = len(classifier.vector)
+    home = Domain.of(np.ones((2, vector)), [FOX * 9, FOX * 9], np.ones(2), np.array([True, False]))
+    away = replace(classifier, domain=home)
+    away.save("away.neardup")
+    rows = [{"id": i, "time": f"2024-01-01T09:{i:02d}Z", "headline": None, "text": f"{FOX} {i}"} for i in range(30)]
+    write_lines(Path("many.jsonl"), rows)
+    command = ("replay", "many.jsonl", "--classifier", "away.neardup", "-o", "verdicts.csv", "--report", "page.html")
+    assert says(neardup(*command, code=2).stderr, away.fingerprint, "not at home", "--force-domain")
+    assert not Path("verdicts.csv").exists()
+    assert not Path("page.html").exists()
+    done = neardup(*command, "--force-domain", "--json")
+    totals = json.loads(done.stdout.splitlines()[-1])["totals"]
+    asked = totals["classifier"]
+    assert asked["outside"] == asked["candidates"] >= 20
+    said = f"{asked['passed']} of {asked['candidates']} candidates passed, 100% lie outside"
+    assert said in done.stderr
+    assert said in Path("page.html").read_text("utf-8")
 
 
 def judged(classifier: Classifier) -> list[nd.Verdict]:
@@ -75,25 +96,6 @@ def test_a_replay_keeps_a_store_that_the_index_opens(file: str, classifier: Clas
     assert [(row["id"], row["score"]) for row in table] == [(name, wanted[name].score) for name in wanted]
     with nd.Index(classifier=file, path="news.db", window="24h") as index:
         assert {name: index.verdict_of(name) for name in wanted} == wanted
-
-
-def test_columns_can_be_named(file: str, classifier: Classifier) -> None:
-    rows = [{**row, "kicker": f"the title {row['headline']}", "at": row["time"]} for row in ROWS]
-    write_lines(Path("more.jsonl"), [{k: v for k, v in row.items() if k not in ("headline", "time")} for row in rows])
-    arguments = ("replay", "more.jsonl", "--classifier", file, "-o", "verdicts.jsonl")
-    said = refused(*arguments, "--time-column", "at")
-    assert says(said, "title is one", "measures", "none of the columns title, headline")
-    neardup(*arguments, "--time-column", "at", "--title-column", "kicker")
-    assert len(read_lines(Path("verdicts.jsonl"))) == len(ROWS)
-    replace(classifier, title_column="kicker", time_column="at").save("named.neardup")
-    neardup("replay", "more.jsonl", "--classifier", "named.neardup", "-o", "again.jsonl")
-    assert Path("again.jsonl").read_bytes() == Path("verdicts.jsonl").read_bytes()
-
-
-def test_a_page_is_drawn_with_a_classifier(file: str) -> None:
-    pytest.importorskip("altair")
-    neardup("replay", "news.jsonl", "--classifier", file, "--page", "page.html")
-    assert "learned" in Path("page.html").read_text("utf-8")
 
 
 def test_the_working_point_goes_by_precision(file: str, classifier: Classifier) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from calling import names_in, neardup, refused, write_lines
+from calling import names_in, neardup, refused
 from pages import needs_html, page, paragraphs
 from saying import says
 
@@ -42,15 +42,6 @@ def test_dedup_keeps_pages_as_they_are(folder: Path, tmp_path: Path) -> None:
     assert names_in(tmp_path / "out") == {"one.html", "third.xhtml"}
     for name in ("one.html", "third.xhtml"):
         assert (tmp_path / "out" / name).read_bytes() == (folder / name).read_bytes()
-
-
-@needs_html
-def test_dedup_of_lines_copies_the_bytes(tmp_path: Path) -> None:
-    rows = [{"id": i, "text": page(STORY, i)} for i in range(3)]
-    corpus, out = write_lines(tmp_path / "pages.jsonl", rows), tmp_path / "out.jsonl"
-    found = json.loads(neardup("dedup", corpus, "-o", out, "--html", "--json", *RULES).stdout)
-    assert (found["kept"], found["recipe"]["content"]) == (1, "html")
-    assert out.read_bytes() == corpus.read_bytes().splitlines(keepends=True)[0]
 
 
 @needs_html
@@ -92,17 +83,6 @@ def test_explain_shows_the_article(folder: Path) -> None:
     assert not {"content", "contents"} & plain.keys()
 
 
-@needs_html
-def test_compare_takes_pages(folder: Path, tmp_path: Path) -> None:
-    labels = tmp_path / "labels.csv"
-    labels.write_text("id1,id2,label\none.html,other.htm,1\none.html,third.xhtml,0\nother.htm,third.xhtml,0\n")
-    asked = ("compare", folder, "--labels", labels, "--recipes", "default", "--thresholds", "0.6", "--json")
-    counts = [
-        json.loads(neardup(*asked, *more).stdout)["recipes"][0]["rows"][0]["correct"] for more in ([], ["--html"])
-    ]
-    assert counts == [0, 1]
-
-
 def test_tags_alone_need_no_library(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     html._extract.cache_clear()
     monkeypatch.setitem(sys.modules, "trafilatura", None)
@@ -129,18 +109,6 @@ def test_pages_taken_as_texts_are_said(command: list[str], folder: Path) -> None
     assert says(said, "1 document is an HTML file", "--html")
     (folder / "one.html").rename(folder / "one.txt")
     assert "HTML" not in neardup("dedup", folder, "--dry-run").stderr
-
-
-def test_other_commands_say_it_too(folder: Path, tmp_path: Path) -> None:
-    labels = tmp_path / "labels.csv"
-    labels.write_text("id1,id2,label\none.html,other.htm,1\none.html,third.xhtml,0\n")
-    commands: list[list[str | Path]] = [
-        ["explain", folder, "one.html", "other.htm"],
-        ["query", folder, "-d", folder / "one.html"],
-        ["compare", folder, "--labels", labels, "--recipes", "default,checksum", "--thresholds", "0.6"],
-    ]
-    for arguments in commands:
-        assert "3 documents are HTML files" in neardup(*arguments).stderr
 
 
 def test_refusals(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from calling import FOX, ROSE, RULES, neardup, refused, write_lines
 from saying import says
@@ -34,25 +32,6 @@ def test_neighbours_of_every_document(corpus: Path) -> None:
     told, fewer = result.stderr.splitlines()[:2]
     assert says(told, "6 neighbours of 5 documents", "among 5")
     assert says(fewer, "9 fewer", "no other document")
-
-
-def test_the_table_goes_to_files_and_stdout_alike(corpus: Path, tmp_path: Path) -> None:
-    table = tmp_path / "neighbors.parquet"
-    result = neardup("neighbors", corpus, "-o", table, "--k", "1", *RULES)
-    assert result.stdout == ""
-    assert f"written to {table}" in result.stderr
-    rows = pq.read_table(table).to_pylist()
-    assert [rows[0][name] for name in ("document", "rank", "neighbor")] == ["fox", 1, "fox-again"]
-    objects = neardup("neighbors", corpus, "--json", "--k", "1", *RULES).stdout.splitlines()
-    assert [json.loads(line) for line in objects] == rows
-    printed = neardup("neighbors", corpus, "-o", "-", "--k", "1", *RULES).stdout
-    assert printed == neardup("neighbors", corpus, "--print", "--k", "1", *RULES).stdout
-
-
-def test_of_some_documents(corpus: Path) -> None:
-    asked = lines_of(corpus, "--of", "fox-edited", "--of", "fox", "--k", "1")
-    assert [row[:3] for row in asked] == [["fox-edited", "1", "fox"], ["fox", "1", "fox-again"]]
-    assert {row[0] for row in lines_of(corpus, "--first", "3")} == {"fox", "fox-again"}
 
 
 def test_three_nearest_of_files_in_a_folder(tmp_path: Path) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from calling import FOX, RULES, neardup, refused
 from saying import says
@@ -29,29 +27,12 @@ def test_the_most_similar_first(corpus: Path, document: Path) -> None:
     assert says(result.stderr.splitlines()[0], "3 near-duplicates", str(document), "5 documents")
 
 
-def test_from_stdin(corpus: Path, document: Path) -> None:
-    by_file = neardup("query", corpus, "-d", document, *RULES)
-    by_stdin = neardup("query", corpus, "-d", "-", *RULES, stdin=document.read_bytes())
-    assert by_stdin.stdout == by_file.stdout
-    assert "of the document on stdin" in by_stdin.stderr
-    assert neardup("query", "-", "-d", document, *RULES, stdin=corpus.read_bytes()).stdout == by_file.stdout
-
-
 def test_a_byte_order_mark_is_no_text(corpus: Path, document: Path, tmp_path: Path) -> None:
     marked = tmp_path / "marked.txt"
     marked.write_bytes(b"\xef\xbb\xbf" + document.read_bytes())
     assert (
         neardup("query", corpus, "-d", marked, *RULES).stdout == neardup("query", corpus, "-d", document, *RULES).stdout
     )
-
-
-def test_json_and_tables(corpus: Path, document: Path, tmp_path: Path) -> None:
-    table = tmp_path / "found.parquet"
-    result = neardup("query", corpus, "-d", document, "-o", table, *RULES)
-    assert result.stdout == ""
-    assert f"written to {table}" in result.stderr
-    objects = neardup("query", corpus, "-d", document, "--json", *RULES).stdout.splitlines()
-    assert [json.loads(line) for line in objects] == pq.read_table(table).to_pylist()
 
 
 def test_none_is_said(corpus: Path, tmp_path: Path) -> None:
@@ -68,11 +49,6 @@ def test_the_nearest_below_the_threshold(corpus: Path, tmp_path: Path) -> None:
     result = neardup("query", corpus, "-d", near, "--k", "2", *RULES)
     assert [line.split("\t")[0] for line in result.stdout.splitlines()[1:]] == ["rose", "fox"]
     assert says(result.stderr.splitlines()[0], "2 nearest", str(near), "5 documents")
-
-
-def test_a_second_step_decides(corpus: Path, document: Path) -> None:
-    result = neardup("query", corpus, "-d", document, "--second-step", "edit >= 0.99", *RULES)
-    assert [line.split("\t")[0] for line in result.stdout.splitlines()[1:]] == ["fox-edited"]
 
 
 @pytest.mark.parametrize(

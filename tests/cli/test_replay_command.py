@@ -89,26 +89,6 @@ def test_the_table(flow: Path) -> None:
         assert words in result.stderr
 
 
-def test_hours_as_json(flow: Path) -> None:
-    lines = [json.loads(line) for line in neardup("replay", flow, *RULES, "--json").stdout.splitlines()]
-    assert [(line["hour"], line.get("items", -1)) for line in lines[:-1]] == [
-        ("2024-01-01T09:00Z", 3),
-        ("2024-01-01T10:00Z", 1),
-        ("2024-01-01T11:00Z", -1),
-        ("2024-01-02T07:00Z", 1),
-        ("2024-01-02T08:00Z", 1),
-        ("2024-01-02T09:00Z", 1),
-        ("2024-01-02T10:00Z", -1),
-        ("2024-01-06T00:00Z", 2),
-        ("2024-01-06T01:00Z", 2),
-    ]
-    assert [line["quiet_hours"] for line in lines if "quiet_hours" in line] == [20, 86]
-    assert sum(line.get("duplicates", 0) for line in lines[:-1]) == lines[-1]["totals"]["duplicates"] == 4
-    totals = lines[-1]["totals"]
-    assert (totals["exact"], totals["near"], totals["flags"]) == (1, 3, {"ahead": 1, "undecidable": 1})
-    assert (totals["first"], totals["last"]) == ("2024-01-01T09:00:00Z", "2024-01-06T01:30:00Z")
-
-
 def read_table(path: Path) -> list[dict[str, Any]]:
     if path.suffix == ".jsonl":
         return read_lines(path)
@@ -138,61 +118,6 @@ def test_verdicts(flow: Path, tmp_path: Path, name: str) -> None:
             assert row["similarity"] is row["shared"] is row["size"] is row["size_of"] is None
     flags = {row["id"]: row["flag"] for row in rows if row["flag"]}
     assert flags == {"sea-weekend-over": "ahead", "empty": "undecidable"}
-
-
-def test_in_the_order_of_the_input(flow: Path, tmp_path: Path) -> None:
-    path = tmp_path / "v.jsonl"
-    neardup("replay", flow, *RULES, "--as-listed", "-o", path)
-    rows = read_lines(path)
-    assert [row["id"] for row in rows] == [row["id"] for row in ROWS if row["id"] != "no-time"]
-    # Four days behind the clock: judged, and flagged.
-    assert {row["id"]: row["flag"] for row in rows if row["flag"]} == {
-        "sea-weekend-over": "ahead",
-        "empty": "undecidable",
-        "sea-first": "late",
-        "rose-edited": "late",
-    }
-
-
-def test_originals_are_whole_records(flow: Path, tmp_path: Path) -> None:
-    path = tmp_path / "originals.jsonl"
-    neardup("replay", flow, *RULES, "--originals", path)
-    originals = {name for name, kind, _ in EXPECTED if kind == "original"}
-    assert read_lines(path) == [row for row in ROWS if row["id"] in originals]
-
-
-def test_an_endless_window_is_dedup(flow: Path, tmp_path: Path) -> None:
-    dated = write_lines(
-        tmp_path / "dated.jsonl", sorted((r for r in ROWS if r["id"] != "no-time"), key=lambda r: r["time"])
-    )
-    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
-    neardup("replay", dated, "--recipe", "ddd", "--window", "endless", "--originals", one)
-    neardup("dedup", dated, "--recipe", "ddd", "-o", other)
-    assert one.read_bytes() == other.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "duplicates"),
-    [
-        (("--window", "endless"), 6),
-        (("--window", "1h"), 3),
-        (("--window", "23h"), 3),
-        (("--window", "24h", "--against", "everything"), 4),
-        (("--window", "23h", "--window-by", "hour"), 4),
-        (("--window", "2 documents"), 3),
-        (("--threshold", "1"), 2),
-    ],
-)
-def test_windows(flow: Path, options: tuple[str, ...], duplicates: int) -> None:
-    lines = neardup("replay", flow, "--recipe", "ddd", *options, "--json").stdout.splitlines()
-    assert json.loads(lines[-1])["totals"]["duplicates"] == duplicates
-
-
-def test_many_at_once_are_judged_as_one_by_one(flow: Path, tmp_path: Path) -> None:
-    one, many = tmp_path / "one.jsonl", tmp_path / "many.jsonl"
-    neardup("replay", flow, *RULES, "-o", one)
-    neardup("replay", flow, *RULES, "-o", many, "--at-once", "100")
-    assert one.read_bytes() == many.read_bytes()
 
 
 def test_the_store_keeps_the_verdicts(flow: Path, tmp_path: Path) -> None:
@@ -226,10 +151,6 @@ def test_a_page(flow: Path, tmp_path: Path) -> None:
     assert str(page) in result.stderr
     assert "exists" in refused("replay", flow, *RULES, "--page", page)
     neardup("replay", flow, *RULES, "--page", page, "--force")
-
-
-def test_time_passes_with_a_speed(flow: Path) -> None:
-    assert neardup("replay", flow, *RULES, "--speed", "1e9").stdout.count("\n") == 10
 
 
 def test_nothing_to_replay(tmp_path: Path) -> None:

@@ -50,14 +50,6 @@ def test_a_replay_writes_one_page_with_both(option: str, flow: Path) -> None:
     assert [row["kind"] for row in read_lines(Path("v.jsonl"))] == ["original", "near", "original", "near", "original"]
 
 
-def test_a_replay_that_looks_nowhere_else(flow: Path) -> None:
-    neardup("replay", "flow.jsonl", *RULES, "--report", "page.html", "--report-margin", "none", "--report-rows", "1")
-    text = text_of("page.html")
-    assert "were not looked for" in text
-    assert "It moves to stricter thresholds only" in text
-    assert "the latest 1 of 2" in text
-
-
 def test_a_replay_into_a_store_that_holds_more(flow: Path) -> None:
     neardup("replay", "flow.jsonl", *RULES, "--store", "news.db")
     later = [row | {"id": f"{row['id']}-later", "time": row["time"].replace("T0", "T1")} for row in ROWS]
@@ -76,20 +68,6 @@ def test_a_classifier_in_a_replay(flow: Path) -> None:
     text = text_of("page.html")
     assert "probability ≥" in text or "probability" in text
     assert "jaccard(words:2) +" in text
-
-
-def test_a_comparison_is_the_same_page_by_either_option(flow: Path) -> None:
-    options = ("compare", "flow.jsonl", "--labels", "sure.jsonl", "--recipes", "default,ddd", "--thresholds", ".5,.7")
-    result = neardup(*options, "--report", "one.html", "-o", "two.html", "-o", "three.json")
-    assert [line for line in result.stderr.splitlines() if "written" in line] == [
-        "neardup: written: two.html",
-        "neardup: written: three.json",
-        "neardup: written: one.html",
-    ]
-    assert Path("one.html").read_bytes() == Path("two.html").read_bytes()
-    text = text_of("one.html")
-    assert "Recipes compared" in text
-    assert "compare flow.jsonl --labels sure.jsonl" in text
 
 
 def test_an_audit_shows_what_was_wrong(flow: Path) -> None:

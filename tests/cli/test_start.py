@@ -14,18 +14,17 @@ from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from calling import NEVER, neardup, refused
+from places import ROOT
 from saying import says
 from typer.testing import CliRunner
 
 import neardup as package
 from neardup.cli.app import COMMANDS, app, command_of
 from neardup.cli.dedup import dedup
-from neardup.cli.options import RecipeOptions
 from neardup.recipe import Recipe
 from neardup.recipe.named import Choices
 from neardup.recipe.recipe import OPTIONS
 
-ROOT = Path(__file__).resolve().parents[2]
 HEAVY = "numba", "llvmlite", "pyarrow", "pandas", "numpy"
 
 
@@ -105,14 +104,6 @@ def test_help_of_dedup_fits_a_screen() -> None:
 def test_fields_that_cannot_be_set_are_refused(settings: list[str], said: tuple[str, ...], corpus: Path) -> None:
     given = [word for setting in settings for word in ("--set", setting)]
     assert says(refused("dedup", corpus, "--dry-run", "--search", "lsh", *given), *said)
-
-
-def test_options_left_out_leave_the_recipe_as_it_is() -> None:
-    from neardup.recipe import load_recipe
-
-    assert RecipeOptions().chosen() == load_recipe("default")
-    chosen = RecipeOptions(recipe="jaccard", threshold=0.6, set_fields=["stop_words=en", "normalize=words"]).chosen()
-    assert (chosen.threshold, chosen.stop_words, chosen.normalize) == (0.6, "en", "words")
 
 
 def test_the_demo_runs_on_the_sample_of_the_package(tmp_path: Path) -> None:

@@ -54,18 +54,6 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
     assert "Few labels" in result.stderr or "Few groups" in result.stderr or not result.stderr
 
 
-def test_vectors_combine(corpus: Path, labels: Path, tmp_path: Path) -> None:
-    place, listed = tmp_path / "d.neardup", tmp_path / "listed.neardup"
-    choices = "--candidate-rule", "jaccard(words:1) >= 0.2", "--kernel", "linear"
-    neardup("train", corpus, "--labels", labels, *choices, "--vector", "cheap, default", "-o", place)
-    vector = nd.load_classifier(place).vector
-    assert len(vector) == len(set(vector.names)) == 13
-    # The file names each measure, so that a later change of what "default" means changes no classifier.
-    neardup("train", corpus, "--labels", labels, *choices, "--vector", str(vector), "-o", listed)
-    assert nd.load_classifier(listed).fingerprint == nd.load_classifier(place).fingerprint
-    assert listed.read_bytes() == place.read_bytes()
-
-
 def test_what_is_saved(corpus: Path, labels: Path, tmp_path: Path) -> None:
     place, whole = tmp_path / "d.neardup", tmp_path / "s.json"
     result = neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--summary", whole, "--json")
@@ -81,24 +69,6 @@ def test_what_is_saved(corpus: Path, labels: Path, tmp_path: Path) -> None:
     assert again.read_bytes() == place.read_bytes()
     assert "exists" in refused("train", corpus, "--labels", labels, *CHOICES, "-o", place)
     neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--force")
-
-
-def test_some_of_the_labels(corpus: Path, tmp_path: Path) -> None:
-    rows = labelled()[1]
-    path = tmp_path / "l.tsv"
-    lines = [f"{i}\t{j}\t{2 * label}\t{'train' if at % 4 else 'test'}" for at, (i, j, label) in enumerate(rows)]
-    path.write_text("id1\tid2\tgrade\tsplit\n" + "\n".join([*lines, "d0\tgone\t2\ttrain"]) + "\n")
-    options = "--label-column", "grade", "--positive", "2", "--only", "split=train", "--ignore-unknown", *CHOICES
-    found = json.loads(neardup("train", corpus, "--labels", path, *options, "--folds", "3", "--json").stdout)
-    assert found["pairs"] == len([at for at in range(len(rows)) if at % 4])
-    assert found["folds"]["number"] == 3
-
-
-def test_duplicates_outside_the_rule(corpus: Path, labels: Path) -> None:
-    result = neardup("train", corpus, "--labels", labels, *CHOICES[:2], "--candidate-rule", "jaccard(words:1) >= 0.5")
-    assert "Duplicates outside the candidate rule, missed: " in result.stdout
-    (line,) = (line for line in result.stderr.splitlines() if "outside the candidate rule" in line)
-    assert says(line, "jaccard(words:1) >= 0.5", "missed")
 
 
 def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:

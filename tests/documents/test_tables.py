@@ -146,11 +146,18 @@ def test_small_batches_are_joined_and_large_ones_read_in_slices(
 KEYS = st.lists(st.integers(0, 9))
 
 
-@given(KEYS)
-def test_repeated_ids(keys: list[int]) -> None:
-    expected = [place for place, key in enumerate(keys) if key in keys[:place]]
-    assert repeated_ids(pa.array(keys, pa.int64())).tolist() == expected
-    assert repeated_ids(pa.array([str(key) for key in keys], pa.large_string())).tolist() == expected
+@given(KEYS, st.integers(0, 3))
+def test_repeated_ids(keys: list[int], first: int) -> None:
+    expected = [place for place, key in enumerate(keys[first:]) if key in keys[first:][:place]]
+    assert repeated_ids(pa.array(keys, pa.int64())[first:]).tolist() == expected
+    strings = pa.array([str(key) for key in keys], pa.large_string())[first:]
+    assert repeated_ids(strings).tolist() == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("neardup.documents.records._MOST_ENCODED", 0)
+        assert repeated_ids(strings).tolist() == expected
+        # Strings with one hash are not called equal for it.
+        patch.setattr("neardup.documents.records._hashes", lambda strings: np.zeros(len(strings), np.uint64))
+        assert repeated_ids(strings).tolist() == expected
 
 
 def test_ids_and_order_join() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from saying import says
 
-from neardup.exploration.advice import Advice, advise, choose, separation_of, similar_pairs
+from neardup.exploration.advice import Advice, advise, choose, separation_of
 from neardup.exploration.curve import Curve, Point
 from neardup.exploration.valley import valley_of
 from neardup.exploration.views import BINS, View
@@ -77,14 +77,6 @@ def test_the_reach_is_where_a_tenfold_fewer_pairs_leave_one() -> None:
     assert (found.level, found.gap) == (None, None)
 
 
-def test_the_level_is_what_90_percent_of_similar_pairs_have() -> None:
-    one = view("words:4", 0.02, 0.8, 1000)
-    found = separation_of(one, similar_pairs([one]), PAIRS)
-    assert found.level is not None
-    assert one.at_least(math.ceil(100 * found.level)) == pytest.approx(900, rel=0.05)
-    assert found.gap == pytest.approx(found.level - found.reach)
-
-
 def test_a_heap_of_pairs_with_the_same_boilerplate_is_not_taken_for_a_pace() -> None:
     """A quarter of all pairs shares one passage: 0.25; nothing else is shared."""
     counts = [0] * BINS
@@ -106,18 +98,6 @@ def test_the_widest_gap_is_chosen_and_of_equal_ones_the_longest() -> None:
     assert "about as wide" in told["words:3"]
     assert "words:4 has" in told["words:1"]
     assert "a threshold of 0.85" in told
-
-
-def test_few_similar_pairs_leave_the_choice_to_the_unrelated_ones() -> None:
-    shapes = [(0.1, 0.95), (0.03, 0.9), (0.012, 0.85), (0.01, 0.84)]
-    found = advised(words(*shapes, pairs=6))
-    assert found.features == "words:3"
-    assert says(found.reason, "too few", "words:3 are the shortest", "stay below 0.1")
-    larger = advised(words(*shapes, pairs=6), documents=10**7)
-    assert larger.features == "words:4"
-    far = advised(words((0.1, 0.95), (0.05, 0.9), pairs=6))
-    assert far.features == "words:2"
-    assert says(far.reason, "words:2", "unrelated pairs", "least far, 0.3")
 
 
 def test_qgrams_must_be_worth_it() -> None:
@@ -163,12 +143,6 @@ def test_without_a_valley_the_middle_is_advised() -> None:
     assert 0.65 <= far.threshold <= 0.75
 
 
-def test_no_lower_threshold_than_the_lowest_is_advised() -> None:
-    assert advised(words((0.005, 0.85)), lowest=0.33).threshold >= 0.33
-    assert advised(words((0.005, 0.85), pairs=0), lowest=0.72).threshold == 0.72
-    assert advised(words((0.005, 0.85)), lowest=1.0).threshold == 1.0
-
-
 def test_a_distance_keeps_its_own_threshold() -> None:
     recipe = Recipe(features="words:1", signature="simhash", weights="tf", measure="hamming", threshold=3)
     one = replace(view("words:1", 0.02, 0.8, name="simhash"), recipe=recipe)
@@ -176,14 +150,3 @@ def test_a_distance_keeps_its_own_threshold() -> None:
     assert found.threshold == 3
     assert "hamming is a distance" in found.reason
     assert {"--set", "--measure"} <= set(found.command)
-
-
-def test_content_and_options_are_part_of_the_command() -> None:
-    one = view("words:3:multiset", 0.015, 0.85)
-    one = replace(one, recipe=one.recipe.changed(content="tags", normalize="whitespace"))
-    reading = ("--text-column", "body")
-    found = advise(choose([one], PAIRS), None, lowest=0.2, documents=DOCUMENTS, reading=reading)
-    text = " ".join(found.command)
-    assert text.startswith("dedup INPUT --text-column body --features words:3:multiset")
-    assert "--content tags" in text
-    assert "--set normalize=whitespace" in text

@@ -12,11 +12,9 @@ import pytest
 
 from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
-from neardup.documents.records import Names
 from neardup.exploration.examples import Examples, examples_of, families_of, longest_shared, suspects_of
 from neardup.exploration.sample import draw_sample
 from neardup.exploration.views import CUTOFFS, SamplePairs
-from neardup.keep.pairs import Pairs
 from neardup.pages.documents import Material
 from neardup.text.normalize import tokens
 
@@ -97,15 +95,6 @@ def test_each_cutoff_has_pairs_from_its_band() -> None:
     json.dumps([one.as_dict() for one in found])
 
 
-def test_a_seed_chooses_and_nothing_else_does() -> None:
-    rows = many()
-    one = chosen(corpus_of(corpus_of_lengths()), rows)
-    assert chosen(corpus_of(corpus_of_lengths()), rows) == one
-    assert chosen(corpus_of(corpus_of_lengths()), rows, seed=1) != one
-    none = chosen(corpus_of(corpus_of_lengths()), rows, count=0)
-    assert [(two.found, two.pairs) for two in none] == [(two.found, ()) for two in one]
-
-
 def test_pairs_are_of_many_families_lengths_and_sources(tmp_path: Path) -> None:
     drawn = random.Random(1)
     texts = [" ".join(f"x{at}y{drawn.randrange(9999)}" for _ in range(6 if at % 2 else 200)) for at in range(40)]
@@ -125,42 +114,6 @@ def test_pairs_are_of_many_families_lengths_and_sources(tmp_path: Path) -> None:
     assert len(said) == 4
     sources = {(pair.left.id, pair.right.id): (pair.left_source, pair.right_source) for pair in found.pairs}
     assert sources["5", "25"] == (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))
-
-
-def test_pairs_that_share_the_same_passage_come_last() -> None:
-    legal = "by applying for this job you accept the terms of the site"
-    other = ["an engine for ships is what we build here", "she looks after people in their own homes"]
-    texts = [f"n{at}a n{at}b {legal} m{at}" for at in range(40)]
-    texts += [f"k{at} {other[at // 2]} l{at} {legal[:10]}" for at in range(4)]
-    rows = [(at, at + 20, 0.1) for at in range(20)] + [(40, 41, 0.1), (42, 43, 0.1)]
-    for seed in range(5):
-        (found,) = chosen(corpus_of(texts), rows, cutoffs=(0.1,), count=7, seed=seed)
-        assert [legal == pair.passage for pair in found.pairs].count(True) >= 5
-        assert {pair.passage for pair in found.pairs} == {legal, *other}
-
-
-def test_where_the_sample_has_none_the_corpus_has() -> None:
-    texts = corpus_of_lengths()
-    names = Names(np.arange(60), None)
-    rows = np.array([[0, 1], [2, 3], [4, 5]])
-    whole = Pairs(names, np.arange(60), rows[:, 0], rows[:, 1], np.array([0.52, 0.71, 0.99]))
-    found = {one.cutoff: one for one in chosen(corpus_of(texts), [(6, 7, 0.05), (8, 9, 0.24)], whole=whole)}
-    origins = {
-        cutoff: (one.origin, [(pair.left.id, pair.right.id) for pair in one.pairs]) for cutoff, one in found.items()
-    }
-    assert origins == {
-        0.05: ("sample", [("6", "7")]),
-        0.1: ("sample", []),
-        # Nothing is near 0.2, but something is nearer to it than to its neighbours.
-        0.2: ("sample", [("8", "9")]),
-        0.3: ("sample", []),
-        0.5: ("corpus", [("0", "1")]),
-        0.7: ("corpus", [("2", "3")]),
-        0.9: ("corpus", [("4", "5")]),
-    }
-    assert (found[0.2].low, found[0.2].high) == (0.15, 0.25)
-    assert (found[0.9].low, found[0.9].high) == (0.8, 1.0)
-    assert (found[0.3].low, found[0.3].high, found[0.3].found) == (0.27, 0.33, 0)
 
 
 def test_matching_pairs_with_other_facts_are_suspects_and_edits_are_not() -> None:

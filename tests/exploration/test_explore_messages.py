@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from explored import curve, explored
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
 
-from neardup.exploration import messages
 from neardup.pages import numbers
-from neardup.recipe import Recipe
 
 
 @given(st.floats(0, 9e14))
@@ -48,21 +42,3 @@ def test_sparklines(counts: list[int], cells: int) -> None:
     assert [" .:-=+*#@".index(one) for one in plain] == levels
     if max(sums) > 1:
         assert max(levels) == 8
-
-
-def test_what_would_be_dropped() -> None:
-    assert says(messages.would_drop(explored()), "drop", "15 of 40 documents", "(38 %)")
-    assert messages.would_drop(explored(curve=None)) == ""
-    recipe = Recipe(name="explored", features="words:3", threshold=0.35)
-    assert messages.would_drop(explored(curve=replace(curve(recipe), points=()))) == ""
-    assert says(messages.would_drop(explored(curve=curve(recipe, complete=False))), "15 of 40 documents")
-
-
-def test_an_incomplete_curve_says_why_and_the_way_out() -> None:
-    told = messages.incomplete_curve(curve(Recipe(features="words:3"), complete=False))
-    assert says(told, "1,000,000 pairs", "at 0.2", "raise lowest")
-
-
-def test_commands_can_be_typed() -> None:
-    assert messages.advised_command(explored().advice).startswith("neardup dedup 'it'\"'\"'s here.jsonl' --features")
-    assert messages.advised_rule(explored().advice) == "words:3, jaccard >= 0.35"

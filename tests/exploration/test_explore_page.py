@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser import opened
-from explored import ARABIC, CHINESE, HOSTILE, curve, explored, falling, view
+from explored import ARABIC, CHINESE, HOSTILE, curve, explored
 
 import neardup
-from neardup.exploration.charts import RAMP, cutoffs_chart, similarity_chart, views_colours
 from neardup.exploration.exploration import Exploration
-from neardup.exploration.page import grouped
-from neardup.exploration.views import CUTOFFS, per_million
-from neardup.pages.charts import COLOURS
 from neardup.recipe import Recipe
 
 expect = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed").expect
@@ -172,33 +167,3 @@ def test_few_documents_and_little_to_draw(kind: str, tmp_path: Path) -> None:
         if kind == "nothing":
             assert page.inner_text("main").count("Nothing to show") >= 4
     assert "<script>" not in found._repr_html_()
-
-
-def test_a_notebook_shows_the_advice_and_escapes_texts() -> None:
-    shown = explored()._repr_html_()
-    assert "words:3, jaccard &gt;= 0.35" in shown
-    assert "words:3 (advised)" in shown
-    assert not re.search("<(script|img|b)[ >]", shown)
-    assert shown.count("<tr") == 6
-
-
-def test_what_charts_draw_are_the_counts() -> None:
-    few = view("words:2", falling(2), 703)
-    drawn = similarity_chart([few], advised=few, advice=explored().advice).to_dict()
-    steps = drawn["datasets"]["steps"]
-    # 703 pairs are few: five hundredths are a step. A last row ends the line.
-    assert [step["pairs"] for step in steps[:-1]] == [sum(few.counts[at : at + 5]) for at in range(0, 100, 5)]
-    assert all(step["shown"] == (step["pairs"] or 0.5) for step in steps)
-    many = view("words:2", tuple(1000 * count for count in falling(2)), 703_000)
-    assert len(similarity_chart([many]).to_dict()["datasets"]["steps"]) == 51
-    above = cutoffs_chart("above", [few], None)
-    rows = above.specification["datasets"]["rows"]
-    assert {row["cutoff"]: row["rate"] for row in rows} == {
-        at / 100: per_million(few.at_least(at), 703) for at in range(101)
-    }
-    assert [row["cutoff"] for row in rows if row["told"]] == list(CUTOFFS)
-    words = [view(f"words:{n}", falling(n), 703) for n in (1, 2, 3)]
-    recipe = view("words:3", falling(2), 703, name="cornell", n=None)
-    grams = view("qgrams:5", falling(2), 703)
-    assert grouped([*words, grams, recipe]) == {"words": words, "qgrams": [grams], "": [recipe]}
-    assert (views_colours(words), views_colours([recipe])) == ([RAMP[0], RAMP[3], RAMP[6]], [COLOURS[0]])

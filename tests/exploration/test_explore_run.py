@@ -14,9 +14,6 @@ from saying import says
 
 import neardup as nd
 from neardup.documents import open_corpus
-from neardup.errors import InputError, NeardupError, OutputError, RecipeError
-from neardup.exploration.exploration import Exploration
-from neardup.exploration.views import BINS
 
 VOCABULARY = [
     f"{first}{last}" for first in ("ka", "lo", "mi", "nu", "ro") for last in ("ban", "dor", "fel", "gim", "tus")
@@ -35,41 +32,6 @@ def made(seed: int = 0, count: int = 120) -> list[str]:
     texts += [f"the office in {name} is closed on Monday and opens again on Tuesday at nine" for name in VOCABULARY]
     dice.shuffle(texts)
     return texts
-
-
-def written(found: Exploration) -> str:
-    """All of an exploration as JSON, without what clocks say."""
-    return json.dumps(found.as_dict() | {"stages": [], "inputs": []}, sort_keys=True, ensure_ascii=False)
-
-
-def test_everything_is_there_and_ready_for_json() -> None:
-    found = nd.explore(made(), sample=100, seed=3, lengths=(1, 2, 3), qgrams=(5,), recipes=("spotsigs", "simhash"))
-    names = [view.name for view in found.views]
-    assert names == [
-        "words:1",
-        "words:2",
-        "words:3",
-        "qgrams:5",
-        "spotsigs",
-        "simhash",
-        f"{found.advice.features}, idf",
-    ]
-    assert [view.n for view in found.views][:6] == [1, 2, 3, 5, None, None]
-    for view in found.views:
-        assert sum(view.counts) + view.zero == view.pairs == 100 * 99 // 2
-        assert view.at_least(0) == view.pairs
-        assert view.at_least(BINS) == view.equal
-        assert dict(view.above)[0.5] == view.at_least(50)
-    assert found.curve is not None
-    assert found.curve.at(found.advice.threshold) is not None
-    assert found.curve.recipe == found.advice.recipe
-    assert len(found.examples) == 7
-    assert found.version == nd.__version__
-    assert {"sample", "compare", "weights", "join", "profile", "examples"} <= {one["name"] for one in found.stages}
-    told = json.loads(json.dumps(found.as_dict()))
-    assert told["advice"]["command"][0] == "dedup"
-    assert told["profile"]["documents"] == 190
-    assert says(repr(found), "<neardup exploration", "100 of 190 documents", "advised ")
 
 
 def test_the_curve_is_what_dedup_finds() -> None:
@@ -182,52 +144,3 @@ def test_odd_corpora_are_explored(texts: list[str]) -> None:
     assert found.advice.reason
     assert 0 < found.advice.threshold <= 1
     assert (found.advice.given, found.advice.command, found.suspects) == (False, (), ())
-
-
-@pytest.mark.parametrize("texts", [[], ["alone"]])
-def test_without_a_pair_there_is_nothing_to_explore(texts: list[str]) -> None:
-    message = f"the input has {'1' if texts else 'no'} document, and explore compares pairs: give two documents or more"
-    with pytest.raises(InputError, match=message):
-        nd.explore({"text": texts}, text_column="text")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"lengths": ()}, "there is nothing to compare by"),
-        ({"sample": 1}, "sample 1 is below 2"),
-        ({"seed": -1}, "seed -1 is outside"),
-        ({"lengths": (0,)}, "features 'words:0'"),
-        ({"lengths": (200,)}, "features 'words:200'"),
-        ({"lowest": 0}, r"lowest 0 is outside \(0, 1\]"),
-        ({"lowest": 1.5}, r"lowest 1.5 is outside \(0, 1\]"),
-        ({"examples": -1}, "examples -1 is below 0"),
-        ({"threads": 0}, "threads 0 is below 1"),
-        ({"recipes": ("nonsense",)}, "nonsense"),
-        ({"recipes": (nd.Recipe(name="mine", measure="semantic"),)}, "recipe 'mine' compares embeddings"),
-    ],
-)
-def test_values_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(RecipeError, match=message):
-        nd.explore(["one", "two"], **options)
-
-
-def test_it_is_written_as_json_or_a_page(tmp_path: Path) -> None:
-    found = nd.explore(made(12, 30), lengths=(1,))
-    place = tmp_path / "explored.json"
-    found.write(place)
-    assert json.loads(place.read_text("utf-8"))["sample"]["documents"] == found.sample.documents
-    with pytest.raises(OutputError, match="exists"):
-        found.write(place)
-    found.write(place, force=True)
-
-
-def test_a_corpus_of_open_files_names_them_in_the_command(tmp_path: Path) -> None:
-    file = tmp_path / "news items.jsonl"
-    file.write_text("".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(made(13, 120))))
-    with nd.open_files(file) as corpus:
-        found = nd.explore(corpus, lengths=(1,))
-    assert found.inputs == (str(file),)
-    assert found.advice.command[:2] == ("dedup", str(file))
-    with pytest.raises(NeardupError, match="comes too late"), nd.open_files(file) as corpus:
-        nd.explore(corpus, text_column="text")

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from saying import says
 
 from neardup.documents import Corpus, corpus_of, open_corpus
-from neardup.errors import InputError
 from neardup.exploration.sample import draw_sample, hashes_of
 
 TEXTS = [f"document {n} says {'moon ' * (n % 7)}日本 \u0627\u0644 😀" for n in range(500)]
@@ -54,12 +52,6 @@ def test_threads_batches_and_files_change_nothing(tmp_path: Path, monkeypatch: p
     assert drawn(corpus_of(TEXTS), sample=33, seed=1, threads=2) == expected
 
 
-def test_repeated_ids_are_refused() -> None:
-    with corpus_of({"id": [n % 400 for n in range(500)], "text": TEXTS}) as corpus, pytest.raises(InputError) as caught:
-        draw_sample(corpus, sample=60, seed=2)
-    assert says(caught.value, "100 documents", "0 in row 0 and row 400")
-
-
 def test_broken_records_move_nobody(tmp_path: Path) -> None:
     """A document is drawn by its row, so that a record that is mended later does not change the sample."""
     rows: list[dict[str, Any]] = [{"id": n, "text": text} for n, text in enumerate(TEXTS)]
@@ -93,11 +85,3 @@ def test_the_survey_knows_lengths_copies_and_sources(tmp_path: Path) -> None:
     assert [survey.sources[code] for code in survey.source.tolist()] == (
         [names[0]] * 10 + [names[1]] * 25 + [str(folder)] * 2 + [str(folder / "deep")]
     )
-
-
-def test_contents_are_what_is_drawn_and_measured() -> None:
-    pages = [f"<p>Moon <b>{n}</b></p>" for n in range(12)]
-    with corpus_of(pages) as corpus:
-        found, survey = draw_sample(corpus, sample=5, content="tags")
-    assert all("<" not in text and "Moon" in text for text in found.texts)
-    assert survey.text_bytes.max() < min(map(len, pages))

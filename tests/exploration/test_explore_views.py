@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from saying import says
 
-from neardup.errors import RecipeError
 from neardup.exploration import views as views
 from neardup.exploration.views import AllPairs, all_pairs
 from neardup.features.store import Vectors
@@ -158,9 +156,3 @@ def test_simhashes_are_compared_by_their_bits(values: list[int | None]) -> None:
             close.append((i, j, alike / 64))
     assert (found.zero, found.counts.tolist()) == (zero, counts)
     assert [*zip(*(column.tolist() for column in found.close), strict=True)] == close
-
-
-def test_a_measure_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(RecipeError) as caught:
-        all_pairs(vectors_of([{1: 1}, {1: 1}], weighted=False), "edit")
-    assert says(caught.value, "measure 'edit'", "sets", "choose another")

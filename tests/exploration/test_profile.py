@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -17,13 +16,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import SHARED as DATA
 
 from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
 from neardup.exploration.profile import (
     QUANTILES,
     CorpusProfile,
-    LargestFamilies,
     beginning,
     binned,
     main_script,
@@ -36,9 +35,6 @@ from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.text.normalize import tokens
-
-LONG = os.environ.get("NEARDUP_LONG") == "1"
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def profile(corpus: Corpus, *, threshold: float | None = 0.5, threads: int = 1, **options: Any) -> CorpusProfile:
@@ -85,20 +81,6 @@ def test_everything_is_counted() -> None:
     assert group.begins == beginning(texts[8])
 
 
-def test_boilerplate_counts_documents_texts_and_those_that_stay() -> None:
-    found = profile(corpus_of(corpus_texts())).boilerplate
-    (passage,) = found.passages
-    assert passage.text == ABOUT
-    assert (passage.words, passage.documents, passage.texts, passage.unlike) == (len(ABOUT.split()), 29, 20, 20)
-    assert passage.share == 29 / 42
-    assert passage.ids == ("8", "9", "10", "11", "12")
-    assert (found.found, found.least, found.run, found.documents, found.complete) == (1, 5, 8, 29, True)
-    # Without a result, what is a template counts as shared, too: nobody knows that it is one.
-    alone = profile(corpus_of(corpus_texts()), threshold=None)
-    assert [(one.texts, one.unlike) for one in alone.boilerplate.passages] == [(8, None), (20, None)]
-    assert (alone.families, alone.templates, alone.families_found) == ((), (), 0)
-
-
 def test_templates_and_families_are_those_of_the_run() -> None:
     found = profile(corpus_of(corpus_texts()))
     assert [(one.number, one.documents, one.complete) for one in found.families] == [(2, 10, True), (1, 8, True)]
@@ -109,15 +91,6 @@ def test_templates_and_families_are_those_of_the_run() -> None:
     assert (template.family, template.documents, template.compared, template.left_out) == (1, 8, 8, 0)
     assert [slot.distinct for slot in template.slots] == [8, 8]
     assert template.ids == ("0", "1", "2", "3", "4")
-    json.dumps(asdict(found))
-
-
-@pytest.mark.parametrize("texts", [[""], ["one"], ["🎉"], ["\u0000"], ["", ""], ["one two three " * 40] * 3])
-def test_tiny_corpora_have_a_profile(texts: list[str]) -> None:
-    found = profile(corpus_of(texts))
-    assert found.documents == len(texts)
-    assert found.copies.copies == (len(texts) - 1 if any(texts) else 0)
-    assert (found.boilerplate.passages, found.templates) == ((), ())
     json.dumps(asdict(found))
 
 
@@ -179,22 +152,6 @@ def test_adverts_of_the_blog_are_told_as_they_are() -> None:
     repeats = Counter(texts)
     assert found.copies.copies == len(texts) - len(repeats)
     assert found.copies.groups == sum(times > 1 for times in repeats.values())
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(
-    not (DATA.exists() and LONG), reason="the shared corpora are not there, or NEARDUP_LONG=1 is not set"
-)
-@pytest.mark.parametrize("name", ["peps", "saudinews"])
-def test_revisions_and_edited_news_are_no_templates(name: str) -> None:
-    with open_corpus([DATA / name / f"{name}.jsonl.gz"]) as corpus:
-        findings = run(corpus, Recipe(features="words:4", threshold=0.5), threads=2).findings
-        families = LargestFamilies(findings, findings.texts)
-        material = Material(corpus, findings.documents.names)
-        material.load(families.wanted)
-        found = families.templates(material)
-    assert families.found > 100
-    assert (found, families.examined) == ([], 40)
 
 
 @pytest.mark.parametrize(

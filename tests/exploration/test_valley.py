@@ -61,35 +61,6 @@ def test_pairs_that_lie_evenly_give_a_valley_that_is_not_clear() -> None:
     assert found.high == 0.9
 
 
-def test_copies_alone_leave_everything_else_empty() -> None:
-    found = valley_of(above(falling(1e6, 0.2), zero=1e6, equal=50))
-    assert found is not None
-    assert found.clear
-    assert found.low < 0.2
-    assert found.high == 0.9
-    assert found.after == 50
-    assert 0.4 < found.at < 0.6
-
-
-def test_templates_move_the_valley_to_the_right() -> None:
-    """Everything resembles everything at 0.6; the related pairs are nearer to 1."""
-    found = valley_of(above(plus(hump(1e6, 0.55, 0.04), hump(2000, 0.95, 0.02))))
-    assert found is not None
-    assert 0.66 <= found.low < 0.9
-
-
-def test_few_pairs_above_are_said_to_be_few() -> None:
-    unrelated = falling(1e6, 0.3)
-    assert valley_of(above(unrelated, zero=1e6, equal=9)) is None
-    few = valley_of(above(unrelated, zero=1e6, equal=15))
-    assert few is not None
-    assert few.sparse
-    assert not few.clear
-    enough = valley_of(above(unrelated, zero=1e6, equal=40))
-    assert enough is not None
-    assert enough.clear
-
-
 def test_chance_moves_it_little() -> None:
     """The same distribution drawn again and again, with some hundred related pairs."""
     dice = np.random.default_rng(5)
@@ -101,17 +72,6 @@ def test_chance_moves_it_little() -> None:
         assert found.clear
         lows.append(found.low)
     assert max(lows) - min(lows) <= 0.05
-
-
-def test_no_valley_is_looked_for_where_pairs_are_not_known() -> None:
-    """The numbers below 0.2 are those of all pairs."""
-    exact = above(plus(falling(1e6, 0.4), hump(500, 0.85, 0.06)), zero=1e6)
-    known = [exact[0]] * 20 + exact[20:]
-    found, whole = valley_of(known, 20), valley_of(exact)
-    assert found is not None
-    assert whole is not None
-    assert found.low == max(whole.low, 0.2)
-    assert (found.high, found.clear) == (whole.high, True)
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=100, max_size=100), st.integers(0, 10**9), st.integers(0, 100))

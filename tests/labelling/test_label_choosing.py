@@ -14,29 +14,26 @@ from typing import Any
 import numpy as np
 import pytest
 from labelling_room import PAIRS, Room
+from places import SAMPLE
 
 from neardup.classifier.classifier import rule_of
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
-from neardup.errors import InputError, RecipeError
+from neardup.errors import InputError
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import (
     SPREAD,
-    STRATA,
     TURNS,
     ActiveLearningQueue,
     Asked,
     Model,
     Pool,
-    _drawn,
-    lessons_of,
     pool_of,
     strata_of,
 )
 from neardup.labels.store import Judgement, LabelStore
 from neardup.text.normalize import normalize
 
-SAMPLE = Path(__file__).parent.parent.parent / "examples" / "newswire.jsonl"
 ITEMS = [json.loads(line) for line in SAMPLE.read_text("utf-8").splitlines()]
 FAMILY = {item["id"]: item["family"] for item in ITEMS}
 RULE = rule_of("jaccard(words:3) >= 0.02")
@@ -91,22 +88,6 @@ def test_copies_are_not_asked(asking: Asking) -> None:
         assert normalize(shown(left).text) != normalize(shown(right).text)
 
 
-def test_many_pairs_are_drawn_evenly() -> None:
-    rare = np.repeat(np.arange(STRATA), [1000, 500, 3, 0, 200, 90, 7, 7, 7, 2])
-    drawn = _drawn(rare, 400, np.random.default_rng(1))
-    counts = np.bincount(rare[drawn], minlength=STRATA)
-    assert counts.sum() == 400
-    assert counts[[2, 3, 6, 7, 8, 9]].tolist() == [3, 0, 7, 7, 7, 2]
-    assert counts[[0, 1, 4]].tolist() == [95, 95, 94]
-    assert counts[5] == 90
-    assert len(set(drawn.tolist())) == 400
-
-
-def test_strata_are_stretches_of_equal_length() -> None:
-    found = strata_of(np.array([0.1, 0.189, 0.2, 0.56, 0.99, 1.0]), 0.1)
-    assert found.tolist() == [0, 0, 1, 5, 9, 9]
-
-
 def test_a_candidate_rule_without_pairs_is_refused() -> None:
     with pytest.raises(InputError, match="nothing to ask; lower"):
         pool_of(corpus_of({"id": ["a", "b"], "text": ["one two three four", "One, two: three FOUR"]}), RULE)
@@ -136,19 +117,6 @@ def test_then_come_doubts_checks_and_others_in_turn(asking: Asking) -> None:
             assert abs(g[at]) >= 1
     lately = [asking.known.pair_at(left, right) for left, right in places([asking.judge() for _ in range(10)])]
     assert len(set(lately)) == 10
-
-
-def test_doubt_is_a_small_g(asking: Asking) -> None:
-    for _ in range(SPREAD):
-        asking.judge()
-    g = asking.model.pool_g()
-    assert g is not None
-    open_pairs = [at for at in range(len(asking.pool)) if pair_of(asking.pool, at) not in asking.known.answers]
-    doubtful = sorted(open_pairs, key=lambda at: abs(g[at]))[:200]
-    asked = asking.chooser.next_pair("anna")
-    assert asked is not None
-    assert asked.reason == "doubt"
-    assert asked[:2] in {pair_of(asking.pool, at) for at in doubtful}
 
 
 def pair_of(pool: Pool, at: int) -> tuple[int, int]:
@@ -201,26 +169,6 @@ def test_what_others_are_asked_now_is_not_asked(asking: Asking) -> None:
     assert session.state("anna")["pair"]["ids"] == shown[0]
 
 
-def test_what_was_put_aside_is_not_asked_while_there_is_more(asking: Asking) -> None:
-    asked = [asking.judge(answer="skip") for _ in range(5)]
-    assert len(set(places(asked))) == 5
-    assert asking.known.skipped("anna") == places(asked)
-
-
-def test_labels_beyond_the_pool_teach_too(asking: Asking) -> None:
-    strange = [(f"nw-{at:04}", f"nw-{at + 1:04}") for at in range(150, 160)]
-    pairs = [pair for pair in strange if asking.known.place_of(pair) not in asking.chooser._index]
-    assert len(pairs) > 3
-    asking.store.record([Judgement(pair, "anna", "different") for pair in pairs])
-    for _ in range(12):
-        asking.judge()
-    lessons = lessons_of(asking.known)
-    assert len(lessons.places) >= 12
-    g = asking.model.pool_g()
-    assert g is not None
-    assert len(g) == len(asking.pool)
-
-
 def test_what_the_labels_say_is_worked_out_beside(asking: Asking) -> None:
     assert asking.model.facts() == ([], True)
     told, pending = wait(asking.model)
@@ -252,11 +200,6 @@ def test_a_judged_pair_is_told_what_the_model_says(asking: Asking) -> None:
     said = asking.chooser.says(asked)
     assert said[1].words.startswith("the model ")
     assert said[1].same is (None if "cannot tell" in said[1].words else "same" in said[1].words)
-
-
-def test_a_vector_that_needs_what_is_not_there_is_refused_at_the_beginning(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"time.column"):
-        Asking(tmp_path / "labels.db", vector="jaccard(words:1), hours_apart")
 
 
 def test_fixed_pairs_are_asked_in_their_order(tmp_path: Path) -> None:

@@ -65,10 +65,6 @@ def test_a_corpus_without_documents_is_refused_and_leaves_no_store(tmp_path: Pat
     assert list(tmp_path.iterdir()) == [empty]
 
 
-def test_a_store_in_a_folder_that_is_not_there_is_refused(corpus: Path, tmp_path: Path) -> None:
-    assert "nowhere" in refused(corpus, "--store", tmp_path / "nowhere" / "labels.db")
-
-
 class Running:
     """The command, serving."""
 
@@ -151,31 +147,6 @@ def test_a_session_may_end_in_other_ways(corpus: Path, ending: str) -> None:
         assert "1 label given" in running.end(signal.SIGTERM if ending == "SIGTERM" else None)
 
 
-def test_tables_out_and_in(corpus: Path, store: Path, tmp_path: Path) -> None:
-    result = neardup(corpus, "--store", store, "--export", "labels.csv")
-    assert result.stderr == "neardup: 2 rows written to labels.csv; left out: 0 unsure, 1 tied\n"
-    assert Path("labels.csv").read_text() == "id1,id2,label,same,different,unsure\na1,a2,1,2,0,0\nb1,b2,1,1,0,0\n"
-    neardup(corpus, "--store", store, "--export", "each.csv", "--each")
-    result = neardup(corpus, "--store", "other.db", "--import", "each.csv", "--export", "labels.csv", "--force")
-    assert "5 labels taken in from each.csv\n" in result.stderr
-    assert export_rows("other.db") == export_rows(store)
-    result = neardup(corpus, "--store", "third.db", "--import", "labels.csv", "--labeller", "eve")
-    assert "2 labels taken in" in result.stderr
-
-
-def test_agreement_is_printed(corpus: Path, store: Path) -> None:
-    shown = neardup(corpus, "--store", store, "--agreement").stdout
-    assert "anna, bob" in shown
-    assert " 50% " in shown
-    (found,) = json.loads(neardup(corpus, "--store", store, "--agreement", "--json").stdout)
-    assert (found["pairs"], found["observed"], found["labellers"]) == (2, 0.5, ["anna", "bob"])
-    with LabelStore("new.db"):
-        pass
-    assert "No two labellers" in neardup(corpus, "--store", "new.db", "--agreement").stdout
-    assert "there is none" in refused(corpus, "--store", "missing.db", "--agreement")
-    assert not Path("missing.db").exists()
-
-
 def test_options_that_do_not_fit_are_refused_in_a_sentence(corpus: Path, store: Path, tmp_path: Path) -> None:
     base = (corpus, "--store", store)
     wrong = {
@@ -200,11 +171,6 @@ def test_options_that_do_not_fit_are_refused_in_a_sentence(corpus: Path, store: 
         assert message in refused(*base, *options), options
     neardup(*base, "--export", "labels.csv")
     assert "exists" in refused(*base, "--export", "labels.csv")
-
-
-def test_what_is_refused_leaves_no_store_behind(corpus: Path) -> None:
-    refused(corpus, "--store", "new.db", "--port", "70000")
-    assert not Path("new.db").exists()
 
 
 def test_another_corpus_is_refused(corpus: Path, store: Path) -> None:

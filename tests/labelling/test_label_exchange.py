@@ -50,23 +50,6 @@ def test_an_export_is_what_comparing_reads(room: Room, tmp_path: Path) -> None:
     assert (direct.duplicates, direct.others) == (1, 1)
 
 
-def test_an_export_of_each_goes_into_another_store(room: Room, tmp_path: Path) -> None:
-    fill(room)
-    out = tmp_path / "each.csv"
-    assert export(room.store, out, each=True).rows == 7
-    assert out.read_text().splitlines()[:2] == [
-        "id1,id2,labeller,answer,time,seconds,reason,similarity",
-        "a1,a2,anna,same,1000000000.000,4.5,spread,0.25",
-    ]
-    with Room(tmp_path / "other.db") as other:
-        assert take_in(other.known, answers_of(out)) == Imported(7, 0, 0, 0, 0)
-        assert other.store.labels == room.store.labels
-        assert take_in(other.known, answers_of(out)) == Imported(0, 7, 0, 0, 0)
-        # A table is not what somebody did last.
-        assert other.store.undo("anna") is None
-        assert other.known.check() == []
-
-
 def test_what_was_judged_in_the_store_stays(room: Room, tmp_path: Path) -> None:
     fill(room)
     table = tmp_path / "given.tsv"
@@ -74,13 +57,6 @@ def test_what_was_judged_in_the_store_stays(room: Room, tmp_path: Path) -> None:
     assert take_in(room.known, answers_of(table, labeller="anna")) == Imported(1, 1, 1, 1, 0)
     assert room.store.labels["a1", "a2"]["anna"] == "same"
     assert room.store.labels["a1", "c1"] == {"anna": "same"}
-
-
-def test_an_empty_answer_is_none(room: Room, tmp_path: Path) -> None:
-    table = tmp_path / "given.csv"
-    table.write_text("id1,id2,label\na1,a2,\nb1,b2,?\na1,c1, \nzz,yy,\na2,a1,1\n")
-    assert take_in(room.known, answers_of(table, labeller="anna")) == Imported(2, 0, 0, 0, empty=3)
-    assert room.store.labels == {("b1", "b2"): {"anna": "unsure"}, ("a1", "a2"): {"anna": "same"}}
 
 
 @pytest.mark.parametrize(
@@ -138,10 +114,6 @@ def test_labels_on_other_texts_are_refused_or_told(room: Room) -> None:
     assert (known.missing, len(known.answers)) == (1, 4)
 
 
-def test_an_empty_store_fits_every_corpus(room: Room) -> None:
-    assert room.known.check() == []
-
-
 def test_documents_are_found_by_numbers_too(tmp_path: Path) -> None:
     numbers = Material.of(corpus_of({"id": [30, 10, 20], "text": ["x", "y", "z"]}))
     assert [numbers.position(name) for name in ("10", "30", "010", "1e1", "x", "-1", "99999999999999999999", "")] == [
@@ -156,17 +128,3 @@ def test_documents_are_found_by_numbers_too(tmp_path: Path) -> None:
     with LabelStore(tmp_path / "labels.db") as store:
         store.record([Judgement(("0", "2"), "anna", "same")])
         assert LabelIndex(store, rows).answers == {(0, 2): {"anna": "same"}}
-
-
-def test_titles_come_from_their_column() -> None:
-    columns = {"id": ["a", "b"], "text": ["x", "y"], "Headline": ["One", None], "other": ["1", "2"]}
-    assert [Material.of(corpus_of(columns)).shown(at).title for at in (0, 1)] == ["One", ""]
-    assert Material.of(corpus_of(columns), title_column="other").shown(1).title == "2"
-    with pytest.raises(InputError, match="no column 'nothing' for --title-column"):
-        Material.of(corpus_of(columns), title_column="nothing").shown(0)
-    assert Material.of(corpus_of(["x"])).shown(0).title == ""
-
-
-def test_pages_are_shown_as_their_texts() -> None:
-    page = "<html><body><p>One <b>two</b></p><script>x()</script></body></html>"
-    assert Material.of(corpus_of([page]), content="tags").shown(0).text.split() == ["One", "two"]

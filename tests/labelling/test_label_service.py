@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from labelling_room import PAIRS, Browser, Room
 
-from neardup.errors import NeardupError, OutputError
+from neardup.errors import OutputError
 from neardup.labelling.app import LARGEST_BODY, POLICY
 from neardup.labelling.server import Service, serve
 from neardup.labels.store import export_rows
@@ -102,11 +101,6 @@ def test_other_names_of_this_machine_are_refused(browser: Browser) -> None:
         assert browser.post("/api/undo", {"labeller": "anna"}, Host=host).status == 400
 
 
-def test_a_tunnel_may_end_at_another_port(browser: Browser) -> None:
-    reply = browser.post("/api/state", {"labeller": "anna"}, Host="localhost:9", Origin="http://localhost:9")
-    assert reply.status == 200
-
-
 def test_other_pages_cannot_answer(browser: Browser, room: Room) -> None:
     sent = {"labeller": "anna", "pair": ask(browser, "/api/state")["pair"]["ids"], "answer": "same"}
     here = f"127.0.0.1:{browser.port}"
@@ -143,12 +137,6 @@ def test_what_is_sent_is_checked(browser: Browser, room: Room) -> None:
         assert "Traceback" not in reply.json["error"]
     assert browser.post("/api/answer", b" " * (LARGEST_BODY + 1)).status == 413
     assert browser.get("/api/answer").status == 405
-    assert room.store.labels == {}
-
-
-def test_ids_that_no_document_has_are_behind(browser: Browser, room: Room) -> None:
-    for pair in [["\ud800", "a1"], ["a1\x00", "a2"], ["a" * 30_000, "a2"]]:
-        assert ask(browser, "/api/answer", pair=pair, answer="same")["before"] == {"behind": True}
     assert room.store.labels == {}
 
 
@@ -193,18 +181,6 @@ def test_an_answer_to_another_pair_is_not_taken(browser: Browser, room: Room) ->
     assert room.store.labels == {("a1", "a2"): {"anna": "same"}}
 
 
-def test_undo_asks_the_same_pair_again(browser: Browser, room: Room) -> None:
-    assert ask(browser, "/api/undo")["before"] == {"nothing": True}
-    answer(browser, "same")
-    answer(browser, "skip")
-    back = ask(browser, "/api/undo")
-    assert (back["before"], back["pair"]["ids"]) == ({"undone": "skip"}, ["b1", "b2"])
-    back = ask(browser, "/api/undo")
-    assert (back["before"], back["pair"]["ids"]) == ({"undone": "same"}, ["a1", "a2"])
-    assert back["progress"]["given"] == 0
-    assert room.store.labels == {}
-
-
 def test_what_is_put_aside_is_asked_in_the_end(browser: Browser) -> None:
     asked = [answer(browser, "skip")["pair"]["ids"]]
     asked += [answer(browser, "different")["pair"]["ids"] for _ in range(len(PAIRS) - 1)]
@@ -243,14 +219,6 @@ def test_a_new_start_asks_the_same_pair(tmp_path: Path) -> None:
         # Another order would begin elsewhere.
         assert room.session.state("bob")["pair"]["ids"] == ["b1", "c1"]
         assert room.session.state("anna")["pair"]["ids"] == ["c1", "c2"]
-
-
-def test_a_pair_that_is_not_one_of_these_is_forgotten(tmp_path: Path) -> None:
-    path = tmp_path / "labels.db"
-    with Room(path) as room:
-        room.session.state("anna")
-    with Room(path, pairs=PAIRS[3:]) as room:
-        assert room.session.state("anna")["pair"]["ids"] == ["a1", "b1"]
 
 
 def test_a_goal_ends_the_questions_and_the_last_labeller_the_session(tmp_path: Path) -> None:
@@ -297,10 +265,3 @@ def test_a_port_that_is_taken_is_refused_in_a_sentence(service: Service, room: R
     other = Service(room.session, port=service.port)
     with pytest.raises(OutputError, match=f"port {service.port} is in use"), other:
         pass
-
-
-@pytest.mark.parametrize("name", ["fastapi", "uvicorn"])
-def test_what_is_not_installed_is_said_in_a_sentence(room: Room, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(NeardupError, match=rf"{name}.*'neardup\[label\]'"):
-        Service(room.session)

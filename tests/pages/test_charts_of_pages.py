@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from pathlib import Path
@@ -10,9 +9,7 @@ from typing import Any
 
 import pytest
 from browser import opened
-from typer.testing import CliRunner
-
-from neardup.cli.app import app
+from calling import neardup, write_lines
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
@@ -20,12 +17,6 @@ WORDS = [f"word{at}" for at in range(400)]
 #: How a label of an axis of whole numbers may look, and one of any other axis.
 WHOLE = re.compile(r"\d{1,3}(,\d{3})*")
 READABLE = re.compile(r"\d{1,3}(,\d{3})*(\.\d+)?[kM%]?|\d\d:\d\d(:\d\d)?|[A-Z][a-z]{2}( \d\d)?|\d{4}|[A-Za-z0-9 ]{3,}")
-
-
-def written(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    path = folder / "corpus.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return path
 
 
 def told(at: int) -> str:
@@ -42,11 +33,6 @@ def flow(texts: list[str], minutes: int) -> list[dict[str, Any]]:
         }
         for at, text in enumerate(texts)
     ]
-
-
-def run(*arguments: str | Path) -> None:
-    done = CliRunner().invoke(app, [str(one) for one in arguments], prog_name="neardup")
-    assert done.exit_code == 0, done.output
 
 
 def axes_of(path: Path) -> dict[str, list[list[str]]]:
@@ -84,8 +70,8 @@ def text_of(path: Path) -> str:
 
 def test_axes_of_a_replay_with_hundreds_of_duplicates(tmp_path: Path) -> None:
     texts = [told(at // 8) for at in range(1800)]
-    corpus, page = written(tmp_path, flow(texts, 2)), tmp_path / "page.html"
-    run("replay", corpus, "--time-column", "time", "--report", page)
+    corpus, page = write_lines(tmp_path / "corpus.jsonl", flow(texts, 2)), tmp_path / "page.html"
+    neardup("replay", corpus, "--time-column", "time", "--report", page)
     axes = axes_of(page)
     check(axes)
     assert {"lag", "arrived", "thresholds", "held", "memory"} <= set(axes)
@@ -102,9 +88,9 @@ def test_axes_of_a_replay_with_hundreds_of_duplicates(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["dedup", "replay"])
 def test_a_run_that_drops_nothing_draws_no_empty_chart(command: str, tmp_path: Path) -> None:
-    corpus, page = written(tmp_path, flow([told(0), told(1)], 60)), tmp_path / "page.html"
+    corpus, page = write_lines(tmp_path / "corpus.jsonl", flow([told(0), told(1)], 60)), tmp_path / "page.html"
     more = ("--time-column", "time") if command == "replay" else ("-o", tmp_path / "kept.jsonl")
-    run(command, corpus, *more, "--report", page)
+    neardup(command, corpus, *more, "--report", page)
     axes = axes_of(page)
     check(axes)
     assert "thresholds" not in axes
@@ -113,11 +99,11 @@ def test_a_run_that_drops_nothing_draws_no_empty_chart(command: str, tmp_path: P
 
 def test_a_comparison_of_recipes_that_find_nothing(tmp_path: Path) -> None:
     texts = ["a rose is red", "the harbour board voted", "two ships left", "one more text"]
-    corpus = written(tmp_path, [{"id": f"d{at}", "text": text} for at, text in enumerate(texts)])
+    corpus = write_lines(tmp_path / "corpus.jsonl", [{"id": f"d{at}", "text": text} for at, text in enumerate(texts)])
     labels = tmp_path / "labels.csv"
     labels.write_text("id1,id2,label\nd0,d1,1\nd2,d3,0\n", "utf-8")
     page = tmp_path / "page.html"
-    run("compare", corpus, "--labels", labels, "--recipes", "default,jaccard", "--report", page)
+    neardup("compare", corpus, "--labels", labels, "--recipes", "default,jaccard", "--report", page)
     axes = axes_of(page)
     check(axes)
     assert "recall" not in axes

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.pages.diff import Mark, Shown, differences, sign_between, soft_breaks
-from neardup.pages.document_view import BETWEEN, LARGEST, SOFT, looks_of
+from neardup.pages.document_view import BETWEEN, SOFT, looks_of
 
 #: Words, with all that may stand between them and much that may not be a word at all.
 PROSE = st.lists(
@@ -99,29 +99,6 @@ def test_long_texts_are_laid_out_without_loss_and_folded() -> None:
     assert text == "Here is one that is only on the right"
 
 
-def test_the_inside_of_a_long_change_is_folded_and_counted() -> None:
-    looks = looks_of(shown("begin " + "gone " * 5000 + "end"), shown("begin end"))
-    folded = [group for group in looks["groups"] if group["folded"]]
-    assert len(folded) == 1
-    assert not folded[0]["equal"]
-    assert folded[0]["words"][0] > 4000
-    assert folded[0]["words"][1] == 0
-
-
-def test_so_many_changes_that_all_is_shown_are_folded_in_the_end() -> None:
-    left = " ".join(f"word {at} then" for at in range(8_000))
-    right = " ".join(f"word {at if at % 2 else -at} then" for at in range(8_000)).replace("-", "x")
-    groups = looks_of(shown(left), shown(right))["groups"]
-    assert [group["folded"] for group in groups] == [False, True]
-    assert groups[0]["words"][0] < 7000
-
-
-def test_what_lies_beyond_the_largest_text_is_counted() -> None:
-    looks = looks_of(shown("x" * (LARGEST + 7)), shown("y"))
-    assert looks["left"]["beyond"] == 7
-    assert looks["right"]["beyond"] == 0
-
-
 def test_signs_between_equal_words_count_where_they_make_another_number() -> None:
     def signs(left: str, right: str) -> list[str]:
         looks = looks_of(shown(left), shown(right))
@@ -142,13 +119,6 @@ def test_only_lines_that_are_cut_to_a_length_are_joined_on_a_narrow_page() -> No
     assert soft_breaks("a paragraph " * 20 + "\nanother one") == []
     looks = looks_of(shown(cut), shown(cut))
     assert [text for row in looks["groups"][0]["rows"] for text, mark in row["left"] if mark == SOFT] == ["\n"]
-
-
-def test_titles_are_compared_too() -> None:
-    looks = looks_of(shown("x y", "Fed adds reserves"), shown("x z", "Fed drains reserves"))
-    assert looks["left"]["title"] == [["Fed ", 0], ["adds", 1], [" reserves", 0]]
-    assert looks["right"]["marks"] == [Mark.CHANGED]
-    assert looks_of(shown("x"), shown("x"))["left"]["title"] == []
 
 
 def test_an_insertion_begins_where_a_sentence_does() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.pages.html import clipped, excerpt, text
+from neardup.pages.html import clipped, excerpt
 
 NOTE = re.compile(r"<bdi[^>]*> … ([\d,]+) [a-z ]+ not shown … </bdi>")
 PARTS = st.sampled_from(
@@ -41,15 +41,3 @@ def test_what_is_shown_and_what_is_counted_are_the_text(whole: str, most: int) -
 def test_what_people_write_stays_whole(kept: str) -> None:
     assert html.unescape(excerpt(kept, 10_000)) == kept
     assert clipped(kept, 10_000) == " ".join(kept.split())
-
-
-def test_a_line_of_a_list_has_an_ellipsis_where_it_goes_on() -> None:
-    assert clipped("one two three", 7) == "one two…"
-    assert clipped("a" + "\u0301" * 50 + " b", 40) == "a" + "\u0301" * 8 + "… b"
-    assert clipped("w" * 1000, 200) == "w" * 120 + "…" + "w" * 40
-    assert clipped("", 5) == ""
-
-
-def test_a_name_runs_in_its_own_direction_and_is_no_longer_than_it_must_be() -> None:
-    assert text("<b>") == '<bdi dir="auto">&lt;b&gt;</bdi>'
-    assert len(text("name " * 100_000)) < 500

@@ -9,20 +9,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
 
-from neardup.errors import RecipeError
 from neardup.pages.builder import About, Sources, build_report
 from neardup.pages.diff import Shown
 from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Arrivals, Extent, Report
 from neardup.pages.report_charts import arrival_charts
 from neardup.pages.report_page import report_page
-from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
-from neardup.recipe import Recipe, load_recipe
+from neardup.recipe import Recipe
 from neardup.search.margin import scale_of
 
 RECIPE = Recipe(features="words:1", threshold=0.5)
@@ -90,7 +87,7 @@ def root_of(flow: Verdicts, place: int) -> int:
     return place
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(verdicts, st.integers(0, 5))
 def test_what_a_plain_look_says(drawn: list[tuple[int, int]], before: int) -> None:
     flow = flow_of(drawn, before=min(before, len(drawn)))
@@ -133,28 +130,6 @@ def test_what_a_plain_look_says(drawn: list[tuple[int, int]], before: int) -> No
     assert len(report.above) == min(len(near), 10)
     assert not report.below
     assert report.wording is FLOW
-
-
-def test_extent_and_what_is_said_of_it() -> None:
-    flow = flow_of([(0, 10), (1, 20)] * 30 + [(0, 10)] + [(at, 12) for at in range(1, 13)])
-    report = report_of(flow, Extent(families=4, rows=5, cases=3))
-    assert report.families_total == 31
-    assert [family.documents for family in report.families] == [13, 2, 2, 2, 2, 2]
-    assert report.families[0].hidden == 4
-    assert len(report.rows) == 5
-    assert report.rows[0].id == f"id-{len(flow) - 1}"
-    assert len(report.above) == 3
-    said = " ".join(report.notes)
-    assert says(said, "6 of 31 families", "the 4 largest", "a random 2", "(families)")
-    assert says(said, "the latest 5 of 42", "(rows)")
-    assert "At most 8 duplicates" in said
-    again = report_of(flow, Extent(families=4, rows=5, cases=3))
-    assert [family.number for family in again.families] == [family.number for family in report.families]
-    other = report_of(flow, Extent(families=4, rows=5, cases=3, seed=9))
-    assert [family.number for family in other.families] != [family.number for family in report.families]
-    with pytest.raises(RecipeError) as caught:
-        Extent(rows=-1)
-    assert says(caught.value, "rows -1", "below 0")
 
 
 def test_texts_that_have_left() -> None:
@@ -205,23 +180,6 @@ def test_pairs_below_the_threshold_where_they_are_known() -> None:
     assert sum(report_of(replace(flow, exact=flow.similarity > 0), Extent(), same).pair_similarity) == 4
 
 
-@pytest.mark.parametrize(
-    ("recipe", "said"),
-    [
-        (RECIPE, ("3 features", "of 4 and 5")),
-        (load_recipe("simhash"), ("61 of 64 bits",)),
-        (RECIPE.changed(weights="idf", measure="cosine"), ()),
-        (RECIPE.changed(second_step="edit >= 0.9"), ()),
-        (Recipe(features="checksum", normalize="words", threshold=1.0), ()),
-    ],
-)
-def test_counts_in_words(recipe: Recipe, said: tuple[str, ...]) -> None:
-    words = counts_in_words((3, 4, 5), recipe)
-    assert says(words, *said)
-    assert bool(words) == bool(said)
-    assert counts_in_words(None, recipe) == ""
-
-
 def arrivals(flow: Verdicts) -> Arrivals:
     found = report_of(flow).arrivals
     assert found is not None
@@ -244,10 +202,3 @@ def test_when_and_where_items_came_from() -> None:
     alone = arrivals(flow_of([(0, 10)]))
     assert (alone.lags, alone.sources) == ([], [])
     assert report_of(flow_of([])).arrivals is None
-
-
-@pytest.mark.parametrize(("apart", "step"), [(60, "minute"), (3600, "hour"), (86_400, "day"), (30 * 86_400, "30 days")])
-def test_time_is_cut_into_few_bars(apart: int, step: str) -> None:
-    found = arrivals(replace(flow_of([(0, 10)] * 250), times=np.arange(250) * apart * 1_000_000))
-    assert found.step == step
-    assert len(found.stretches) <= 300

@@ -6,14 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
-import pytest
 from handmade import classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
 
 from neardup.pages.sweep import Swept, swept
-from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
+from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import Scale, scale_of
 from neardup.stream.document import Document
@@ -76,7 +74,7 @@ def around(items: list[Item], wanted: ReplaySettings, far: float) -> KnownPairs:
     return around_of(items, wanted, far, len(items), report=silent)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(flows, st.sampled_from(["6h", "12h", "endless", "4 documents"]), st.sampled_from(["originals", "everything"]))
 def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], window: str, against: str) -> None:
     items = items_of(drawn)
@@ -96,7 +94,7 @@ def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], wi
         assert found.sweep.kept[at] == len(items) - sum(gone)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(flows, st.sampled_from(["originals", "everything"]))
 def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[int, list[str]]], against: str) -> None:
     items = items_of(drawn)
@@ -114,33 +112,6 @@ def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[in
         assert sweep.dropped[sweep.thresholds.index(0.8)] == sum(
             verdict.is_duplicate for verdict in verdicts_of(items, stricter)
         )
-
-
-def test_what_cannot_be_done_again_is_counted() -> None:
-    """An item that was compared with what a store held before."""
-    flow = Verdicts(
-        ids=None,
-        times=np.arange(2),
-        of=np.array([ELSEWHERE, ORIGINAL]),
-        similarity=np.array([0.9, 0.0]),
-        exact=np.zeros(2, np.bool_),
-        equal=np.zeros(2, np.bool_),
-    )
-    none = np.zeros(0, np.int64)
-    known = KnownPairs(left=none, right=none, similarity=np.zeros(0), loosest=scale_of(RECIPE).threshold / 2)
-    found = sweep_of(flow, scale_of(RECIPE), known)
-    assert not found.sweep.exact
-    assert found.sweep.dropped[0] == 1
-    assert found.gone.sum(axis=0).tolist() == [31, 0]
-
-
-def test_too_many_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.stream.replay_report._OF_EACH", 1)
-    monkeypatch.setattr("neardup.stream.replay_report._BESIDES", 0)
-    items = items_of([(0, list("abcd"))] * 6)
-    found = around(items, ReplaySettings(RECIPE, "2h"), 0.3)
-    assert not found.known
-    assert says(found.note, "More than 6 pairs", "looser threshold", "not kept", "look less far")
 
 
 def test_a_classifier_is_moved_by_its_probability() -> None:

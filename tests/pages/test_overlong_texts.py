@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 from browser import opened
-from typer.testing import CliRunner
-
-from neardup.cli.app import app
+from calling import neardup
 
 pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
 
@@ -42,26 +40,21 @@ def rows() -> list[dict[str, Any]]:
 RULES = ("--features", "words:2", "--threshold", "0.5")
 
 
-def run(*arguments: str | Path) -> None:
-    done = CliRunner().invoke(app, [str(one) for one in arguments], prog_name="neardup")
-    assert done.exit_code == 0, done.output[-2000:]
-
-
 def dedup(corpus: Path, page: Path) -> None:
-    run("dedup", corpus, "-o", page.with_suffix(".jsonl"), "--report", page, "--report-margin", "0.3", *RULES)
+    neardup("dedup", corpus, "-o", page.with_suffix(".jsonl"), "--report", page, "--report-margin", "0.3", *RULES)
 
 
 def replay(corpus: Path, page: Path) -> None:
-    run("replay", corpus, "--time-column", "time", "--report", page, *RULES)
+    neardup("replay", corpus, "--time-column", "time", "--report", page, *RULES)
 
 
 def explore(corpus: Path, page: Path) -> None:
-    run("explore", corpus, "-o", page, "--lengths", "1,2")
+    neardup("explore", corpus, "-o", page, "--lengths", "1,2")
 
 
 def audit(corpus: Path, page: Path) -> None:
     sheet = page.with_suffix(".csv")
-    run("audit", corpus, *RULES, "--candidate-rule", "0.2", "--sample-to", sheet)
+    neardup("audit", corpus, *RULES, "--candidate-rule", "0.2", "--sample-to", sheet)
     csv.field_size_limit(10_000_000)
     with sheet.open(encoding="utf-8", newline="") as file:
         drawn = list(csv.DictReader(file))
@@ -69,7 +62,7 @@ def audit(corpus: Path, page: Path) -> None:
         writer = csv.DictWriter(file, ["id1", "id2", "label"])
         writer.writeheader()
         writer.writerows({"id1": row["id1"], "id2": row["id2"], "label": "0"} for row in drawn)
-    run("audit", corpus, *RULES, "--candidate-rule", "0.2", "--labels", sheet, "--report", page)
+    neardup("audit", corpus, *RULES, "--candidate-rule", "0.2", "--labels", sheet, "--report", page)
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,11 @@ from typing import Any
 import browser
 import pytest
 from browser import opened
+from calling import neardup
 from markup import Markup, asks_for_nothing
 from saying import says
-from typer.testing import CliRunner
 
 import neardup as nd
-from neardup.cli.app import app
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
@@ -51,12 +50,6 @@ CHOICES: dict[str, Any] = {"features": "qgrams:4", "threshold": 0.7}
 RULES = ("--features", "qgrams:4", "--threshold", "0.7")
 
 
-def neardup(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="neardup")
-    assert result.exit_code == 0, result.output
-    return result.stderr
-
-
 def rows() -> list[dict[str, str]]:
     """Documents with titles, one an hour."""
     begin = datetime(2024, 3, 1, tzinfo=UTC)
@@ -81,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Path:
     neardup(
-        "dedup", folder / "flow.jsonl", *RULES, "--dry-run", "--report", folder / "run.html", "--report-margin", 0.3
+        "dedup", folder / "flow.jsonl", *RULES, "--dry-run", "--report", folder / "run.html", "--report-margin", "0.3"
     )
     return folder / "run.html"
 
@@ -262,7 +255,9 @@ def test_the_slider_of_a_replay_is_a_replay_at_each_threshold(replayed: Path, fo
         assert says(said.inner_text(), "jaccard ≥ 0.7", "as in this flow", "10 passed, 6 duplicates")
         for threshold in (0.5, 0.9):
             put(view, sweep["thresholds"].index(threshold))
-            again = neardup("replay", folder / "flow.jsonl", *RULES, "--window", "24h", "--threshold", threshold)
+            again = neardup(
+                "replay", folder / "flow.jsonl", *RULES, "--window", "24h", "--threshold", str(threshold)
+            ).stderr
             duplicates = int(again.split(" originals, ")[1].split(" duplicate")[0])
             assert f"{16 - duplicates} passed, {duplicates} duplicates" in said.inner_text()
             moved = view.locator(".members > li.otherwise .about .fate").all_text_contents()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +12,6 @@ from saying import says
 from trained import SETS, texts, trained
 from ways import TEXTS, WAYS, moved, without_times
 
-import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run
@@ -79,29 +76,6 @@ def test_a_classifier_decides_the_same_whether_the_run_looks_around_or_not(preci
     assert np.array_equal(beyond.matches.second, all_candidates.second)  # type: ignore[arg-type]
 
 
-class Letters:
-    """Embeddings by how often each of some letters occurs."""
-
-    def encode(self, texts: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.array([[1 + text.count(letter) for letter in "aeodrs"] for text in texts], np.float64)
-
-
-def test_embeddings_are_made_once_and_compared_twice() -> None:
-    asked: list[int] = []
-
-    class Counting(Letters):
-        def encode(self, texts: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
-            asked.append(len(texts))
-            return super().encode(texts)
-
-    documents = ["a red door", "a red oar", "sad dodos", "rare roses"]
-    recipe = Recipe(measure="semantic", threshold=0.9)
-    looked = found(documents, recipe, encoder=Counting(), margin=0.3)
-    assert sum(asked) == len(documents)
-    assert_same(looked, found(documents, recipe, encoder=Letters()))
-    assert_same(looked.at(0.6), found(documents, recipe.changed(threshold=0.6), encoder=Letters()))
-
-
 def test_what_cannot_be_loosened_is_not_and_says_so() -> None:
     documents = ["fox dog owl ran", "fox dog owl sat"]
     ways: list[tuple[dict[str, Any], str]] = [
@@ -160,14 +134,3 @@ def test_how_far_to_look_is_checked_before_anything_is_read(
     with pytest.raises(RecipeError) as caught:
         loosened(recipe, around)
     assert says(caught.value, *said)
-
-
-def test_files_and_data_look_around_alike(tmp_path: Any) -> None:
-    table = pa.table({"id": ["a", "b", "c"], "text": ["fox dog owl ran", "fox dog owl sat", "a rose"]})
-    pq.write_table(table, tmp_path / "in.parquet")
-    choices: Any = {"features": "words:1", "threshold": 0.9, "margin": 0.4}
-    with nd.dedup_files(tmp_path / "in.parquet", **choices) as files, nd.dedup(table, **choices) as data:
-        assert files.kept == data.kept == ["a", "b", "c"]
-        assert files.at(0.5).kept == data.at(0.5).kept == ["a", "c"]
-    with nd.dedup(table, features="words:1", threshold=0.9) as plain, pytest.raises(RecipeError, match="unknown"):
-        plain.at(0.5)

@@ -121,29 +121,6 @@ def test_cases_are_the_nearest_pairs_on_both_sides(way: str, documents: list[str
     assert similarities == sorted(similarities)
 
 
-def test_the_largest_families_and_a_spread_of_the_others_are_shown_and_counted() -> None:
-    documents = [f"family {number} tells of {number}" for number in range(40) for _ in range(2 + (number < 6))]
-    result, report = made(documents, Recipe(features="words:1", threshold=0.9), families=6, rows=10)
-    assert report.families_total == len(result.families) == 40
-    shown = [family.documents for family in report.families]
-    assert shown == [3] * 6 + [2] * 3
-    assert len(report.rows) == 10
-    assert report.rows_total == 46
-    assert [int(row.id) for row in report.rows] == sorted(int(row.id) for row in report.rows)
-    assert any("9 of 40 families" in note for note in report.notes)
-    assert any("10 of 46" in note for note in report.notes)
-    other = made(documents, Recipe(features="words:1", threshold=0.9), families=6, rows=10, seed=2)[1]
-    assert {family.number for family in other.families[:6]} == {family.number for family in report.families[:6]}
-    assert {family.number for family in other.families} != {family.number for family in report.families}
-
-
-def test_a_copy_of_a_dropped_document_is_a_copy_whatever_its_keeper() -> None:
-    documents = ["a b c d e f", "a b c d e x", "a b c d e x"]
-    _, report = made(documents, Recipe(features="words:1", threshold=0.7))
-    assert [row.why for row in report.rows] == [NEAR, COPY]
-    assert [row.similarity for row in report.rows] == pytest.approx([5 / 7, 5 / 7])
-
-
 def test_a_classifier_says_what_pushed_and_knows_every_probability() -> None:
     classifier = trained(SETS)
     report = made(texts(40, 2).table, classifier.recipe, {"classifier": classifier, "margin": 0.2})[1]

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import neardup as nd
-from neardup.errors import NeardupError
 from neardup.pages.batch_report import report_of
 from neardup.pages.report import Report
 from neardup.pages.report_page import report_page
@@ -49,19 +48,6 @@ def test_the_same_run_has_the_same_page_with_any_threads(tmp_path: Path) -> None
     with nd.dedup_files(str(lines), features="words:2", threshold=0.75, margin=0.4) as result:
         told = shown(result).replace(str(lines), "")
     assert re.sub("<header.*?</header>", "", told) == re.sub("<header.*?</header>", "", pages[0])
-
-
-def test_a_page_that_must_not_be_written_is_refused(tmp_path: Path) -> None:
-    result = result_of()
-    there = tmp_path / "there.html"
-    there.write_text("mine")
-    for name, said in (("report.pdf", "does not end in .html"), ("there.html", "exists"), ("no/r.html", "no/r.html")):
-        with pytest.raises(NeardupError, match=said):
-            result.report(tmp_path / name)
-    assert there.read_text() == "mine"
-    result.report(there, force=True)
-    assert there.read_text("utf-8").startswith("<!DOCTYPE html>")
-    assert [one.name for one in tmp_path.iterdir()] == ["there.html"]
 
 
 def test_a_page_without_anything_to_tell_opens_and_says_so(tmp_path: Path) -> None:

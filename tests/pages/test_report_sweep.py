@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,11 @@ from ways import TEXTS, WAYS, moved
 from neardup.documents import corpus_of
 from neardup.pages.batch_report import known_pairs, verdicts_of
 from neardup.pages.report import BINS, binned
-from neardup.pages.sweep import Swept, steps_of, swept
+from neardup.pages.sweep import Swept, swept
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.search.margin import Scale, scale_of
+from neardup.search.margin import scale_of
 
 
 def found(documents: Any, recipe: Recipe, **options: Any) -> Result:
@@ -79,34 +78,6 @@ def test_every_probability_is_as_a_run_with_that_cut(seed: int) -> None:
         again = replace(classifier, cut=cut)
         other = found(table, again.recipe, classifier=again)
         assert (sweep.dropped[at], sweep.pairs[at]) == (len(other.dropped), len(other.pairs))
-
-
-def test_pairs_that_are_watched_match_at_the_thresholds_that_they_reach() -> None:
-    documents = ["a b c d", "a b c e", "a b x y", "a b c d e"]
-    result = found(documents, Recipe(features="words:1", threshold=0.6), margin=0.4)
-    every = result._found.margin
-    assert every is not None
-    assert every.matches is not None
-    told = sweep_of(result, np.zeros(0, np.int64), np.arange(len(every.matches.left)))
-    similarity = result._found.scale.similarities(every.matches)
-    for at, threshold in enumerate(told.sweep.thresholds):
-        assert told.matches[at].tolist() == [
-            Fraction(value).limit_denominator(100) >= Fraction(str(threshold)) for value in similarity
-        ]
-
-
-def test_thresholds_go_from_loose_to_strict_with_the_own_among_them() -> None:
-    plain = [float(step) for step in steps_of(Scale("jaccard", Fraction("0.855"), False), Fraction("0.655"))]
-    assert plain[:3] == [0.655, 0.66, 0.67]
-    assert plain[-1] == 1
-    assert plain == sorted(set(plain))
-    assert 0.855 in plain
-    assert [float(step) for step in steps_of(Scale("hamming", Fraction(3), False), Fraction(5))] == [5, 4, 3, 2, 1, 0]
-    far = [float(step) for step in steps_of(Scale("euclidean", Fraction("1.2"), False), Fraction("1.5"))]
-    assert far[0] == 1.5
-    assert far[-1] == pytest.approx(0.06)
-    assert 1.2 in far
-    assert steps_of(Scale("learned", Fraction("0.37"), True), Fraction(0))[0] == Fraction("0.01")
 
 
 @given(st.lists(st.integers(0, 1000)))

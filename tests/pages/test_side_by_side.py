@@ -10,7 +10,7 @@ from markup import Markup
 
 from neardup.pages.diff import Shown
 from neardup.pages.diff_view import side_by_side
-from neardup.pages.html import Html, escaped
+from neardup.pages.html import escaped
 from neardup.text.normalize import tokens
 
 words = st.text(st.sampled_from("ab. \n"), max_size=60)
@@ -74,33 +74,6 @@ def test_what_is_left_out_is_counted(text: str, most: int) -> None:
     for side, whole, missing in zip(("left", "right"), (text, other), both, strict=True):
         assert len(tokens("\n".join(cells.found[side]))) + missing == len(tokens(whole))
     assert len(cells.found["left"]) >= 1
-
-
-def test_long_equal_stretches_are_folded_and_changes_stay_in_sight() -> None:
-    sentences = [f"Sentence number {at} says what it says." for at in range(90)]
-    left, right = "\n".join(sentences), "\n".join([*sentences[:60], "Here it differs.", *sentences[61:]])
-    whole = side_by_side(shown(left), shown(right, "b"), words=10_000)
-    assert whole.count("<details") == 2
-    assert "equal words</summary>" in whole
-    assert "not shown" not in whole
-    short = side_by_side(shown(left), shown(right, "b"), words=150)
-    assert "<mark" in short
-    assert "more equal words, not shown" in short
-    assert len(short) < len(whole) / 2
-
-
-def test_heads_say_what_is_shown() -> None:
-    one = Shown("id-1", "Channel widened", "a b", "2015-08-19T16:00Z")
-    found = side_by_side(one, Shown("id-2", "Channel is widened", "a"), head="similarity 0.5")
-    assert "similarity 0.5" in found
-    assert '<mark class="changed">is</mark>' in found
-    for said in ("id-1", "2015-08-19T16:00Z", "2 words", "id-2", "1 word<"):
-        assert said in found
-    # A title beside none is not all different.
-    alone = side_by_side(one, shown("a", "id-2"), head=Html("<b>head</b>"))
-    assert '<strong dir="auto">Channel widened</strong>' in alone
-    assert '<strong dir="auto">id-2</strong>' in alone
-    assert "<b>head</b>" in alone
 
 
 def test_hostile_texts_stay_texts() -> None:

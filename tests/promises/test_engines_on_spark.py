@@ -29,6 +29,7 @@ ON_SPARK = ("default", "jaccard", "cornell", "imatch", "lsh", "spotsigs", "super
 
 #: PySpark speaks of a pandas newer than itself, and leaves its sockets to the garbage collector.
 pytestmark = [
+    pytest.mark.xdist_group("spark"),  # one session, in one process
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
 ]

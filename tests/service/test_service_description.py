@@ -10,10 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
+import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from serving import served
-
-schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 
 FILE = Path(__file__).parent.parent.parent / "docs" / "openapi.json"
 EXAMPLES = 200 if os.environ.get("NEARDUP_LONG") == "1" else 8

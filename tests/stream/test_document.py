@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import UTC, date, datetime
 from typing import Any
 
 import pandas as pd
@@ -14,24 +13,6 @@ from saying import says
 from neardup.classifier.evidence import Contribution
 from neardup.errors import InputError
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import Index
-
-SECOND = 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("timestamp", "expected"),
-    [
-        (None, None),
-        (1.5, 1_500_000),
-        (datetime.min, -62135596800 * SECOND),
-        (datetime.max, 253402300800 * SECOND - 1),
-        (date(1970, 1, 2), 86400 * SECOND),
-        (" 1987-02-26T10:01:01,000001-05:00\n", 541350061 * SECOND + 1),
-    ],
-)
-def test_a_time_is_microseconds_since_1970(timestamp: Any, expected: int | None) -> None:
-    assert Document("a", "text", timestamp).microseconds == expected
 
 
 @pytest.mark.parametrize(
@@ -98,10 +79,3 @@ def test_a_verdict_says_whether_it_is_a_duplicate_and_goes_to_json() -> None:
             Contribution(one["measure"], one["value"], one["contribution"]) for one in fields.pop("measures")
         )
         assert Verdict(**fields, counts=None if counts is None else tuple(counts), measures=measures) == verdict
-
-
-def test_the_last_moment_there_is_stays_in_its_year() -> None:
-    """Other programs write it for "never"; seconds as a float would round it up into a year that has no datetime."""
-    index = Index(window="9 documents")
-    verdict = index.add(Document("a", "some text", "9999-12-31T23:59:59.9999999"))
-    assert datetime.fromtimestamp(verdict.time, UTC).year == 9999

@@ -34,8 +34,9 @@ from neardup.kernels.window import (
 )
 from neardup.recipe import Recipe, load_recipe
 from neardup.recipe.measures import Rule, rule
-from neardup.search import window as signatures_module
-from neardup.search.window import _CLASSES, Epoch, allow, empty_vocabulary, kind_of, longer, plan_of
+from neardup.search import epoch as epoch_module
+from neardup.search.epoch import _CLASSES, Epoch, allow, empty_vocabulary, longer, plan_of
+from neardup.search.window import kind_of
 
 _ALL = (1 << 64) - 1
 Words = npt.NDArray[np.uint64]
@@ -43,8 +44,8 @@ Words = npt.NDArray[np.uint64]
 
 def small_plans(patch: pytest.MonkeyPatch, least: int) -> None:
     """Enter sets of so many features and more by signatures, on buckets that are soon full."""
-    patch.setattr(signatures_module, "_LEAST", least)
-    patch.setattr(signatures_module, "first_buckets", lambda slots, signatures: 2)
+    patch.setattr(epoch_module, "_LEAST", least)
+    patch.setattr(epoch_module, "first_buckets", lambda slots, signatures: 2)
 
 
 def naive_signatures(order: list[int], credit: int, bits: int, salt: int) -> Counter[int]:

@@ -39,19 +39,6 @@ def test_an_item_is_original_a_copy_or_nearly_one() -> None:
     assert (list(index), "d0" in index, "d2" in index, "nobody" in index) == (["d0", "d1"], True, False, False)
 
 
-def test_statistics_count_what_came() -> None:
-    clock = SetClock(NOON + 3 * DAY)
-    index = nd.Index(now=clock)
-    assert (index.statistics.arrived, index.statistics.held, index.statistics.clock) == (0, 0, None)
-    flow(index, (FOX, 0), (FOX, HOUR), (ROSE, 20 * HOUR), ("...", 21 * HOUR), (SHIP, 30 * HOUR), (FOX, 5 * HOUR))
-    flow(index, (FOX, 200 * HOUR), (SHIP, 70 * HOUR), (SHIP, 29 * HOUR), (ROSE + "!", 8 * HOUR))
-    found = index.statistics
-    assert (found.arrived, found.originals, found.duplicates) == (10, 7, 3)
-    assert (found.late, found.ahead, found.future, found.undecidable) == (1, 1, 1, 1)
-    assert (found.held, found.clock) == (len(index), NOON + 30 * HOUR)
-    assert min(found.bytes, found.segments) > 0
-
-
 def test_originals_only_or_everything() -> None:
     # Each is near the one before it, and the third is too far from the first.
     texts = [" ".join(f"w{x}" for x in range(i, 30 + i)) for i in (0, 2, 4)]

@@ -16,16 +16,15 @@ import pytest
 from deciding import LearnedIndex, classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
-from streaming import AT_LENGTH, DAY, HOUR, NOON, TEXTS, SetClock, asked, documents, examples, held, same
-from test_index_long import DATA, corpus
+from places import SHARED as DATA
+from streaming import AT_LENGTH, DAY, NOON, TEXTS, SetClock, asked, documents, examples, held, same
+from test_index_long import corpus
 from test_index_properties import STREAMS, WINDOWS, Step, Timed, timed
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, rule_of
 from neardup.classifier.values import Measurer, Records
 from neardup.documents import corpus_of
-from neardup.errors import InputError, RecipeError, StoreError
 from neardup.pipeline.pipeline import run
 from neardup.stream import second_step as pool
 
@@ -168,66 +167,6 @@ def test_a_verdict_carries_what_it_went_by() -> None:
     assert near.evidence.startswith(f"{near.measures[0].measure} {near.measures[0].amount:+.2f}, ")
     assert (exact.kind, exact.similarity, exact.score, exact.measures, exact.evidence) == ("exact", 1.0, None, (), "")
     assert (last.kind, last.score, last.measures) == ("original", None, ())
-
-
-def test_what_has_no_title_or_time_is_filled_in() -> None:
-    index = nd.Index(classifier=TIMED, window="24h", now=SetClock())
-    near = index.add_many(
-        [nd.Document("a", "fox dog owl ran", NOON), nd.Document("b", "fox dog owl", NOON + HOUR, title="Fox")]
-    )[1]
-    values = {push.measure: push.value for push in near.measures}
-    assert values["title"] is None
-    assert values["hours_apart"] == pytest.approx(np.log(2))
-    arrived = nd.Index(classifier=TIMED, window="24h", now=SetClock(NOON + 2 * HOUR))
-    near = arrived.add_many([nd.Document("a", "fox dog owl ran", NOON + HOUR), nd.Document("b", "fox dog owl")])[1]
-    assert {push.measure: push.value for push in near.measures}["hours_apart"] == pytest.approx(np.log(2))
-
-
-def test_a_classifier_can_be_the_file_that_it_is_in(tmp_path: Path) -> None:
-    classifier = classifier_of("sets")
-    classifier.save(tmp_path / "classifier.neardup")
-    items = documents(["fox dog owl", "fox dog owl ran", "fox", "東京 fox dog"], [0, 1, 2, 3])
-    index = nd.Index(classifier=str(tmp_path / "classifier.neardup"), window=None)
-    assert index.recipe.fingerprint == classifier.recipe.fingerprint
-    assert index.add_many(items) == nd.Index(classifier=classifier, window=None).add_many(items)
-    with pytest.raises(InputError, match=r"no-classifier"):
-        nd.Index(classifier=tmp_path / "no-classifier")
-
-
-def test_another_classifier_is_refused_by_the_store(tmp_path: Path) -> None:
-    path = tmp_path / "news.db"
-    nd.Index(classifier=CLASSIFIERS["sets"], path=path).close()
-    for other in (
-        {"classifier": CLASSIFIERS["facts"]},
-        {"classifier": CLASSIFIERS["sets"].everything()},
-        {"recipe": "ddd"},
-    ):
-        with pytest.raises(StoreError, match="was made with another recipe"):
-            nd.Index(**other, path=path)
-    nd.Index(classifier=CLASSIFIERS["sets"], path=path).close()
-
-
-@pytest.mark.parametrize(
-    ("choices", "words"),
-    [
-        ({"recipe": "ddd"}, ("recipe='ddd'", "classifier", "its own recipe")),
-        ({"threshold": 0.9}, ("threshold=0.9", "classifier", "a cut")),
-        ({"recipe": "default", "features": "words:2"}, ("recipe='default'", "classifier")),
-    ],
-)
-def test_a_classifier_and_a_recipe_are_not_given_together(choices: dict[str, Any], words: tuple[str, ...]) -> None:
-    with pytest.raises(RecipeError) as caught:
-        nd.Index(classifier=CLASSIFIERS["sets"], **choices)
-    assert says(caught.value, *words)
-
-
-def test_what_a_flow_cannot_do_is_refused() -> None:
-    with pytest.raises(RecipeError) as caught:
-        nd.Index(classifier=classifier_of("jaccard(words:1), semantic"))
-    assert says(caught.value, "'semantic'", "flow", "no embeddings")
-    with pytest.raises(RecipeError) as caught:
-        nd.Index(CLASSIFIERS["sets"].recipe)
-    assert says(caught.value, f"learned({CLASSIFIERS['sets'].fingerprint})'", "classifier", "classifier=")
 
 
 @pytest.mark.shared

@@ -6,20 +6,18 @@ import gzip
 import json
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex, QuickIndex
+from places import SHARED as DATA
 from streaming import AT_LENGTH, DAY, NOON, RECIPES, TEXTS, SetClock, asked, documents, examples, held, same
 
 import neardup as nd
 from neardup.recipe import Recipe
 from neardup.search import window as window_module
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def dropped(verdicts: Sequence[nd.Verdict]) -> dict[str, tuple[str | None, float | None]]:

@@ -11,7 +11,7 @@ from naive_window import NaiveIndex
 from streaming import NOON, asked, documents, said
 
 import neardup as nd
-from neardup.errors import InputError, NeardupError, UnknownDocument
+from neardup.errors import InputError, UnknownDocument
 from neardup.recipe import Recipe
 
 FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
@@ -65,16 +65,6 @@ def test_an_id_has_one_verdict() -> None:
     assert index.add(nd.Document("b", ROSE)).kind == "original"
 
 
-def test_what_it_remembers(tmp_path: Path) -> None:
-    """Texts are there for a second step, or in a store."""
-    for choices in ({}, {"second_step": "edit >= 0.9"}, {"path": tmp_path / "news.db"}):
-        with nd.Index(**choices) as index:
-            verdicts = index.add_many(documents([FOX, FOX, ROSE]))
-            assert [index.verdict_of(v.id) for v in verdicts] == verdicts
-            texts = [index.text_of(id) for id in ("d0", "d1", "d2", "nobody")]
-            assert texts == ([FOX, None, ROSE, None] if choices else [None] * 4)
-
-
 def test_what_left_the_window_is_forgotten() -> None:
     index = nd.Index(window="1h", now=lambda: NOON + 9e6)
     for i in range(60):
@@ -110,51 +100,6 @@ def test_a_gap_that_was_confirmed_stays_so(tmp_path: Path, batches: list[Any], f
             found += index.add_many(nd.Document(f"{text[0]}{time}", text, NOON + time) for text, time in batch)
     assert [v.flag for v in found] == flags
     assert (found[-1].of, found[1].of) == (found[1].id, None)
-
-
-def test_a_closed_index_says_so(tmp_path: Path) -> None:
-    with nd.Index(path=tmp_path / "news.db") as index:
-        index.add(nd.Document("a", FOX))
-    index.close()
-    with pytest.raises(NeardupError, match="closed"):
-        index.add(nd.Document("b", ROSE))
-
-
-@pytest.mark.parametrize("text", ["", "...", "\u00ad\u200b"])
-def test_nothing_to_compare_by(text: str) -> None:
-    index = nd.Index(against="everything")
-    verdicts = index.add_many(documents([text, text]))
-    assert [(v.kind, v.flag) for v in verdicts] == [("original", "undecidable")] * 2
-    assert (len(index), "d0" in index, index.verdict_of("d0")) == (0, False, verdicts[0])
-
-
-@pytest.mark.parametrize(
-    ("choices", "words"),
-    [
-        ({"window": "soon"}, "window 'soon'"),
-        ({"window": "0h"}, "window '0h'"),
-        ({"window": "-1h"}, "window '-1h'"),
-        ({"window": 0}, "window 0"),
-        ({"window": True}, "window True"),
-        ({"window_by": "day"}, "window_by 'day'"),
-        ({"window": "90m", "window_by": "hour"}, "window '90m'"),
-        ({"against": "nothing"}, "against 'nothing'"),
-        ({"recipe": "nonsense"}, "recipe 'nonsense'"),
-        ({"thresold": 0.5}, "'thresold'"),
-        ({"weights": "tf", "measure": "cosine"}, "weights 'tf'"),
-        ({"recipe": "terms"}, "weights 'tfidf'"),
-        ({"measure": "semantic"}, "semantic"),
-        ({"second_step": "semantic >= 0.5"}, "semantic"),
-        ({"clip": "df:2:0.5"}, "sample"),
-        ({"recipe": "cornell"}, "sample"),
-        ({"search": "lsh", "num_perm": 1, "threshold": 0.1}, "num_perm 1 is too few"),
-    ],
-)
-def test_bad_choices_get_one_sentence(choices: dict[str, Any], words: str) -> None:
-    with pytest.raises(NeardupError) as refused:
-        nd.Index(**choices)
-    assert words in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 SAMPLE = ["the fox ran home", "the dog ran off", "the owl sat still", "a rose is a rose", "the ship met the storm"] * 2

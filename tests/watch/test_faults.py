@@ -13,7 +13,7 @@ import pytest
 from newsroom import Newsroom, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
 from saying import says
 
-from neardup.errors import InputError, OutputError, RecipeError, StoreError
+from neardup.errors import InputError, OutputError, StoreError
 from neardup.stream.store import Store
 from neardup.watch import outputs as moving
 from neardup.watch import pending
@@ -336,41 +336,6 @@ def _without_times(tree: dict[str, bytes]) -> dict[str, Any]:
 
 def _timeless(content: bytes) -> list[str]:
     return [part for part in content.decode().replace(", ", "\n").splitlines() if '"time"' not in part]
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"inbox": "missing"}, InputError, ("missing does not exist", "name the folder")),
-        ({"originals": "in/out"}, OutputError, ("in/out for --originals", "in the inbox in,")),
-        ({"duplicates": "out"}, OutputError, ("out ", "--originals", "--duplicates", "two folders")),
-        ({"poll": 0.0}, RecipeError, ("--poll 0 ", "[0.05, 86400]", "seconds within")),
-        ({"settle": float("nan")}, RecipeError, ("--settle nan", "outside")),
-        ({"place": "copy"}, RecipeError, ("--place 'copy'", "not known", "move, link")),
-    ],
-    ids=lambda value: str(value) if isinstance(value, dict) else "",
-)
-def test_settings_that_cannot_work(
-    changes: dict[str, Any],
-    error: type[Exception],
-    message: tuple[str, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from neardup.watch.settings import WatchSettings
-
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").mkdir()
-    (tmp_path / "file").touch()
-    with pytest.raises(error) as caught:
-        WatchSettings(**({"inbox": "in", "originals": "out"} | changes))
-    assert says(caught.value, *message)
-
-
-def test_a_store_in_the_inbox_is_refused(room: Newsroom) -> None:
-    with pytest.raises(OutputError, match="keep the store outside of it"):
-        room.settings().check_store(str(room.inbox / "news.db"))
-    room.settings().check_store(str(room.inbox / ".news.db"))
 
 
 def test_without_the_library_it_polls_and_says_so_once(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,51 +51,6 @@ def test_each_entry_of_a_wrapper_is_an_item_every_day(room: Newsroom, made: Any)
     assert names_in(room.out) == ["1.json.jsonl", "2.json.jsonl"]
 
 
-def test_a_text_beside_a_list_is_one_item_and_the_log_says_so(room: Newsroom) -> None:
-    room.deliver("article.json", news(1, text=text_of(99)))
-    room.take()
-    assert list(room.verdicts()) == ["article.json"]
-    (said,) = room.events("noted")
-    assert "3" in said["note"]
-    assert "articles" in said["note"]
-
-
-def test_a_feed_that_is_not_well_formed_is_read_and_the_log_says_so(room: Newsroom) -> None:
-    items = [
-        ("a", f"caf&eacute; {text_of(1)}"),
-        ("b", f"one<br>two <b>three</description2> {text_of(2)}"),
-        ("c", text_of(3)),
-    ]
-    feed = feed_of(items)
-    room.deliver("feed.xml", feed)
-    counters = room.take()
-    assert (list(room.verdicts()), counters.quarantined) == (["a", "b", "c"], 0)
-    texts = [json.loads(line)["text"] for line in (room.out / "feed.xml.jsonl").read_text().splitlines()]
-    assert texts == [f"café {text_of(1)}", f"one\ntwo three {text_of(2)}", text_of(3)]
-    (said,) = room.events("noted")
-    assert (said["file"], said["where"]) == ("feed.xml", "item 2")
-    assert (room.done / "feed.xml").read_text() == feed
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("Das Café öffnet – heute.".encode("cp1252"), "Das Café öffnet – heute."),
-        ("Ein Text — neu".encode("utf-16-be"), "Ein Text — neu"),
-    ],
-)
-def test_a_text_in_another_encoding_is_taken_at_once(room: Newsroom, content: bytes, text: str) -> None:
-    now = time.time()
-    with room.watching(patience=60.0):
-        room.deliver("one.txt", content, at=now)
-        room.until(lambda: (room.out / "one.txt").exists())
-        room.deliver("two.txt", text, at=now)
-        room.until(lambda: (room.duplicates / "two.txt").exists())
-    assert room.verdicts() == {"one.txt": ("original", None), "two.txt": ("exact", "one.txt")}
-    assert (room.out / "one.txt").read_bytes() == content
-    assert len(room.events("noted")) == (b"\0" not in content)
-
-
 def test_a_text_that_ends_in_what_may_be_half_a_character_waits_and_is_taken_once(room: Newsroom) -> None:
     now = time.time()
     with room.watching(patience=1.0, settle=0.05):

@@ -14,8 +14,8 @@ import pytest
 from deciding import classifier_of
 from newsroom import Newsroom, edited, feed_of, lines_of, text_of
 
-from neardup.errors import OutputError, RecipeError, StoreError
-from neardup.pages.verdicts import ELSEWHERE, ORIGINAL
+from neardup.errors import RecipeError, StoreError
+from neardup.pages.verdicts import ORIGINAL
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader
@@ -138,32 +138,6 @@ def test_the_latest_items_with_what_they_repeat_from_before(room: Newsroom) -> N
         assert found.texts([0])[0].text == text_of(1)
 
 
-def test_chains_of_everything_begin_where_the_report_does(tmp_path: Path) -> None:
-    words = text_of(1).split()
-    with Index("ddd", window=None, against="everything", path=tmp_path / "s.db") as index:
-        for number in range(4):
-            changed = [f"new{number}" if at % 20 < number else word for at, word in enumerate(words)]
-            index.add(Document(str(number), " ".join(changed), float(number)))
-        chain = [verdict.of for verdict in map(index.verdict_of, "0123") if verdict is not None]
-        assert chain[1:] == ["0", "1", "2"]
-        with StoreReader(tmp_path / "s.db") as reader:
-            flow = StoredFlow(reader, Delivered("", "", "auto", 0), "", 2).flow
-    assert flow.ids.to_pylist() == ["1", "2", "3"]
-    assert flow.of.tolist() == [ELSEWHERE, 0, 1]
-    assert flow.keeper(0) == "0"
-
-
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="is no file"):
-        StoreReader(tmp_path / "none.db")
-    (tmp_path / "text.db").write_text("no store " * 100)
-    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as other:
-        other.execute("CREATE TABLE documents (id)")
-    for name in ("text.db", "other.db"):
-        with pytest.raises(StoreError, match=name):
-            StoreReader(tmp_path / name)
-
-
 def report_of(room: Newsroom, page: Path, **more: Any) -> StoreReport:
     return StoreReport(store=str(room.store), output=str(page), **more)
 
@@ -194,13 +168,6 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
     assert "about the latest 3 items; 10 arrived" in page
 
 
-def test_a_report_of_an_index_that_no_watcher_fills(tmp_path: Path) -> None:
-    with Index("ddd", path=tmp_path / "s.db") as index:
-        index.add_many([Document("a", text_of(1)), Document("b", edited(text_of(1)))])
-    flow = StoreReport(store=str(tmp_path / "s.db"), output=str(tmp_path / "page.html")).write()
-    assert flow.duplicates.tolist() == [1]
-
-
 def test_a_learned_store_needs_its_classifier(tmp_path: Path) -> None:
     with Index(classifier=classifier_of("facts", bias=0.4), path=tmp_path / "s.db") as index:
         index.add(Document("a", text_of(1)))
@@ -210,30 +177,3 @@ def test_a_learned_store_needs_its_classifier(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="not of that classifier"):
         replace(report, classifier=classifier_of("times", bias=1.0)).write()
     assert len(replace(report, classifier=classifier_of("facts", bias=0.4)).write()) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("report.txt", "does not end in .html"),
-        ("inbox/report.html", "is inside the input folder"),
-        ("out/report.html", "is inside the input folder"),
-        ("page.html", "exists: choose another name"),
-    ],
-)
-def test_a_page_that_would_be_in_the_way_is_refused(room: Newsroom, tmp_path: Path, name: str, message: str) -> None:
-    room.take()
-    (tmp_path / "page.html").write_text("<title>mine</title>")
-    with pytest.raises(OutputError, match=message):
-        report_of(room, tmp_path / name).write()
-    assert (tmp_path / "page.html").read_text() == "<title>mine</title>"
-
-
-def test_an_earlier_report_is_replaced_and_another_file_only_by_force(room: Newsroom, tmp_path: Path) -> None:
-    room.take()
-    page = tmp_path / "page.html"
-    report_of(room, page).write()
-    report_of(room, page).write()
-    page.write_text("<title>mine</title>")
-    report_of(room, page).write(force=True)
-    assert "What was stopped" in page.read_text("utf-8")

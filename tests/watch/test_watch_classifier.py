@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,11 @@ from deciding import classifier_of
 from newsroom import Newsroom, edited, files_in, sidecar, text_of
 from saying import says
 
-from neardup.errors import OutputError, StoreError
+from neardup.errors import OutputError
 from neardup.watch.placement import Placer
 
 CLASSIFIER = classifier_of("facts", bias=0.4)
 TIMED = classifier_of("times", bias=1.0)
-LIST_OF = '<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>{}</channel></rss>'
-ITEM = "<item><guid>{}</guid><title>{}</title><description>{}</description><pubDate>{}</pubDate></item>"
 
 
 @pytest.fixture
@@ -59,20 +56,6 @@ def test_the_evidence_lies_beside_a_duplicate(room: Newsroom) -> None:
     assert "score" not in said["copy.txt"]
 
 
-def test_titles_and_times_are_those_of_the_items(tmp_path: Path) -> None:
-    room = Newsroom(tmp_path, classifier=TIMED)
-    days = [f"Thu, 14 Nov 2013 {hour}:00:00 GMT" for hour in ("08", "09", "11")]
-    items = zip(
-        "abc", ("Fox runs", "Fox runs", ""), (text_of(1), edited(text_of(1)), edited(text_of(1))), days, strict=True
-    )
-    room.deliver("feed.xml", LIST_OF.format("".join(ITEM.format(*item) for item in items)))
-    room.take()
-    records = [json.loads(line) for line in (room.duplicates / "feed.xml.jsonl.neardup.jsonl").read_text().splitlines()]
-    values = [{measure["measure"]: measure["value"] for measure in record["measures"]} for record in records]
-    assert [value["title"] for value in values] == [1.0, None]
-    assert [round(2.718281828459045 ** value["hours_apart"] - 1, 6) for value in values] == [1.0, 3.0]
-
-
 def test_a_restart_between_verdict_and_place_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rooms = [Newsroom(tmp_path / name, classifier=TIMED) for name in ("whole", "broken")]
     for room in rooms:
@@ -95,11 +78,3 @@ def test_a_restart_between_verdict_and_place_changes_nothing(tmp_path: Path, mon
                 record["measures"] = [m["measure"] for m in record["measures"] if m["measure"] != "hours_apart"]
             unlike = {key for key in whole if whole[key] != again[key]}
             assert unlike <= {"time", "score", "similarity", "reason"}
-
-
-def test_another_working_point_is_another_store(room: Newsroom) -> None:
-    fill(room)
-    room.take()
-    room.classifier = replace(CLASSIFIER, cut=0.5)
-    with pytest.raises(StoreError, match="was made with another recipe"):
-        room.take()

@@ -34,7 +34,7 @@ from neardup.recipe.second_step import SecondStep, learned_step
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from neardup.classifier.domain import Domain
+    from neardup.classifier.domain import Domain, DomainCounts
 
 Floats = npt.NDArray[np.float64]
 
@@ -183,7 +183,7 @@ class Classifier:
     domain : Domain, optional
         What its training pairs were like; without it nothing is known of where it is at home.
     force_domain : bool
-        Whether a run goes on where it is not at home.
+        Whether a run goes on, and a flow says nothing, where it is not at home.
     title_column, time_column : str
         Where titles and times are, for measures that compare them; empty to find them by their names.
     """
@@ -280,25 +280,29 @@ class Classifier:
         """Return the classifier that passes every candidate, for those who look at probabilities."""
         return replace(self, cut=float("-inf"))
 
-    def check_domain(self, candidates: int, outside: int, passed: int) -> None:
-        """Refuse a run in which it is not at home, unless that is forced or everything passes by intent.
+    def complaint(self, asked: DomainCounts) -> str:
+        """Return that it is not at home in the documents it was asked about, and why; empty where nothing says so.
 
-        Parameters
-        ----------
-        candidates, outside, passed : int
-            How many pairs it judged, how many of them are unlike its training pairs, and how many pass.
+        Where everything passes by intent, nothing does.
+        """
+        if self.domain is None or self.cut == float("-inf") or not (why := self.domain.complaint(*asked)):
+            return ""
+        return f"classifier {self.fingerprint} is not at home in these documents: {why}"
+
+    def check_domain(self, asked: DomainCounts) -> None:
+        """Refuse a run in which it is not at home, unless that is forced.
 
         Raises
         ------
         RecipeError
-            If too large a share of them is outside, or passes.
+            If too large a share of the pairs that it judged is outside, or passed.
         """
-        if self.domain is None or self.force_domain or self.cut == float("-inf"):
+        if self.force_domain:
             return
-        if why := self.domain.complaint(candidates, outside, passed):
+        if why := self.complaint(asked):
             raise RecipeError(
-                f"classifier {self.fingerprint} is not at home in these documents: {why}; train one on labels of such "
-                f"documents, or go on with {option('--force-domain', 'force_domain=True')}"
+                f"{why}; train one on labels of such documents, or go on with "
+                f"{option('--force-domain', 'force_domain=True')}"
             )
 
     def at_precision(self, wanted: float) -> Classifier:

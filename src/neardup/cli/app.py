@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from neardup.cli.command import Command, UsageError, sentence_of, shown, write_exit_codes
 from neardup.cli.screen import EXIT_CODE, TYPED, say
-from neardup.errors import ManyCandidates, NeardupError, command_running
+from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, command_running
 from neardup.version import __version__
 
 #: The commands and what they do. Each is a module of its name, imported when the command is called.
@@ -38,6 +38,7 @@ COMMANDS = {
     "stopped": "List what was stopped and why: the item it repeats, the similarity and the time.",
     "release": "Release a stopped item: its file goes to the originals.",
     "contamination": "Find which items of a test set occur in training texts, and where.",
+    "index": "Keep an index on disk, which new documents are compared with.",
     "recipe": "List, show, check and cite recipes.",
     "demo": "Remove the near-duplicates of 199 sample news items, and explain one of them.",
 }
@@ -166,7 +167,7 @@ _show_warning = warnings.showwarning
 
 def _say_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     """Say what Python would be warned of; others' warnings look as ever."""
-    if issubclass(category, ManyCandidates):
+    if issubclass(category, ManyCandidates | ForeignDocuments):
         say(str(message))
     else:
         _show_warning(message, category, *where, **more)

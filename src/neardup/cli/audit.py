@@ -173,6 +173,7 @@ def audit(
     classifier = decided.loaded(time_column)
     recipe = chosen_recipe(recipe_options, classifier)
     read_besides = [*inputs, *(name for name in (labels, store, decided.classifier) if name is not None)]
+    refuse_ignored(("force_domain",), "is for commands that stop, and an audit goes by labels; leave it out")
     if store is None:
         refuse_ignored(("labeller", "port", "no_browser"), "is for judging on the page; name a store with --store FILE")
     if labels is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neardup.cli.command import MORE, option, refuse_ignored, switch, with_options
+from neardup.cli.index import IndexBehind
 from neardup.cli.options import (
     Against,
     ClassifierOptions,
@@ -23,9 +24,10 @@ from neardup.cli.options import (
     ReportOptions,
     RunOptions,
     check_outputs,
-    chosen_recipe,
     classifier_text,
     on_spark,
+    opened_index,
+    recipe_beside_index,
 )
 from neardup.cli.screen import (
     Report,
@@ -83,6 +85,7 @@ def dedup(
     ] = None,
     summary: Annotated[str | None, option("FILE", "Write counts, times, memory and the recipe as JSON.")] = None,
     against: Against = None,
+    add: Annotated[bool, switch("--add", "Add the kept documents to the index of --against, in one step.")] = False,
     annotate: Annotated[
         bool, switch("--annotate", "Write dropped documents to -o, too, with columns that give the verdict.", MORE)
     ] = False,
@@ -135,7 +138,9 @@ def dedup(
         raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
     by_time = keep in ("newest", "oldest") or decided.classifier is None or reported.report is not None
     classifier = decided.loaded(time_column, also_for=by_time, titles=reported.report is not None)
-    recipe = chosen_recipe(recipe_options, classifier, keep=keep)
+    index = opened_index(against)
+    recipe = recipe_beside_index(recipe_options, classifier, index, keep=keep)
+    behind = IndexBehind(index, add=add, dry_run=dry_run)
     by_time = recipe.keep in ("newest", "oldest") or reported.report is not None
     if time_column is not None and classifier is None and not by_time:
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
@@ -167,11 +172,16 @@ def dedup(
     from neardup.pipeline.result import Result
 
     column, kernels = order_column(recipe, time_column), () if engine is None else None
-    with read.open(inputs, order_column=column, write=not dry_run, against=against) as corpus:
+    with ExitStack() as held:
+        held.enter_context(behind)
+        corpus = held.enter_context(
+            read.open(inputs, order_column=column, write=not dry_run, against=against, index=index)
+        )
         if output is not None and not dry_run:
             corpus.check_folder(output)
         with reading(corpus, recipe, kernels=kernels) as report, ExitStack() as stack:
             result: Result | Answer
+            behind.look_up(corpus, limits["threads"], report)
             if engine is not None:
                 records = read.quarantine is not None and not dry_run
                 result = stack.enter_context(
@@ -190,12 +200,14 @@ def dedup(
                     **limits,
                 )
             written: list[str] = []
+            behind.add_kept(corpus, result, limits["threads"], report)
             with interruptible(written):
                 if not dry_run:
                     prefix = annotate_prefix if annotate else None
                     _write(result, output or "", prefix, duplicates, summary, written, force=force, report=report)
                 if reported.report is not None and isinstance(result, Result):
                     result.report(reported.report, force=force, **wanted)
+                behind.commit()
     found = result.summary
     if as_json:
         show_json(found)

@@ -45,6 +45,7 @@ def explain(
         given = " ".join(arguments)
         raise InputError(f"explain {given!r} names no pair: give an input and two ids, as in explain news.jsonl 3 17")
     refuse_ignored(("quarantine",), "is for commands that read all documents; leave it out")
+    refuse_ignored(("force_domain",), "is for commands that stop, and explain says what is unlike; leave it out")
     *inputs, left, right = arguments
     classifier = decided.loaded(time_column)
     recipe = chosen_recipe(recipe_options, classifier)
@@ -215,6 +216,8 @@ def _rows(why: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
     if why.learned is not None:
         classifier = why.learned.classifier
         yield "classifier", cut_text(classifier.fingerprint, *classifier.working_point)
+        if why.learned.outside:
+            yield "outside", f"the pair is unlike those of its training: {'; '.join(why.learned.outside)}"
     yield "recipe", f"{recipe.name}: {_choices(recipe)}; fingerprint {recipe.fingerprint}"
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Annotated
 
 from neardup.cli.command import option, switch, with_options
-from neardup.cli.options import Force, Inputs, ReadOptions, RecipeOptions, RunOptions, check_outputs
+from neardup.cli.options import (
+    Force,
+    Inputs,
+    ReadOptions,
+    RecipeOptions,
+    RunOptions,
+    check_outputs,
+    opened_index,
+    recipe_beside_index,
+    refuse_read_options,
+)
 from neardup.cli.screen import count_text, interruptible, print_rows, reading, say, write_rows
 
 
@@ -44,14 +54,17 @@ def neighbors(
     """
     to_file = None if output == "-" else output
     to_screen = to_file is None or printing or as_json
-    recipe = recipe_options.chosen()
+    index = opened_index(inputs)
+    recipe = recipe_beside_index(recipe_options, None, index)
     check_outputs(inputs, ("-o", to_file), ("--quarantine", read.quarantine), force=force)
 
     from neardup.pipeline.neighbors import neighbors_of as find
     from neardup.pipeline.query import refuse_unasked
 
     refuse_unasked(recipe_options.given, nearest=True)
-    with read.open(inputs) as corpus:
+    if index is not None:
+        refuse_read_options()
+    with read.open(inputs) if index is None else index.corpus() as corpus:
         with reading(corpus, recipe, kernels=["postings.nearest_of"]) as report:
             found = find(corpus, recipe, k, of=of, first=first, progress=report, **running.limits)
             if to_file is not None:

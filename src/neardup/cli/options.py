@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.cli.screen import Report
     from neardup.documents import Corpus
+    from neardup.index.index import DiskIndex
     from neardup.pages.batch_report import Wanted
     from neardup.recipe import Recipe
     from neardup.spark.command import Answer, Engine
@@ -150,7 +151,7 @@ Inputs = Annotated[
 Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
 Against = Annotated[
     list[str] | None,
-    option("REF", "A reference to compare with: all of it stays, none is written."),
+    option("REF", "A reference to compare with, files or an index: all of it stays, none is written."),
 ]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 LabelColumn = Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)]
@@ -198,11 +199,15 @@ class ReadOptions:
         order_column: str | None = None,
         write: bool = True,
         against: list[str] | None = None,
+        index: DiskIndex | None = None,
     ) -> Corpus:
-        """Open the inputs, and what they stand against; without ``write``, nothing goes to the quarantine file."""
+        """Open the inputs, and what they stand against; without ``write``, nothing goes to the quarantine file.
+
+        Where that is an index, it stands behind them once they can be read (``DiskIndex.stand_behind``).
+        """
         from neardup.documents import open_corpus
 
-        if against:
+        if against and index is None:
             corpus = self.open(inputs, order_column=order_column, write=write)
             try:
                 corpus.stand_against(self.open(against, write=False))
@@ -221,6 +226,18 @@ class ReadOptions:
             ids=self.ids,
             allow_torn=self.allow_torn,
         )
+
+
+def refuse_read_options() -> None:
+    """Refuse the options of reading files where an index is read, which has columns of its own.
+
+    Raises
+    ------
+    RecipeError
+        Naming the first one.
+    """
+    names = [field.name for field in fields(ReadOptions)]
+    refuse_ignored(names, "is for reading files, and an index has been read: leave it out")
 
 
 class Limits(TypedDict):
@@ -332,6 +349,11 @@ Precision = Annotated[
     ),
 ]
 
+ForceDomain = Annotated[
+    bool,
+    switch("--force-domain", "Go on where the documents are unlike those of the training.", CLASSIFIER),
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifierOptions:
@@ -340,10 +362,7 @@ class ClassifierOptions:
     classifier: ClassifierFile = None
     precision: Precision = None
     title_column: TitleColumn = None
-    force_domain: Annotated[
-        bool,
-        switch("--force-domain", "Go on where the documents are unlike those of the training.", CLASSIFIER),
-    ] = False
+    force_domain: ForceDomain = False
 
     def loaded(
         self, time_column: str | None = None, *, also_for: bool = False, titles: bool = False
@@ -403,6 +422,49 @@ def chosen_recipe(options: RecipeOptions, classifier: Classifier | None, *, keep
         return f"--recipe {value}" if name == "recipe" else " ".join(command_words(name, value))
 
     return recipe_beside(classifier, options.given | {"keep": keep}, say=say, precision="--precision 0.99")
+
+
+def opened_index(names: Sequence[str] | None) -> DiskIndex | None:
+    """Return the index that a reference, or an input, is; None where it is files.
+
+    Raises
+    ------
+    NeardupError
+        If it is damaged, or not alone.
+    """
+    if not names:
+        return None
+    from neardup.index.manifest import is_index
+
+    found = [name for name in names if is_index(name)]
+    if not found:
+        return None
+    if len(names) > 1:
+        raise RecipeError(f"{found[0]} is an index, which stands alone: leave the others out, or add them to it")
+    from neardup.index.index import DiskIndex
+
+    return DiskIndex(found[0])
+
+
+def recipe_beside_index(
+    options: RecipeOptions, classifier: Classifier | None, index: DiskIndex | None, *, keep: str | None = None
+) -> Recipe:
+    """Return the recipe that options choose, or a classifier's; where they choose none, that of an index.
+
+    Raises
+    ------
+    RecipeError
+        If one contradicts the other, or a value is refused.
+    """
+    if index is None:
+        return chosen_recipe(options, classifier, keep=keep)
+    if classifier is not None:
+        raise RecipeError(f"{index.path} is an index, which has its own recipe: leave out --classifier")
+    if not options.given:
+        return index.recipe if keep is None else index.recipe.changed(keep=keep)
+    recipe = options.chosen(keep=keep)
+    index.check_recipe(recipe)
+    return recipe
 
 
 def classifier_text(summary: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli.command import option, switch, with_options
+from neardup.cli.index import IndexBehind
 from neardup.cli.options import (
     Against,
     ClassifierOptions,
@@ -17,9 +18,10 @@ from neardup.cli.options import (
     RunOptions,
     TimeColumn,
     check_outputs,
-    chosen_recipe,
     classifier_text,
     on_spark,
+    opened_index,
+    recipe_beside_index,
 )
 from neardup.cli.screen import (
     count_text,
@@ -70,7 +72,8 @@ def pairs(
     if to_file is None and not to_screen:
         raise OutputError("no output is named: give one with -o FILE, or print the pairs with --print")
     classifier = decided.loaded(time_column)
-    recipe = chosen_recipe(recipe_options, classifier).changed(keep="first")
+    index = opened_index(against)
+    recipe = recipe_beside_index(recipe_options, classifier, index).changed(keep="first")
     limits = running.limits
     engine = where.chosen(
         recipe,
@@ -85,9 +88,10 @@ def pairs(
 
     from neardup.pipeline.pipeline import run
 
-    with read.open(inputs, against=against) as corpus:
+    with read.open(inputs, against=against, index=index) as corpus:
         with reading(corpus, recipe, kernels=() if engine is None else None) as report, ExitStack() as stack:
             result: Result | Answer
+            IndexBehind(index).look_up(corpus, limits["threads"], report)
             if engine is not None:
                 records = read.quarantine is not None
                 result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records))

@@ -15,7 +15,9 @@ from neardup.cli.options import (
     RunOptions,
     TimeColumn,
     check_outputs,
-    chosen_recipe,
+    opened_index,
+    recipe_beside_index,
+    refuse_read_options,
 )
 from neardup.cli.screen import (
     count_text,
@@ -77,7 +79,8 @@ def query(
     """Find all near-duplicates of one new document, the most similar first."""
     to_file = None if output == "-" else output
     classifier = decided.loaded(time_column)
-    recipe = chosen_recipe(recipe_options, classifier)
+    index = opened_index(inputs)
+    recipe = recipe_beside_index(recipe_options, classifier, index)
     check_outputs([*inputs, document], ("-o", to_file), ("--quarantine", read.quarantine), force=force)
     what = "the document on stdin" if document == "-" else document
     if document == "-" and "-" in inputs:
@@ -89,7 +92,9 @@ def query(
 
     if classifier is None:
         refuse_unasked(recipe_options.given, nearest=k is not None)
-    with read.open(inputs) as corpus:
+    if index is not None:
+        refuse_read_options()
+    with read.open(inputs) if index is None else index.corpus_for(text, k) as corpus:
         with reading(corpus, recipe, kernels=["postings.fill_lists"]) as report:
             found = find(
                 corpus,
@@ -110,13 +115,17 @@ def query(
             print_rows([table], table.column_names, as_json=as_json)
     kind = "nearest document" if k is not None else "near-duplicate"
     said = count_text(len(found), kind) if len(found) else f"no {kind}"
+    outside = ""
+    if found.counts is not None and found.counts.outside:
+        of = f"{found.counts.outside:,} of {count_text(found.counts.candidates, 'candidate')}"
+        outside = f"; {of} lie outside of what the classifier was trained on"
     rest = f", written to {to_file}" if to_file is not None else ""
     if not len(found) and found.documents:
         if classifier is not None:
             rest = f"; {_candidates(found.candidates, classifier.candidate_rule)}"
         else:
             rest = "; no document shares a feature" if k is not None else "; --k 3 shows the three nearest"
-    say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}")
+    say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}{outside}")
 
 
 def _candidates(count: int, candidate_rule: Recipe) -> str:

@@ -120,6 +120,7 @@ def show_totals(
         "window": f"at most {count_text(totals.most_held, 'document')}, {size_text(totals.most_bytes)}",
         "time an item": f"{_microseconds(totals.cpu, totals)} of processor time, {_microseconds(totals.wall, totals)} "
         "on the wall, on average",
+        "classifier": totals.asked.in_words,
         "balance": _balance(totals, downstream),
     }
     rows |= {name: place or "" for name, place in places.items()}
@@ -368,6 +369,7 @@ def replay(
             for hour in run.hours(_counted(arrivals(corpus, timeline), len(timeline.order), report)):
                 shown.hour(hour)
         notes.flush()
+        settings.check_domain(run.totals)
         if watching is not None:
             watching.look_around(corpus, timeline)
         rejected(corpus, timeline)

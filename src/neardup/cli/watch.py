@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from neardup.cli.command import MATCHES, option, switch, with_options
 from neardup.cli.options import (
     ClassifierFile,
     ClassifierOptions,
+    ForceDomain,
     Precision,
     RecipeOptions,
     WindowOptions,
@@ -24,7 +26,7 @@ from neardup.cli.options import (
     chosen_recipe,
 )
 from neardup.cli.screen import count_text, parse_size, say, size_text, visible
-from neardup.errors import RecipeError
+from neardup.errors import ForeignDocuments, RecipeError
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -78,10 +80,11 @@ class ItemRecipe(RecipeOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemClassifier:
-    """A classifier, and its working point."""
+    """A classifier, its working point, and whether it is known to be away from home."""
 
     classifier: ClassifierFile = None
     precision: Precision = None
+    force_domain: ForceDomain = False
 
     def loaded(self) -> Classifier | None:
         """Return the classifier at its working point; None where none is asked for.
@@ -91,7 +94,9 @@ class ItemClassifier:
         NeardupError
             If it cannot be read, or does not reach the precision.
         """
-        return ClassifierOptions(classifier=self.classifier, precision=self.precision).loaded()
+        return ClassifierOptions(
+            classifier=self.classifier, precision=self.precision, force_domain=self.force_domain
+        ).loaded()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +321,7 @@ def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> Non
         log = Log()
         watcher = Watcher(settings, index, store, log)
         _say_started(log, index, settings, windows)
-        with _until_signal(watcher, log):
+        with _until_signal(watcher, log), _foreign_as_event(log):
             counters = watcher.run()
         log.say("stopped", **counters.as_dict(), held=len(index))
         return
@@ -328,7 +333,7 @@ def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> Non
     watcher = Watcher(settings, index, store, log)
     with Panel(watcher, lambda text: visible(text, lines=False), size_text) as panel:
         heard.append(panel.hear)
-        with _until_signal(watcher, log):
+        with _until_signal(watcher, log), _foreign_as_event(log):
             counters = watcher.run()
     say(_summary(counters))
 
@@ -371,6 +376,24 @@ def _until_signal(watcher: Watcher, log: Log) -> Iterator[None]:
             signal.signal(number, handler)
         if asked:
             log.say("stopping", message="asked to stop: the current batch is finished")
+
+
+@contextmanager
+def _foreign_as_event(log: Log) -> Iterator[None]:
+    """Let the warning that a classifier is not at home be an event of the log."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, ForeignDocuments):
+            log.say("foreign", message=str(message))
+        else:
+            before(message, category, *where, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def _summary(counters: Counters) -> str:

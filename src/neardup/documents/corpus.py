@@ -166,6 +166,8 @@ class Corpus:
         The columns that a scan reads.
     reference : Corpus or None
         Documents that those of this corpus are compared with, see ``stand_against``.
+    left_out : int
+        How many more documents there are that whoever made the corpus knows to match nothing that is asked.
     """
 
     def __init__(
@@ -191,6 +193,7 @@ class Corpus:
         self._rejected_path, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn = allow_torn, list[Torn]()
         self.reference: Corpus | None = None
+        self.left_out = 0
         self._bounds = [0]
         # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
         self.spooled_bytes = 0 if spool is None else sum(file.stat().st_size for file in os.scandir(spool.path))
@@ -205,6 +208,14 @@ class Corpus:
     def columns(self) -> list[str]:
         """Names of the columns of all inputs."""
         return list(dict.fromkeys(name for source in self.sources for name in source.columns()))
+
+    @property
+    def promised_rows(self) -> int:
+        """How many raw rows the inputs say that they have, before any is read; most forms do not say."""
+        own = sum(
+            group.rows for source in self.sources if isinstance(source, ColumnarSource) for group in source.data.groups
+        )
+        return own + (0 if self.reference is None else self.reference.promised_rows)
 
     @property
     def rejected(self) -> Rejected:

@@ -230,6 +230,10 @@ def _numbers(strings: Any) -> Any:
     return strings
 
 
+#: So many strings are compared at once by a table of them, which takes some 100 bytes each.
+_MOST_ENCODED = 1 << 20
+
+
 def repeated_ids(ids: Any) -> np.ndarray:
     """Positions of the ids that occurred before, ascending.
 
@@ -248,22 +252,38 @@ def repeated_ids(ids: Any) -> np.ndarray:
         codes = ids.to_numpy(zero_copy_only=False)
         if codes.size < 2 or bool(np.all(codes[1:] > codes[:-1])):
             return np.zeros(0, dtype=np.int64)
-    else:
-        codes = pc.dictionary_encode(ids).indices.to_numpy(zero_copy_only=False)
-        if codes.size == 0 or int(codes.max()) + 1 == codes.size:
-            return np.zeros(0, dtype=np.int64)
-        # Codes count up as new values appear, so a code not above all before it is a repeat.
-        before = np.maximum.accumulate(codes)
-        return np.flatnonzero(codes[1:] <= before[:-1]) + 1
+        suspects = _not_alone(codes)
+        firsts = np.unique(codes[suspects], return_index=True)[1]
+        return np.delete(suspects, firsts)
+    suspects = _not_alone(_hashes(ids)) if len(ids) > _MOST_ENCODED else np.arange(len(ids))
+    codes = pc.dictionary_encode(ids.take(suspects)).indices.to_numpy(zero_copy_only=False)
+    # Codes count up as new values appear, so a code not above all before it is a repeat.
+    before = np.maximum.accumulate(codes)
+    again: np.ndarray = suspects[1:][codes[1:] <= before[:-1]]
+    return again
+
+
+def _not_alone(codes: np.ndarray) -> np.ndarray:
+    """Return the positions of values that occur more than once."""
     # Sorting values is several times faster than sorting places, and repeats are few.
     ordered = np.sort(codes)
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not twice.size:
         return np.zeros(0, dtype=np.int64)
     nearest = np.minimum(np.searchsorted(twice, codes), twice.size - 1)
-    suspects = np.flatnonzero(twice[nearest] == codes)
-    firsts = np.unique(codes[suspects], return_index=True)[1]
-    return np.delete(suspects, firsts)
+    found: np.ndarray = np.flatnonzero(twice[nearest] == codes)
+    return found
+
+
+def _hashes(strings: Any) -> np.ndarray:
+    """Return a fast hash of each string: uint64[n]."""
+    from neardup.kernels.unicode import text_marks
+
+    _, ends, data = strings.buffers()
+    offsets = np.frombuffer(ends, np.int64)[strings.offset : strings.offset + len(strings) + 1]
+    marks = np.empty((len(strings), 2), np.uint64)
+    text_marks(np.frombuffer(data or b"\0", np.uint8), offsets, marks)
+    return marks[:, 0]
 
 
 NOT_JSON = "not valid JSON"

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from neardup.classifier.classifier import Given
+from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus, corpus_of, write_table
 from neardup.documents.output import OutputFile, check_place, names_table
 from neardup.errors import OutputError, RecipeError, option
@@ -100,6 +102,9 @@ class Scored:
         The one with the highest F1, the strictest of equals.
     wall_s, cpu_s : float
         Of the whole run at the loosest threshold, reading included, compiling not.
+    asked : DomainCounts or None
+        What a classifier was asked, with what passed by its own cut; None for recipes, and for classifiers that do not
+        know what they were trained on.
     """
 
     name: str
@@ -109,6 +114,7 @@ class Scored:
     best: Row
     wall_s: float
     cpu_s: float
+    asked: DomainCounts | None
 
 
 class Lead(NamedTuple):
@@ -187,6 +193,7 @@ class Comparison:
             "scale": scored.scale,
             "wall_ms_per_document": scored.wall_s * per_document,
             "cpu_ms_per_document": scored.cpu_s * per_document,
+            **({} if scored.asked is None else {"asked": scored.asked._asdict()}),
             "best": _row(scored.best),
             "rows": [_row(row) for row in scored.rows],
         }
@@ -266,6 +273,14 @@ class Comparison:
         with OutputFile(name) as file:
             file.write(content.encode() + b"\n")
 
+    def _repr_html_(self) -> str | None:
+        # Without what draws, a notebook shows the text that `repr` gives.
+        if find_spec("altair") is None or find_spec("jinja2") is None:
+            return None
+        from neardup.evaluation.comparison_page import cell_of
+
+        return cell_of(self.to_dict())
+
     def __repr__(self) -> str:
         best = next(scored for scored in self.recipes if scored.name == self.best)
         return f"<{len(self.recipes)} recipes compared, the best {self.best} at {best.best.threshold:g}>"
@@ -339,6 +354,8 @@ class _Run(NamedTuple):
     wall_s: float
     cpu_s: float
     featureless: int
+    asked: DomainCounts | None
+    complaint: str
 
 
 class _Read(NamedTuple):
@@ -447,7 +464,9 @@ def compare(
             once(corpus_of(read.sample))
         result, wall, cpu = _timed(partial(once, corpus))
         counted = tally(pairs_of(result, system), known, system.grid.cuts)
-        runs.append(_Run(name, system.recipe, system.grid, counted, wall, cpu, len(result.undecidable)))
+        asked, complaint = _at_home(result, system)
+        undecidable = len(result.undecidable)
+        runs.append(_Run(name, system.recipe, system.grid, counted, wall, cpu, undecidable, asked, complaint))
     return _compared(runs, known, len(set(read.names)))
 
 
@@ -462,6 +481,17 @@ def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | N
         encoder=encoder,
         pairs_per_document=None,
     )
+
+
+def _at_home(result: Result, system: System) -> tuple[DomainCounts | None, str]:
+    """Return what a classifier was asked, with what passes by its own cut, and why it is not at home, if so."""
+    own = system.classifier
+    if own is None or own.domain is None or result.vectors is None:
+        return None, ""
+    found = result.summary["classifier"]
+    passed = int(own.passes(own.score(result.vectors)).sum())
+    asked = DomainCounts(found["candidates"], found["outside"], passed)
+    return asked, own.complaint(asked)
 
 
 def _timed(work: Callable[[], Result]) -> tuple[Result, float, float]:
@@ -499,7 +529,8 @@ def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Compariso
         end = begin + len(one.grid.thresholds)
         rows = _rows(one, labels, draws.of(begin, end), right[begin:end])
         best = max(range(len(rows)), key=lambda at: (_value(rows[at].f1), at))
-        scored.append(Scored(one.name, one.recipe, one.grid.scale, tuple(rows), rows[best], one.wall_s, one.cpu_s))
+        costs = one.wall_s, one.cpu_s
+        scored.append(Scored(one.name, one.recipe, one.grid.scale, tuple(rows), rows[best], *costs, one.asked))
         places.append(begin + best)
         begin = end
     first = max(range(len(scored)), key=lambda at: (_value(scored[at].best.f1), -at))
@@ -515,7 +546,7 @@ def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Compariso
         others=labels.others,
         groups=labels.groups,
         complete=labels.complete,
-        warnings=(*labels.warnings, *_of_edges(scored), *_of_features(runs, documents)),
+        warnings=(*labels.warnings, *_of_edges(scored), *_of_features(runs, documents), *_of_homes(runs)),
     )
 
 
@@ -573,6 +604,10 @@ def _of_features(runs: Sequence[_Run], documents: int) -> list[str]:
         for one in runs
         if documents and one.featureless >= _NEARLY_ALL * documents
     ]
+
+
+def _of_homes(runs: Sequence[_Run]) -> list[str]:
+    return [f"{one.name}: {one.complaint}; the labels here say how it does." for one in runs if one.complaint]
 
 
 def _value(figure: Figure) -> float:

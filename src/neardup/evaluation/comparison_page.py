@@ -301,6 +301,17 @@ def _verdict(content: Mapping[str, Any]) -> str:
     return head + "".join(f" {escaped(sentence)}." for sentence in lead_sentences(content))
 
 
+def cell_of(content: Mapping[str, Any]) -> str:
+    """Return what a notebook shows of a comparison: which system is best, and each at its best threshold.
+
+    Parameters
+    ----------
+    content : mapping
+        What ``Comparison.to_dict`` gives.
+    """
+    return f'<div class="neardup"><p>{_verdict(content)}</p>{_best_table(content)}</div>'
+
+
 def lead_sentences(content: Mapping[str, Any]) -> list[str]:
     """Return whom the best one leads beyond chance, whom it may lead, and of whom too few groups tell; without stops.
 

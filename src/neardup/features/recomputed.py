@@ -73,9 +73,9 @@ class Recomputed:
         self.passes = 1
 
     @property
-    def cell_bytes(self) -> int:
-        """The bytes that the counts take."""
-        return self._cells.nbytes
+    def cells(self) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
+        """What ``kernels.counts`` takes of the counts: how far a feature is shifted, and uint8, four counts each."""
+        return np.uint64(64 - self._bits), self._cells
 
     def begin(self, expected: float, most_bytes: float) -> None:
         """Make room to count so many features, in at most so many bytes."""
@@ -101,7 +101,7 @@ class Recomputed:
             self._note_first(0, begin)
         self._note_first(begin, end)
         first = self._first.array[begin:end] == np.arange(begin, end)
-        count_to_two(features, sizes, first, np.uint64(64 - self._bits), self._cells)
+        count_to_two(features, sizes, first, *self.cells)
 
     def _note_first(self, begin: int, end: int) -> None:
         bits = len(self._table).bit_length() - 1
@@ -162,7 +162,7 @@ class Recomputed:
     def able(self, block: Block, rule: Rule) -> Booleans:
         """Return which sets of a block share enough features, by the counts, for a partner."""
         found = np.empty(len(block.sizes), np.bool_)
-        find_able(block.features, block.sizes, np.uint64(64 - self._bits), self._cells, rule, found)
+        find_able(block.features, block.sizes, *self.cells, rule, found)
         return found
 
 
@@ -216,9 +216,8 @@ class BoundedStore(FeatureStore):
             self._let_go()
 
     def _let_go(self) -> None:
-        expected = self._held / max(self.read_share, 1e-6)
         self.recomputed = self._in_reserve
-        self.recomputed.begin(expected, self.most_bytes / 2)
+        self.recomputed.begin(self._held * self._growth, self.most_bytes / 2)
         for features, sizes in self.parts():
             self.recomputed.count(features, sizes)
         self._sizes, self._marks, self._parts = self.recomputed.sizes, Column(np.uint64, 2), []

@@ -14,6 +14,9 @@ from neardup.runtime import Memory, check_budget
 
 #: Features in a slab: 64 MB.
 _SLAB = 1 << 23
+#: From this share of a corpus on, what it needs as a whole is known well enough to refuse what falls short of so much
+#: of it.
+_SHARE_THAT_TELLS, _CERTAIN = 1 / 16, 0.75
 
 Features64 = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -148,13 +151,16 @@ class FeatureStore:
 
     Attributes
     ----------
-    read_share : float
-        Which share of the corpus has been read, 0 where nobody knows: whoever reads it sets it.
+    documents : float
+        How many documents will be added in all, as far as one can tell: whoever reads them sets it; 0 where nobody
+        knows.
+    names_bytes : int
+        Bytes of ids that are strings, of the documents so far: whoever reads them adds them.
     """
 
     def __init__(self, memory: Memory | None = None, needs: Needs | None = None) -> None:
         self.memory, self._needs = memory or Memory(), needs or Needs()
-        self.read_share = 1.0
+        self.documents, self.names_bytes = 0.0, 0
         self._held, self._bytes = 0, 0
         self._parts: list[_Part] = []
         self._sizes, self._marks = Column(np.int64), Column(np.uint64, 2)
@@ -210,9 +216,26 @@ class FeatureStore:
         self._text_bytes.extend(block.text_bytes)
         self._bytes += int(block.text_bytes.sum())
         needs = self._needs
-        needed = needs.document * len(self) + needs.feature * self._held + needs.text * self._bytes
-        whole = needed / self.read_share if self.read_share > 0 else needed
+        needed = needs.document * len(self) + needs.feature * self._held + needs.text * self._bytes + self.names_bytes
+        whole = needed * self._growth
+        if _SHARE_THAT_TELLS * self._growth <= 1:
+            needed = max(needed, _CERTAIN * whole)
         check_budget(self.memory.budget, needed, needs.what, all_of_it=whole)
+
+    @property
+    def _growth(self) -> float:
+        """How many times as many documents there will be."""
+        return max(self.documents / max(len(self), 1), 1.0)
+
+    def expect(self, documents: int) -> None:
+        """Refuse a budget that is too little for so many documents, before they are read.
+
+        Raises
+        ------
+        RecipeError
+            If it is.
+        """
+        check_budget(self.memory.budget, self._needs.document * documents, self._needs.what)
 
     @property
     def sizes(self) -> Integers:
@@ -232,7 +255,7 @@ class FeatureStore:
     @property
     def room(self) -> float:
         """How many bytes of the budget are left for more than is known of each document; infinity without one."""
-        return self.memory.room - self._needs.document * len(self)
+        return self.memory.room - self._needs.document * len(self) - self.names_bytes
 
     def first_equal(self, alone: npt.NDArray[np.bool_]) -> Integers:
         """Return for each document the first with the same features, and weights of these: int64[n].

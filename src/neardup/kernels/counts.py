@@ -25,11 +25,25 @@ _LAST_EXACT, _STEPS = 127, 8
 _SIZES = np.concatenate([np.arange(128.0), 127 * 2.0 ** (np.arange(1, 129) / _STEPS)])
 #: Of 2**53 dice those that count a set: one in as many as a step is wide.
 _CHANCES = (2.0**53 / np.maximum(np.append(np.diff(_SIZES), np.inf), 1)).astype(np.uint64)
-_DICE = uint64(0x9E6C63D0876A9A47)
+_DICE, _CELLS = uint64(0x9E6C63D0876A9A47), uint64(0xC2B2AE3D27D4EB4F)
 #: A feature's place in the order: its count above, its own bits below.
 _COUNT_SHIFT = uint64(56)
 #: How many features ahead the slots are asked for.
 _AHEAD = 64
+
+
+@njit(inline="always")
+def _cell(feature, shift):
+    """Return the cell of a feature: other bits than those of its count, so that few features share both."""
+    return (feature * _CELLS) >> shift
+
+
+@njit(inline="always")
+def _in_two(feature, shift, cells):
+    """Return whether two sets may have a feature."""
+    cell = _cell(feature, shift)
+    place = uint8((cell & uint64(3)) << uint64(1))
+    return (cells[int64(cell >> uint64(2))] >> place) & uint8(3) >= uint8(2)
 
 
 @kernel
@@ -64,6 +78,23 @@ def count_features(addresses, sizes, members, shift, counts):
             feature = load_u64(address + uint64(8 * i))
             slot = int64(feature >> shift)
             counts[slot] = _one_more(counts[slot], feature, d)
+
+
+@kernel
+def count_shared(features, cell_shift, cells, shift, counts):
+    """Count one more in counts[feature >> shift] for each feature that the cells know of two sets.
+
+    features: uint64, those of any sets, one behind the other; cell_shift, cells: as ``count_to_two`` leaves them.
+    """
+    cell_base, base = uint64(cells.ctypes.data), uint64(counts.ctypes.data)
+    last = features.shape[0] - 1
+    for i in range(features.shape[0]):
+        ahead = features[min(i + _AHEAD, last)]
+        prefetch(cell_base + (_cell(ahead, cell_shift) >> uint64(2)))
+        prefetch(base + (ahead >> shift))
+        if _in_two(features[i], cell_shift, cells):
+            slot = int64(features[i] >> shift)
+            counts[slot] = _one_more(counts[slot], features[i], i)
 
 
 @kernel
@@ -198,7 +229,7 @@ def prefix_rooms(sizes, rule, out):
 
 
 @kernel
-def prefixes(addresses, sizes, members, shift, counts, rule, results):
+def prefixes(addresses, sizes, members, shift, counts, cell_shift, cells, rule, results):
     """Write each member set's probe prefix without the features that no other set holds.
 
     Of a set of s features of which c are shared, the s - c others come first in the rare-first order and
@@ -206,9 +237,11 @@ def prefixes(addresses, sizes, members, shift, counts, rule, results):
     for out. A set whose c features are too few for its smallest partner has length -1: it matches nothing.
     shared: int64[m] gets c. bitmaps: uint64[m, 8] gets bit h mod 512 of each feature h. starts: int64[m] gets
     where in out each prefix begins. results: (shared, lengths, bitmaps, starts, out, begin), with room in
-    out[begin:] for all probe prefixes of the members.
+    out[begin:] for all probe prefixes of the members. cell_shift, cells: as ``count_to_two`` leaves them, or no cells;
+    a feature that they know of one set alone is not shared, whatever its count.
     """
     shared, lengths, bitmaps, starts, out, begin = results
+    has_cells = cells.shape[0] > 0
     longest = 1
     for m in range(members.shape[0]):
         longest = max(longest, sizes[members[m]])
@@ -230,6 +263,8 @@ def prefixes(addresses, sizes, members, shift, counts, rule, results):
                 prefetch(base + (load_u64(address + uint64(8 * (i + _AHEAD))) >> shift))
             feature = load_u64(address + uint64(8 * i))
             count = counts[int64(feature >> shift)]
+            if has_cells and count > uint8(1) and not _in_two(feature, cell_shift, cells):
+                count = uint8(1)
             seen[i] = count
             several += int64(count > uint8(1))
             bitmaps[m, int64((feature >> uint64(6)) & uint64(7))] |= uint64(1) << (feature & uint64(63))
@@ -461,8 +496,8 @@ def note_first(marks, sizes, begin, end, table, bits, representative):
 def count_to_two(features, sizes, counted, shift, cells):
     """Count up to two, in two bits, how many of the counted sets may hold each feature.
 
-    features: uint64, the sets one behind the other; counted: bool[d]; cells: uint8, a quarter as many as slots; the
-    slot of a feature is feature >> shift.
+    features: uint64, the sets one behind the other; counted: bool[d]; cells: uint8, a quarter as many as there are
+    places for counts; shift leaves as many bits as choose one.
     """
     base = uint64(cells.ctypes.data)
     last = features.shape[0] - 1
@@ -471,12 +506,10 @@ def count_to_two(features, sizes, counted, shift, cells):
         end = at + sizes[d]
         if counted[d]:
             for i in range(at, end):
-                prefetch(base + (features[min(i + _AHEAD, last)] >> (shift + uint64(2))))
-                slot = features[i] >> shift
-                place = uint8((slot & uint64(3)) << uint64(1))
-                byte = int64(slot >> uint64(2))
-                if (cells[byte] >> place) & uint8(3) < uint8(2):
-                    cells[byte] += uint8(1) << place
+                prefetch(base + (_cell(features[min(i + _AHEAD, last)], shift) >> uint64(2)))
+                if not _in_two(features[i], shift, cells):
+                    cell = _cell(features[i], shift)
+                    cells[int64(cell >> uint64(2))] += uint8(1) << uint8((cell & uint64(3)) << uint64(1))
         at = end
 
 
@@ -495,10 +528,8 @@ def find_able(features, sizes, shift, cells, rule, able):
         if size > 0:
             alone = size - need(rule, smallest_partner(rule, size), size)
             for i in range(at, at + size):
-                prefetch(base + (features[min(i + _AHEAD, last)] >> (shift + uint64(2))))
-                slot = features[i] >> shift
-                place = uint8((slot & uint64(3)) << uint64(1))
-                if (cells[int64(slot >> uint64(2))] >> place) & uint8(3) < uint8(2):
+                prefetch(base + (_cell(features[min(i + _AHEAD, last)], shift) >> uint64(2)))
+                if not _in_two(features[i], shift, cells):
                     alone -= 1
                     if alone < 0:
                         able[d] = False
@@ -517,3 +548,11 @@ def chosen_sets(features, sizes, chosen, out):
             written += sizes[d]
         at += sizes[d]
     return written
+
+
+@kernel
+def copy_sets(addresses, heads, out):
+    """Copy the set at each address (uint64[d]) to out[heads[d]:heads[d + 1]]."""
+    for d in range(addresses.shape[0]):
+        for i in range(heads[d + 1] - heads[d]):
+            out[heads[d] + i] = load_u64(addresses[d] + uint64(8 * i))

@@ -22,6 +22,8 @@ _RANK_SHIFT = uint64(32)
 _TAG_SHIFT = uint64(16)
 _LOW = uint64(0xFFFF)
 _LAST_PLACE = 0xFFFF
+#: Odd, so that no two features fall together.
+_MULTIPLIER = uint64(0xD6E8FEB86659FD93)
 #: How many sets ahead the index asks for memory while it is filled.
 _RANKS_AHEAD = 4
 
@@ -43,23 +45,27 @@ class Sets(NamedTuple):
 
 
 class Index(NamedTuple):
-    """2**bits lists of entries: those of bucket b are entries[heads[b]:heads[b + 1]], in rank order."""
+    """Lists of entries: those of bucket first + b are entries[heads[b]:heads[b + 1]], in rank order.
+
+    It has all 2**bits buckets, or a part of them.
+    """
 
     heads: np.ndarray
     entries: np.ndarray
     bits: int
+    first: int
 
 
 @njit(inline="always")
 def bucket_of(key, bits):
-    """Return the bucket of a key, by the top bits of its feature."""
-    return int64((key << uint64(8)) >> uint64(64 - bits))
+    """Return the bucket of a key: of equally rare features small ones come first, so it is not by their top bits."""
+    return int64(((key << uint64(8)) * _MULTIPLIER) >> uint64(64 - bits))
 
 
 @njit(inline="always")
 def tag_of(key, bits):
     """Return 16 bits of a key below those that choose its bucket."""
-    return (key >> uint64(40 - bits)) & _LOW
+    return (((key << uint64(8)) * _MULTIPLIER) >> uint64(48 - bits)) & _LOW
 
 
 @njit(inline="always")
@@ -94,38 +100,82 @@ def index_lengths(sets, rule, out):
         out[rank] = min(max(sets.shared[rank] - need(rule, size, size) + 1, 0), sets.lengths[rank])
 
 
-@kernel
-def _fetch_counts(rank, sets, held, bits, heads):
-    start = sets.starts[rank]
-    base = uint64(heads.ctypes.data)
-    for i in range(held[rank]):
-        prefetch(base + uint64(4 * bucket_of(sets.keys[start + i], bits)))
+@njit(inline="always")
+def _list_of(key, index):
+    """Return which of an index' lists a key belongs to; it has only those from 0 to the number of its lists."""
+    return bucket_of(key, index.bits) - index.first
 
 
 @kernel
-def fill_index(sets, held, bits, heads, entries):
-    """Fill heads (2**bits + 1 zeros on entry) and entries with the first held[r] keys of each set."""
-    count = held.shape[0]
-    for rank in range(count):
-        start = sets.starts[rank]
-        if rank + _RANKS_AHEAD < count:
-            _fetch_counts(rank + _RANKS_AHEAD, sets, held, bits, heads)
+def _fetch_heads(rank, sets, count, index):
+    """Ask for the list heads of the first count keys of a rank."""
+    base = uint64(index.heads.ctypes.data)
+    for i in range(sets.starts[rank], sets.starts[rank] + count):
+        prefetch(base + uint64(4 * _list_of(sets.keys[i], index)))
+
+
+@kernel
+def count_entries(ranks, sets, held, index):
+    """Add to heads[b + 1] how many of the first held[r] keys of the ranks belong to list b: zeros at first."""
+    lists = index.heads.shape[0] - 1
+    for m in range(ranks.shape[0]):
+        rank = ranks[m]
+        if m + _RANKS_AHEAD < ranks.shape[0]:
+            _fetch_heads(ranks[m + _RANKS_AHEAD], sets, held[ranks[m + _RANKS_AHEAD]], index)
         for i in range(held[rank]):
-            heads[bucket_of(sets.keys[start + i], bits) + 1] += uint32(1)
-    for b in range(heads.shape[0] - 1):
-        heads[b + 1] += heads[b]
-    for rank in range(count):
-        start = sets.starts[rank]
-        if rank + _RANKS_AHEAD < count:
-            _fetch_counts(rank + _RANKS_AHEAD, sets, held, bits, heads)
+            place = _list_of(sets.keys[sets.starts[rank] + i], index)
+            if 0 <= place < lists:
+                index.heads[place + 1] += uint32(1)
+
+
+@kernel
+def begin_lists(heads):
+    """Turn counts into places: list b begins at heads[b]; return how many entries there are."""
+    entries = int64(0)
+    for b in range(heads.shape[0]):
+        entries += int64(heads[b])
+        heads[b] = uint32(entries)
+    return entries
+
+
+@kernel
+def enter_entries(ranks, sets, held, index):
+    """Enter the first held[r] keys of the ranks; heads[b] is where the next entry of list b goes."""
+    lists = index.heads.shape[0] - 1
+    for m in range(ranks.shape[0]):
+        rank = ranks[m]
+        if m + _RANKS_AHEAD < ranks.shape[0]:
+            _fetch_heads(ranks[m + _RANKS_AHEAD], sets, held[ranks[m + _RANKS_AHEAD]], index)
         for i in range(held[rank]):
-            key = sets.keys[start + i]
-            bucket = bucket_of(key, bits)
-            entries[heads[bucket]] = entry_of(rank, tag_of(key, bits), i)
-            heads[bucket] += uint32(1)
+            key = sets.keys[sets.starts[rank] + i]
+            place = _list_of(key, index)
+            if 0 <= place < lists:
+                index.entries[index.heads[place]] = entry_of(rank, tag_of(key, index.bits), i)
+                index.heads[place] += uint32(1)
+
+
+@kernel
+def close_lists(index):
+    """Make heads[b] the begin of list b again, which is where the one before it ends now, and sort lists by rank.
+
+    Returns the length of the longest list, and how many pairs of entries share a list.
+    """
+    heads, entries = index.heads, index.entries
+    longest = int64(0)
+    meetings = int64(0)
     for b in range(heads.shape[0] - 1, 0, -1):
         heads[b] = heads[b - 1]
     heads[0] = uint32(0)
+    for b in range(heads.shape[0] - 1):
+        length = int64(heads[b + 1]) - int64(heads[b])
+        longest = max(longest, length)
+        meetings += length * (length - 1) // 2
+        for place in range(int64(heads[b]) + 1, int64(heads[b + 1])):
+            # The rank is what an entry begins with.
+            if entries[place - 1] > entries[place]:
+                entries[heads[b] : heads[b + 1]].sort()
+                break
+    return longest, meetings
 
 
 @kernel
@@ -141,25 +191,27 @@ def _first_at_least(entries, low, high, rank):
 
 
 @kernel
-def _fetch(rank, sets, index):
-    """Ask for the list heads that the rank after the next will look at, and the lists that the next one will read."""
-    heads = uint64(index.heads.ctypes.data)
+def _fetch(following, later, sets, index):
+    """Ask for the lists that the following rank will read, and the list heads that a later one will look at."""
+    _fetch_heads(later, sets, sets.lengths[later], index)
+    lists = index.heads.shape[0] - 1
     entries = uint64(index.entries.ctypes.data)
-    last = sets.sizes.shape[0] - 1
-    later, following = min(rank + 2, last), min(rank + 1, last)
-    for i in range(sets.starts[later], sets.starts[later] + sets.lengths[later]):
-        prefetch(heads + uint64(4 * bucket_of(sets.keys[i], index.bits)))
     for i in range(sets.starts[following], sets.starts[following] + sets.lengths[following]):
-        prefetch(entries + uint64(8) * uint64(index.heads[bucket_of(sets.keys[i], index.bits)]))
+        place = _list_of(sets.keys[i], index)
+        if 0 <= place < lists:
+            prefetch(entries + uint64(8) * uint64(index.heads[place]))
 
 
 @kernel
 def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     """Write to found the earlier ranks that share a prefix key and pass the length and position bounds.
 
-    met: int32[r] zeros on entry, and then the keys met so far or -1 for ruled out, for the ranks in found.
+    met: int32[r] zeros on entry, and then the keys met so far or -1 for ruled out, for the ranks in found. Where the
+    index has a part of the buckets, keys may have been met in another: then only the first key that is met rules out.
     """
     size = sets.sizes[rank]
+    lists = index.heads.shape[0] - 1
+    whole = lists == 1 << index.bits
     shared = sets.shared[rank]
     smallest = smallest_partner(rule, size)
     largest = largest_partner(rule, size, shared, smallest)
@@ -169,7 +221,9 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     count = 0
     for i in range(sets.lengths[rank]):
         key = sets.keys[start + i]
-        bucket = bucket_of(key, index.bits)
+        bucket = _list_of(key, index)
+        if bucket < 0 or bucket >= lists:
+            continue
         tag = tag_of(key, index.bits)
         high = int64(index.heads[bucket + 1])
         place = int64(index.heads[bucket])
@@ -190,7 +244,7 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
                 found[count] = other
                 count += 1
             left = min(shared - i, sets.shared[other] - place_of(entry))
-            if already + left >= need(rule, sets.sizes[other], size):
+            if already + left >= need(rule, sets.sizes[other], size) or (already > 0 and not whole):
                 met[other] = already + int32(1)
             else:
                 met[other] = -1
@@ -289,8 +343,9 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch):
     candidates = 0
     verified = 0
     rank = begin
+    last = sets.sizes.shape[0] - 1
     while rank < end:
-        _fetch(rank, sets, index)
+        _fetch(min(rank + 1, last), min(rank + 2, last), sets, index)
         count = _candidates(rank, sets, index, rule, ranks_of_size, scratch[0], scratch[1])
         if written + count > scratch[3].shape[0]:
             forget(count, scratch[0], scratch[1])
@@ -303,19 +358,20 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch):
 
 
 @kernel
-def list_candidates(begin, end, sets, index, rule, ranks_of_size, scratch):
-    """Find the candidates before them of the ranks in [begin, end), as ``match`` does; write (earlier, later).
+def list_candidates(at, ranks, sets, index, rule, ranks_of_size, scratch):
+    """Find the candidates before them of ranks[at:], as ``match`` does; write (earlier, later).
 
     scratch: (met, found, pairs), the first two as for ``verify``; pairs: int32[p, 2] with room for r at least. Stops
     early when they may not suffice for one more rank.
-    Returns (rank to go on with, pairs written).
+    Returns (place to go on from, pairs written).
     """
     met, found, pairs = scratch
     written = 0
-    rank = begin
+    last = ranks.shape[0] - 1
     bitmaps = uint64(sets.bitmaps.ctypes.data)
-    while rank < end:
-        _fetch(rank, sets, index)
+    while at <= last:
+        rank = ranks[at]
+        _fetch(ranks[min(at + 1, last)], ranks[min(at + 2, last)], sets, index)
         count = _candidates(rank, sets, index, rule, ranks_of_size, met, found)
         if written + count > pairs.shape[0]:
             forget(count, met, found)
@@ -333,8 +389,63 @@ def list_candidates(begin, end, sets, index, rule, ranks_of_size, scratch):
                 pairs[written, 0] = other
                 pairs[written, 1] = rank
                 written += 1
-        rank += 1
-    return rank, written
+        at += 1
+    return at, written
+
+
+@kernel
+def look_up(begin, end, asking, held, index, rule, scratch, out):
+    """Find the held sets that may match the asking ones [begin, end), larger or smaller; write (asking, held) to out.
+
+    asking: Sets, whose addresses are not looked at. held: (sizes uint32[n], bitmaps uint64[n, 8]) of the sets whose
+    whole prefixes the index holds; all of their features are shared. scratch: met, int32[n] zeros, and found, int64[n].
+    out: int64[p, 2] with room for n at least; stops early when it may not suffice for one more set.
+    Returns (asking set to go on with, pairs written).
+    """
+    sizes, bitmaps = held
+    met, found = scratch
+    written = 0
+    at = begin
+    while at < end:
+        size = asking.sizes[at]
+        shared = asking.shared[at]
+        start = asking.starts[at]
+        count = 0
+        for i in range(asking.lengths[at]):
+            key = asking.keys[start + i]
+            bucket = bucket_of(key, index.bits)
+            tag = tag_of(key, index.bits)
+            for place in range(int64(index.heads[bucket]), int64(index.heads[bucket + 1])):
+                entry = index.entries[place]
+                other = rank_of(entry)
+                if tag_of_entry(entry) != tag or met[other] < 0:
+                    continue
+                already = met[other]
+                if already == 0:
+                    found[count] = other
+                    count += 1
+                other_size = int64(sizes[other])
+                left = min(shared - i, other_size - place_of(entry))
+                met[other] = already + int32(1) if already + left >= need(rule, other_size, size) else int32(-1)
+        if written + count > out.shape[0]:
+            forget(count, met, found)
+            break
+        for c in range(count):
+            other = found[c]
+            passed = met[other] > 0
+            met[other] = 0
+            if not passed:
+                continue
+            apart = uint64(0)
+            for w in range(8):
+                apart += popcount(asking.bitmaps[at, w] ^ bitmaps[other, w])
+            other_size = int64(sizes[other])
+            if (size + other_size - int64(apart)) // 2 >= need(rule, other_size, size):
+                out[written, 0] = at
+                out[written, 1] = other
+                written += 1
+        at += 1
+    return at, written
 
 
 @kernel

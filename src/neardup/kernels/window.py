@@ -877,6 +877,7 @@ def _own_keys(i, items, rule, enters, lists, kind):
 
 @kernel
 def _find(i, items, own, rule, window, lists, room, kind, listing, out, at):
+    """Write what document i matches as ``_compare`` does; return how many, and how many were compared."""
     begin, end = items.heads[i], items.heads[i + 1]
     if kind == BY_PREFIX:
         order = items.order[begin:end]
@@ -884,13 +885,13 @@ def _find(i, items, own, rule, window, lists, room, kind, listing, out, at):
     else:
         count = meet_by_keys(items.keys[i], lists, room.found)
     if count == 0:
-        return int64(0)
+        return int64(0), count
     if kind != FINGERPRINTS:
         _mark(items, i, room.known, 1)
     written = _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
     if kind != FINGERPRINTS:
         _mark(items, i, room.known, 0)
-    return written
+    return written, count
 
 
 @kernel
@@ -981,7 +982,7 @@ def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scor
                 return i, NEEDS_MEMORY
             if own.shape[0] > 0 and counters[SIGNATURES] + own.shape[0] > counters[MOST_SIGNATURES]:
                 return i, NEEDS_BUCKETS
-        if asks and _find(i, items, own, rule, window, lists, room, kind, False, out, 0):
+        if asks and _find(i, items, own, rule, window, lists, room, kind, False, out, 0)[0]:
             record = lists.records[out[0, 0]]
             score = float64(out[0, 1]) / 64.0
             if kind != FINGERPRINTS:
@@ -998,10 +999,25 @@ def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scor
 
 
 @kernel
-def list_matches(items, rule, window, lists, room, kind, out):
-    """Write all matches of the first document to out (int64[r, 4]) as (row, o, a, b); return how many, -1: too many."""
-    own = _own_keys(0, items, rule, False, lists, kind)
-    return _find(0, items, own, rule, window, lists, room, kind, True, out, 0)
+def list_matches(begin, end, items, rule, window, lists, room, kind, places, out):
+    """Write all matches of the documents [begin, end): to places (int64[r]) which one, to out (int64[r, 4]) its match.
+
+    A match is (row, o, a, b). Returns the first document that is not done, for which there was no room, how many
+    matches were written, and how many documents were compared for them.
+    """
+    at = int64(0)
+    compared = int64(0)
+    for i in range(begin, end):
+        if items.heads[i + 1] == items.heads[i]:
+            continue
+        own = _own_keys(i, items, rule, False, lists, kind)
+        written, count = _find(i, items, own, rule, window, lists, room, kind, True, out, at)
+        if written < 0:
+            return i, at, compared
+        places[at : at + written] = i
+        at += written
+        compared += count
+    return end, at, compared
 
 
 @kernel

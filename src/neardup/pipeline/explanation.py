@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import RecipeError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from neardup.classifier.values import Records
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
+    from neardup.pages.html import Html
     from neardup.pipeline.learned_explanation import LearnedStep
 
 
@@ -286,8 +288,29 @@ class Explanation:
             "fingerprint": self.recipe.fingerprint,
         } | ({"content": self.recipe.content, "contents": [self.left, self.right]} if self.recipe.content else {})
 
+    def _repr_html_(self) -> str | None:
+        # Without what renders templates, a notebook shows the text that `repr` gives.
+        if find_spec("jinja2") is None:
+            return None
+        from neardup.pages.html import html_of, joined, table
+
+        words = joined((html_of(line) for line in (str(self), *self.sentences)), "<br>")
+        sides = [_with_changes(self.left, self.left_changes), _with_changes(self.right, self.right_changes)]
+        return f'<div class="neardup"><p>{words}</p>{table([], [sides], left=2)}</div>'
+
     def __str__(self) -> str:
         return f"{'near-duplicates' if self.match else 'no near-duplicates'}: {self.reason}"
+
+
+def _with_changes(text: str, changes: Sequence[Span]) -> Html:
+    """Return a text as HTML, with the words that differ marked."""
+    from neardup.pages.html import Html, escaped, joined
+
+    parts, done = list[object](), 0
+    for change in changes:
+        parts += [escaped(text[done : change.start]), Html(f"<mark>{escaped(text[change.start : change.end])}</mark>")]
+        done = change.end
+    return joined([*parts, escaped(text[done:])])
 
 
 def explain(

@@ -45,12 +45,15 @@ class LearnedStep:
         Whether both texts are equal byte for byte: such pairs are near-duplicates unasked.
     is_candidate : bool
         Whether the pair is a candidate.
+    outside : tuple of str
+        Why the pair is unlike those that the classifier was trained on; nothing where it is not.
     """
 
     classifier: Classifier
     vector: Floats
     equal: bool
     is_candidate: bool
+    outside: tuple[str, ...] = ()
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -128,6 +131,7 @@ class LearnedStep:
             "cut": self.classifier.cut if np.isfinite(self.classifier.cut) else None,
             **self.evidence.as_dict(),
             "flip": self.turn._asdict() if self.turn else None,
+            "outside": list(self.outside),
         }
 
 
@@ -149,7 +153,9 @@ def learned_step_of(
     """
     measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder)
     x = measurer.measure(measurer.prepare(records), np.array([0]), np.array([1]))
-    return LearnedStep(classifier, x[0], records.texts[0] == records.texts[1], is_candidate)
+    home = classifier.domain
+    outside = () if home is None else home.reasons(x[0], records.texts, classifier.vector.names)
+    return LearnedStep(classifier, x[0], records.texts[0] == records.texts[1], is_candidate, outside)
 
 
 def _between_0_and_1(part: Part) -> bool:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Batch, Corpus
@@ -124,18 +125,22 @@ def collect(
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, remembered = Extractor(recipe, statistics, digests=digests), Remembered()
     store = FeatureStore(Memory(memory), needs_of(recipe))
+    store.expect(corpus.promised_rows)
     if recompute:
         most = (free_memory() if memory is None else store.memory.room) / 2
         again = Recomputed(corpus, extractor, threads, report, serves_once=serves_once)
         store = BoundedStore(store.memory, needs_of(recipe), most, again)
-    read = 0
+    read = seen = 0
 
     def see(batch: Batch) -> None:
-        nonlocal read
+        nonlocal read, seen
         remembered.see(batch)
         read += batch.consumed
-        if corpus.total_bytes > 0:
-            store.read_share = read / corpus.total_bytes
+        seen += len(batch.rows)
+        if batch.ids is not None and not pa.types.is_integer(batch.ids.type):
+            store.names_bytes += batch.ids.nbytes
+        if read > 0:
+            store.documents = seen * corpus.total_bytes / read
 
     with clock.stage("read and features"):
         make = partial(extractor, allocate=store.allocate)
@@ -271,8 +276,10 @@ def run(
         if looser is not None:
             joined, beyond = split(joined, recipe, looser, classifier)
         if classifier is not None:
+            from neardup.classifier.domain import DomainCounts
+
             found = joined.statistics
-            classifier.check_domain(found["first_step_pairs"], found.get("outside", 0), found["pairs"])
+            classifier.check_domain(DomainCounts(found["first_step_pairs"], found.get("outside", 0), found["pairs"]))
     with clock.stage("keep"):
         undecided = read.present & (joined.representative < 0)
         documents = Documents(read.names, read.order, read.text_marks, store.text_bytes, read.present)

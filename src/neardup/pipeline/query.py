@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
+from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import Learned
 from neardup.classifier.values import NO_TIME, Records
 from neardup.documents import Corpus
@@ -197,13 +198,19 @@ def decided(
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
-) -> tuple[Matching, Learned]:
+) -> tuple[Matching, Learned, DomainCounts]:
     """Return those of the candidates found that a classifier lets pass, the most probable first, and what it went by.
 
     Documents with the very text that is asked about pass unasked, as in a run.
+
+    Raises
+    ------
+    RecipeError
+        If most of many candidates are unlike the training pairs.
     """
     if not len(found.document):
-        return found, Learned(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
+        nothing = Learned(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
+        return found, nothing, DomainCounts()
     documents = np.sort(found.document)
     others = records_of(corpus, classifier.candidate_rule, names.rows[documents], threads, classifier)
     text = content_of(asked.text, classifier.candidate_rule.content)
@@ -218,13 +225,16 @@ def decided(
     every = decide(
         classifier, records, np.zeros_like(other), other + 1, threads=threads, encoder=encoder, progress=progress
     )
+    asked_about = DomainCounts(len(other), every.outside or 0, int(every.passed.sum()))
+    # How many pass is no sign here: those of one document often pass, or fail, all together.
+    classifier.check_domain(asked_about._replace(passed=0))
     place = np.append(same, other[every.passed])
     similarity = np.append(np.ones(len(same)), similarities("learned", every.counts))
     counts = np.concatenate([np.ones((len(same), 3), np.int64), every.counts])
     edges = np.append(np.full(len(same), -1), np.arange(len(every.vectors)))
     order = np.lexsort((place, -similarity))
     matching = Matching(documents[place[order]], counts[order], similarity[order])
-    return matching, Learned(classifier, every.vectors, edges[order])
+    return matching, Learned(classifier, every.vectors, edges[order]), asked_about
 
 
 class Similar(NamedTuple):
@@ -247,6 +257,9 @@ class Answer(Table):
         What each stage cost.
     learned : Learned or None
         What a classifier went by, for each row; None where none decided.
+    counts : DomainCounts or None
+        What a classifier was asked, and how much of that is unlike its training; None where none decided, or it does
+        not know what it was trained on.
     """
 
     def __init__(
@@ -257,8 +270,9 @@ class Answer(Table):
         stages: list[Stage],
         candidates: int,
         learned: Learned | None = None,
+        counts: DomainCounts | None = None,
     ) -> None:
-        self._names, self._found = names, found
+        self._names, self._found, self.counts = names, found, counts
         self.documents, self.candidates, self.stages, self.learned = documents, candidates, stages, learned
 
     def __len__(self) -> int:
@@ -341,14 +355,15 @@ def answer_of(
     if k is not None:
         check_size(k, documents, documents)
     with clock.stage("query"):
-        found, learned = _found(recipe, text, k, what, read, vectors), None
+        found, learned, counts = _found(recipe, text, k, what, read, vectors), None, None
         candidates = len(found.document)
         if classifier is not None:
             say = partial(report, "verify")
-            found, learned = decided(corpus, classifier, asked, found, read.names, threads, encoder, say)
+            found, learned, counts = decided(corpus, classifier, asked, found, read.names, threads, encoder, say)
+            counts = None if classifier.domain is None else counts
         elif recipe.second_step and k is None and candidates:
             found = _second_step(corpus, recipe, text, found, read.names, threads, encoder)
-    return Answer(read.names, found, documents, list(clock.stages), candidates, learned)
+    return Answer(read.names, found, documents + corpus.left_out, list(clock.stages), candidates, learned, counts)
 
 
 def _check_before_reading(

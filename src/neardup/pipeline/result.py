@@ -141,7 +141,7 @@ class Result:
         keeper = self._kept.keeper[self._found.goes]
         return {
             "reference": {
-                "documents": self._documents.names.reference,
+                "documents": self._documents.names.reference + reference.left_out,
                 "keepers": len(np.unique(keeper[keeper >= self._documents.names.own])),
                 "dropped": int((keeper >= self._documents.names.own).sum()),
                 "rejected": dict(reference.rejected.counts),
@@ -174,6 +174,13 @@ class Result:
             | ({} if names.reference_names is None else {"keeper_from": names.side_of(self._kept.keeper[at])})
             | ({} if learned is None else learned.columns())
         )
+
+    @property
+    def kept_rows(self) -> Bools:
+        """bool[rows], which raw rows of the input stay."""
+        mask = np.zeros(self._corpus.raw_rows, np.bool_)
+        mask[self._documents.names.rows[np.flatnonzero(self._found.stays)]] = True
+        return mask
 
     def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
         """Write the documents that stay, with all columns.

@@ -29,7 +29,7 @@ _ALWAYS_ALLOWED_PAIRS = 1_000_000
 #: Bytes of each document, weighted feature, value of 64 bits, key of a band and byte of text, as they were measured.
 _A_DOCUMENT, _A_WEIGHTED_FEATURE, _A_VALUE, _A_KEY, _A_BYTE_OF_TEXT = 150, 48, 100, 10, 8
 #: And of a document's prefix, with its part of the counts that say who has one: in too few slots they rule nothing out.
-_A_PREFIX = 100
+_A_PREFIX = 20
 
 
 def needs_of(recipe: Recipe) -> Needs:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,7 +15,18 @@ import numpy.typing as npt
 from neardup.errors import NeardupError
 from neardup.features.store import FeatureStore
 from neardup.kernels.counts import add_counts, count_features, prefix_rooms, prefixes
-from neardup.kernels.prefixes import Index, Sets, enter_kept, fill_index, index_lengths, match, match_with_kept
+from neardup.kernels.prefixes import (
+    Index,
+    Sets,
+    begin_lists,
+    close_lists,
+    count_entries,
+    enter_entries,
+    enter_kept,
+    index_lengths,
+    match,
+    match_with_kept,
+)
 from neardup.kernels.tables import slots_for
 from neardup.recipe.measures import Rule
 from neardup.runtime import Memory, in_order
@@ -31,8 +43,11 @@ FEWEST_BITS = 10
 #: What the counts may take, however small the memory budget: fewer slots than features would tell little.
 _LEAST_FOR_COUNTS = 1 << 24
 _PARTS_BETWEEN_RELEASES = 8
+_NO_CELLS = np.empty(0, np.uint8)
 
 Done = TypeVar("Done")
+#: Ranks and the keys of their prefixes, block by block, whenever they are gone through.
+KeyBlocks = Iterable[tuple[Integers, Words]]
 
 
 class Prefixes(NamedTuple):
@@ -136,7 +151,7 @@ def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDA
     def fill(begin: int) -> None:
         part = slice(begin, begin + SETS_AT_A_TIME)
         results = *(array[part] for array in found[:-1]), found.keys, int(begins[begin])
-        prefixes(steps.addresses, steps.sizes, members[part], shift, counts, steps.rule, results)
+        prefixes(steps.addresses, steps.sizes, members[part], shift, counts, shift, _NO_CELLS, steps.rule, results)
 
     for _ in steps.each(fill, count):
         pass
@@ -144,6 +159,14 @@ def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDA
 
 
 _MOST_INDEX_BITS = 26
+#: The fewest and the most parts of an index that does not fit, powers of two: each part has a bucket at least.
+_FEWEST_PARTS, _MOST_PARTS = 1, 1 << FEWEST_BITS
+#: Prefixes that meet more often than so for each feature of the sets cost more than counting: 167 ns against 240 ns.
+_MEETINGS_A_FEATURE = 2
+#: Fewer meetings take less time than the kernels that count take to load.
+FEWEST_MEETINGS = 1 << 25
+#: Bytes that counting takes for each feature.
+_INDEXED_FEATURE = 24
 #: Places in the index are numbers of 32 bits, those in its chained form with a sign.
 _MOST_ENTRIES, _MOST_CHAINED = (1 << 32) - 1, (1 << 31) - 1
 #: Room for pairs in one call of the kernel, at least.
@@ -265,30 +288,63 @@ class Join:
         chosen = members[order]
         return Sets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
 
-    def sides(self, sets: Sets, of_input: npt.NDArray[np.bool_]) -> Iterator[tuple[Index, Sets]]:
+    def sides(
+        self, sets: Sets, of_input: npt.NDArray[np.bool_], blocks: KeyBlocks | None = None, room: float = math.inf
+    ) -> Generator[tuple[Index, Sets], None, None]:
         """Yield indexes, each with the sets that are looked up in it, so that all pairs meet but those of a reference.
 
         All sets are looked up among those of the input, and these among those of the reference.
-        """
-        yield self.index(sets, of_input), sets
-        if not of_input.all():
-            yield self.index(sets, ~of_input), sets._replace(lengths=np.where(of_input, sets.lengths, 0))
 
-    def index(self, sets: Sets, chosen: npt.NDArray[np.bool_]) -> Index:
-        """Return the index of the prefixes of chosen sets, which are in order of size."""
+        Parameters
+        ----------
+        sets : Sets
+            By rank; where keys come in blocks, starts are places in these.
+        of_input : bool[r]
+            Which ones are of the input.
+        blocks : iterable of (int64[m], uint64[k]), optional
+            Ranks and the keys of these, each rank in one block; it is gone through several times.
+        room : float
+            Bytes that an index may take: where it takes more it comes in parts of the key space, one after the other.
+            Two sets may meet in several of these.
+        """
+        blocks = [(np.arange(len(sets.sizes)), sets.keys)] if blocks is None else blocks
+        for index in self._indexes(sets, of_input, blocks, room):
+            yield index, sets
+        if not of_input.all():
+            asking = sets._replace(lengths=np.where(of_input, sets.lengths, 0))
+            for index in self._indexes(sets, ~of_input, blocks, room):
+                yield index, asking
+
+    def _indexes(self, sets: Sets, chosen: npt.NDArray[np.bool_], blocks: KeyBlocks, room: float) -> Iterator[Index]:
+        """Yield the index of the prefixes of chosen sets, which are in order of size, as a whole or in parts."""
         held = np.empty(len(sets.sizes), np.int64)
         index_lengths(sets, self.steps.rule, held)
         held[~chosen] = 0
         entries = int(held.sum())
         _check_entries(entries, _MOST_ENTRIES)
         bits = min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
-        heads = np.zeros((1 << bits) + 1, np.uint32)
-        index = Index(heads, self.steps.memory.array(np.uint64, entries), bits)
-        fill_index(sets, held, bits, heads, index.entries)
+        size, parts = 8 * entries + (4 << bits), 1 if room == math.inf else _FEWEST_PARTS
+        while parts < _MOST_PARTS and size > parts * room:
+            parts *= 2
         known = self.steps.statistics
         known["index_entries"] = known.get("index_entries", 0) + entries
-        known["longest_list"] = max(known.get("longest_list", 0), int(np.diff(heads).max(initial=0)))
-        return index
+        if parts > 1:
+            known["index_parts"] = parts
+        lists = (1 << bits) // parts
+        for part in range(parts):
+            index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, part * lists)
+            for ranks, keys in blocks:
+                count_entries(ranks, sets._replace(keys=keys), held, index)
+            index = index._replace(entries=self.steps.memory.array(np.uint64, begin_lists(index.heads)))
+            for ranks, keys in blocks:
+                enter_entries(ranks, sets._replace(keys=keys), held, index)
+            longest, meetings = close_lists(index)
+            known["longest_list"] = max(known.get("longest_list", 0), longest)
+            known["meetings"] = known.get("meetings", 0) + meetings
+            try:
+                yield index
+            finally:
+                self.steps.memory.give_back(index.entries)
 
     def match(
         self,
@@ -320,7 +376,12 @@ class Join:
 
         found = [np.zeros((0, 3), np.int64)]
         total = 0
-        for index, asking in self.sides(sets, of_input):
+        sides = self.sides(sets, of_input)
+        for index, asking in sides:
+            if self._is_dense(sets):
+                sides.close()
+                del index
+                return self._by_counts(sets, of_input, most_pairs, progress)
             work = partial(match_from, index=index, asking=asking)
             for number, results in enumerate(self.steps.each(work, count), 1):
                 for pairs, candidates, verified in results:
@@ -329,12 +390,42 @@ class Join:
                     self.steps.statistics["candidates"] += candidates
                     self.steps.statistics["verified"] += verified
                 if most_pairs is not None and total > most_pairs:
-                    self.steps.memory.give_back(index.entries)
                     return None
                 progress(min(number * SETS_AT_A_TIME, count), count)
-            self.steps.memory.give_back(index.entries)
         pairs = np.concatenate(found)
         return pairs[:, :2], pairs[:, 2]
+
+    def _is_dense(self, sets: Sets) -> bool:
+        """Return whether prefixes meet so often that counting costs less than comparing what shares one."""
+        features = int(sets.sizes.sum())
+        return (
+            self.steps.statistics["meetings"] > max(_MEETINGS_A_FEATURE * features, FEWEST_MEETINGS)
+            and self.steps.memory.room > _INDEXED_FEATURE * features
+        )
+
+    def _by_counts(
+        self,
+        sets: Sets,
+        of_input: npt.NDArray[np.bool_],
+        most_pairs: int | None,
+        progress: Callable[[int, int], None],
+    ) -> tuple[Integers, Integers] | None:
+        """Return what ``match`` does."""
+        from neardup.search.scan_count import ScanCount
+
+        found = [np.zeros((0, 3), np.int64)]
+        total = done = 0
+        index = ScanCount(sets.addresses, sets.sizes, self.steps.rule, self.steps.threads)
+        for pairs, compared, count in index.pairs(of_input):
+            found.append(pairs)
+            total, done = total + len(pairs), done + count
+            self.steps.statistics["candidates"] += compared
+            self.steps.statistics["verified"] += compared
+            if most_pairs is not None and total > most_pairs:
+                return None
+            progress(done, len(sets.sizes))
+        every = np.concatenate(found)
+        return every[:, :2], every[:, 2]
 
     def match_with_kept(
         self,

@@ -8,13 +8,14 @@ that fit, each from a file that is read once.
 
 from __future__ import annotations
 
-import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from io import BufferedRandom
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +23,11 @@ import numpy.typing as npt
 from neardup.errors import OutputError
 from neardup.features.recomputed import BoundedStore, Recomputed
 from neardup.features.store import Block, Column, addresses_of
-from neardup.kernels.counts import chosen_sets, count_features, prefix_rooms, prefixes
+from neardup.kernels.counts import chosen_sets, count_shared, prefix_rooms, prefixes
 from neardup.kernels.prefixes import Index, Sets, list_candidates, overlaps_of_pairs
 from neardup.recipe.measures import Rule
-from neardup.runtime import in_order
-from neardup.search.join import FEWEST_BITS, SETS_AT_A_TIME, Join, Prefixes, Steps, Wanted, join_held
+from neardup.runtime import Memory, in_order
+from neardup.search.join import FEWEST_BITS, Join, Steps, Wanted, join_held
 from neardup.search.matches import Matches, equal_sets, groups_that_fit, members_of, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
@@ -39,6 +40,8 @@ _LEAST_HELD = 1 << 24
 #: More candidates than this for each set are not listed: the features are held in a file instead.
 _MOST_CANDIDATES = 64
 _PAIRS_AT_A_TIME = 1 << 16
+#: Keys of prefixes in a block.
+_KEYS_AT_A_TIME = 1 << 19
 
 
 class Held(NamedTuple):
@@ -103,24 +106,28 @@ class Passes:
     ) -> None:
         self.recomputed = recomputed
         self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
-        self.room = max(min(_SHARE_HELD * (store.room - recomputed.cell_bytes), store.most_bytes), _LEAST_HELD)
+        left = store.room - recomputed.cells[1].nbytes
+        self.room = max(min(_SHARE_HELD * left, store.most_bytes), _LEAST_HELD)
         # Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
-        self.room_for_counts = max(self.room, store.most_bytes) / 2
+        self._room_for_counts = max(self.room, store.most_bytes) / 2
+        # How far a feature is shifted to give its slot, and in how many of the sets that may have a partner the
+        # features of each slot occur; no slots before these sets are many.
+        self._counts = np.uint64(0), np.empty(0, np.uint8)
 
     def matches(self, wanted: Wanted) -> Matches:
         """Return the pairs of the exact join."""
-        able, held, counts = self._able_sets(members_of(wanted.representative))
-        if self.recomputed.serves_once:
-            self.recomputed.close()
+        able, held = self._able_sets(members_of(wanted.representative))
         if held is None:
-            found = self._by_candidates(able, counts, wanted)
+            found = self._by_candidates(able, wanted)
             if found is not None:
                 return found
             held = self._held_in_a_file(able)
+        elif self.recomputed.serves_once:
+            self.recomputed.close()
         self.steps.addresses[held.documents] = held.addresses
         return join_held(self.steps, held.documents, wanted)
 
-    def _able_sets(self, members: Integers) -> tuple[Integers, Held | None, _Counts]:
+    def _able_sets(self, members: Integers) -> tuple[Integers, Held | None]:
         """Return the sets that may have a partner with their features, or with the counts of these if they are many."""
         rule, recomputed = self.steps.rule, self.recomputed
         self.steps.statistics["distinct_sets"] = len(members)
@@ -132,22 +139,21 @@ class Passes:
         documents: list[Integers] = [np.empty(0, np.int64)]
         arrays: list[Words] = []
         size = 0
-        counts = _Counts()
         for these, features in recomputed.each(self._mask(members), make):
             documents.append(these)
             size += features.nbytes
-            if counts.is_open:
-                counts.add(features, self.steps.sizes[these])
+            if len(self._counts[1]):
+                count_shared(features, *recomputed.cells, *self._counts)
                 continue
             arrays.append(features)
             if size > self.room:
                 share = (these[-1] + 1) / len(self.steps.sizes) if len(these) else 1.0
-                counts.open(size / 8 / share, self.room_for_counts)
-                for before, features in zip(documents[1:], arrays, strict=True):
-                    counts.add(features, self.steps.sizes[before])
+                self._counts = _counts(size / 8 / share, self._room_for_counts)
+                for features in arrays:
+                    count_shared(features, *recomputed.cells, *self._counts)
                 arrays.clear()
         able = np.concatenate(documents)
-        return able, None if counts.is_open else self._held(able, documents[1:], arrays), counts
+        return able, None if len(self._counts[1]) else self._held(able, documents[1:], arrays)
 
     def _mask(self, documents: Integers) -> npt.NDArray[np.bool_]:
         chosen = np.zeros(len(self.steps.sizes), np.bool_)
@@ -172,16 +178,12 @@ class Passes:
             self.steps.memory.release()
         return self._held(able, documents, arrays)
 
-    def _by_candidates(self, able: Integers, counts: _Counts, wanted: Wanted) -> Matches | None:
+    def _by_candidates(self, able: Integers, wanted: Wanted) -> Matches | None:
         """Return the pairs without holding features but of candidates; None if these, or the pairs, are too many."""
         steps = self.steps
-        members, prefix = self._prefixes(able, counts)
-        steps.statistics["sets_with_enough_shared_features"] = len(members)
-        order = np.argsort(steps.sizes[members], kind="stable")
-        sets = Join(steps).sets(members, prefix, order)
-        members = members[order]
-        del prefix, order
-        ranks = self._candidates(sets, members < steps.own, wanted)
+        with KeyFile(steps.memory, self.room) as keys:
+            members, sets = self._prefixes(able, keys)
+            ranks = self._candidates(sets, members < steps.own, keys, wanted)
         if ranks is None:
             return None
         pairs = members[ranks]
@@ -193,8 +195,9 @@ class Passes:
         steps.statistics["pairs"] = len(left)
         return Matches(wanted.representative, left, right, numbers, statistics=steps.statistics)
 
-    def _prefixes(self, able: Integers, counts: _Counts) -> tuple[Integers, Prefixes]:
-        rule = self.steps.rule
+    def _prefixes(self, able: Integers, keys: KeyFile) -> tuple[Integers, Sets]:
+        """Return the sets that can have a partner, in order of size; their keys go to the file."""
+        rule, recomputed = self.steps.rule, self.recomputed
 
         def make(documents: Integers, block: Block) -> tuple[npt.NDArray[Any], ...]:
             count = len(documents)
@@ -204,50 +207,77 @@ class Passes:
             bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
             results = shared, lengths, bitmaps, starts, keys, 0
             addresses = addresses_of(block.features, block.sizes)
-            prefixes(addresses, block.sizes, np.arange(count), counts.shift, counts.table, rule, results)
+            prefixes(addresses, block.sizes, np.arange(count), *self._counts, *recomputed.cells, rule, results)
             able = lengths >= 0
             lengths = lengths[able]
-            return documents[able], shared[able], lengths, bitmaps[able], keys[: lengths.sum()].copy()
+            return keys[: lengths.sum()].copy(), documents[able], shared[able], lengths, bitmaps[able]
 
-        found = [Column(np.int64), Column(np.int64), Column(np.int64), Column(np.uint64, 8), Column(np.uint64)]
-        for part in self.recomputed.each(self._mask(able), make):
-            for column, rows in zip(found, part, strict=True):
+        found = [Column(np.int64), Column(np.int64), Column(np.int64), Column(np.uint64, 8)]
+        for part, *others in recomputed.each(self._mask(able), make):
+            keys.add(part, len(others[0]))
+            for column, rows in zip(found, others, strict=True):
                 column.extend(rows)
-        counts.close()
-        documents, shared, lengths, bitmaps, keys = (column.rows for column in found)
-        return documents, Prefixes(shared, lengths, bitmaps, np.cumsum(lengths) - lengths, keys)
+        # What counted has served, and leaves its room to what follows.
+        free, self._counts = self._counts[1].nbytes, (np.uint64(0), np.empty(0, np.uint8))
+        if recomputed.serves_once:
+            free += recomputed.cells[1].nbytes
+            recomputed.close()
+        self.room = max(self.room, free)
+        members, shared, lengths, bitmaps = (column.rows for column in found)
+        self.steps.statistics["sets_with_enough_shared_features"] = len(members)
+        order = np.argsort(self.steps.sizes[members], kind="stable")
+        members = members[order]
+        sets = Sets(
+            np.empty(0, np.uint64),
+            self.steps.sizes[members],
+            shared[order],
+            lengths[order],
+            bitmaps[order],
+            keys.close(order, lengths)[order],
+            np.empty(0, np.uint64),
+        )
+        return members, sets
 
-    def _candidates(self, sets: Sets, of_input: npt.NDArray[np.bool_], wanted: Wanted) -> npt.NDArray[np.int32] | None:
+    def _candidates(
+        self, sets: Sets, of_input: npt.NDArray[np.bool_], keys: KeyFile, wanted: Wanted
+    ) -> npt.NDArray[np.int32] | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
 
         Where neither of two is of the input (bool[r]), they are not compared.
         """
-        join = Join(self.steps)
         count = len(sets.sizes)
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
+        local = threading.local()
 
-        def find(begin: int, index: Index, asking: Sets) -> list[npt.NDArray[np.int32]]:
-            scratch = np.zeros(count, np.int32), np.empty(count, np.int64), np.empty((max(count, 1), 2), np.int32)
-            end, results = min(begin + most, count), []
-            while begin < end:
-                begin, written = list_candidates(begin, end, asking, index, self.steps.rule, ranks_of_size, scratch)
-                results.append(scratch[2][:written].copy())
-            return results
+        def find(block: tuple[Integers, Words], index: Index, asking: Sets) -> tuple[int, list[npt.NDArray[np.int32]]]:
+            if not hasattr(local, "scratch"):
+                room = np.empty((max(count, 1), 2), np.int32)
+                local.scratch = np.zeros(count, np.int32), np.empty(count, np.int64), room
+            ranks, asking = block[0], asking._replace(keys=block[1])
+            at, results = 0, []
+            while at < len(ranks):
+                at, written = list_candidates(at, ranks, asking, index, self.steps.rule, ranks_of_size, local.scratch)
+                results.append(local.scratch[2][:written].copy())
+            return len(ranks), results
 
-        # Each piece of work clears a counter for each set: few pieces, several for a thread.
-        most = max(SETS_AT_A_TIME, -(-count // (8 * self.steps.threads)))
         found, total = [np.zeros((0, 2), np.int32)], 0
-        for index, asking in join.sides(sets, of_input):
+        for index, asking in Join(self.steps).sides(sets, of_input, keys, self.room):
+            done = 0
             work = partial(find, index=index, asking=asking)
-            for number, results in enumerate(in_order(work, range(0, count, most), self.steps.threads), 1):
+            for looked_up, results in in_order(work, keys, self.steps.threads):
                 found += results
                 total += sum(map(len, results))
+                done += looked_up
                 if total > _MOST_CANDIDATES * max(count, 1 << 16):
                     return None
-                wanted.progress(min(number * most, count), count)
-            self.steps.memory.give_back(index.entries)
-        self.steps.statistics["candidates"] = self.steps.statistics["verified"] = total
-        return np.concatenate(found)
+                wanted.progress(done, count)
+        ranks = np.concatenate(found)
+        if "index_parts" in self.steps.statistics:
+            # Two sets may meet in several parts.
+            both = np.unique(ranks.astype(np.int64) @ np.array([1 << 32, 1]))
+            ranks = np.column_stack([both >> 32, both & 0xFFFFFFFF]).astype(np.int32)
+        self.steps.statistics["candidates"] = self.steps.statistics["verified"] = len(ranks)
+        return ranks
 
     def overlaps(self, pairs: Integers, groups: Integers) -> Integers:
         """Return the overlap of each candidate pair, -1 where it does not match.
@@ -301,55 +331,125 @@ class Passes:
             own = group[documents]
             return [(number, _chosen(block, own == number)) for number in np.unique(own).tolist()]
 
-        try:
-            for parts in self.recomputed.each(self._mask(involved), make):
-                for number, features in parts:
-                    files[number].write(features.data)
-                    self.steps.memory.spilled_bytes += features.nbytes
-            for file in files:
-                file.flush()
-        except OSError as error:
-            raise OutputError(
-                f"{self.steps.memory.spilled_bytes:,} bytes of features beyond the memory budget do not fit into "
-                f"{tempfile.gettempdir()} ({error.strerror}); free space there, set TMPDIR to a larger place or give "
-                "more memory"
-            ) from None
-        largest = max(os.fstat(file.fileno()).st_size for file in files)
+        for parts in self.recomputed.each(self._mask(involved), make):
+            for number, features in parts:
+                _append(features, files[number], self.steps.memory)
+        largest = max(file.tell() for file in files)
         features = np.empty(largest // 8, np.uint64)
         for number, file in enumerate(files):
-            file.seek(0)
-            file.readinto(features.view(np.uint8).data)
+            _read(file, 0, features[: file.tell() // 8], self.steps.memory)
             file.close()
             documents = involved[group_of == number]
             yield Held(documents, addresses_of(features, self.steps.sizes[documents]), [features])
 
 
-class _Counts:
-    """In how many sets each feature occurs, of those that may have a partner; it is opened when they are many."""
+def _counts(expected: float, most_bytes: float) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
+    """Return counts of none, for so many features in at most so many bytes."""
+    bits = FEWEST_BITS
+    while bits < int(expected).bit_length() and 2 << bits <= most_bytes:
+        bits += 1
+    return np.uint64(64 - bits), np.zeros(1 << bits, np.uint8)
 
-    def __init__(self) -> None:
-        self.table = np.empty(0, np.uint8)
-        self.shift = np.uint64(0)
 
-    @property
-    def is_open(self) -> bool:
-        return len(self.table) > 0
+class KeyFile:
+    """The keys of prefixes in blocks: in memory as far as there is room, beyond it in a file that is read in order.
 
-    def open(self, expected: float, most_bytes: float) -> None:
-        bits = FEWEST_BITS
-        while bits < int(expected).bit_length() and 2 << bits <= most_bytes:
-            bits += 1
-        self.table, self.shift = np.zeros(1 << bits, np.uint8), np.uint64(64 - bits)
+    Parameters
+    ----------
+    memory : Memory
+        Counts what goes to the file.
+    room : float
+        Bytes that stay in memory.
+    """
 
-    def add(self, features: Words, sizes: Integers) -> None:
-        count_features(addresses_of(features, sizes), sizes, np.arange(len(sizes)), self.shift, self.table)
+    def __init__(self, memory: Memory, room: float) -> None:
+        self._memory, self._room = memory, room
+        self._waiting, self._waiting_keys = [np.empty(0, np.uint64)], 0
+        self._blocks: list[Words | tuple[int, int]] = []
+        self._ends, self._ranks, self._sets = [0], np.empty(0, np.int64), 0
+        self._file = _file()
 
-    def close(self) -> None:
-        self.table = np.empty(0, np.uint8)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+        self._blocks = []
+
+    def add(self, keys: Words, sets: int) -> None:
+        """Add the keys of so many sets more."""
+        self._waiting.append(keys)
+        self._waiting_keys += len(keys)
+        self._sets += sets
+        if self._waiting_keys >= _KEYS_AT_A_TIME:
+            self._close_block()
+
+    def _close_block(self) -> None:
+        block = np.concatenate(self._waiting)
+        self._waiting, self._waiting_keys = [np.empty(0, np.uint64)], 0
+        self._ends.append(self._sets)
+        self._room -= block.nbytes
+        if self._room >= 0:
+            self._blocks.append(block)
+        else:
+            self._blocks.append((self._file.tell(), len(block)))
+            _append(block, self._file, self._memory)
+
+    def close(self, order: Integers, lengths: Integers) -> Integers:
+        """End the last block; return where in its block the keys of each set begin: int64[r].
+
+        Parameters
+        ----------
+        order : int64[r]
+            The sets as they were added, by rank.
+        lengths : int64[r]
+            The number of keys of each, as they were added.
+        """
+        self._close_block()
+        self._ranks = np.empty(len(order), np.int64)
+        self._ranks[order] = np.arange(len(order))
+        before = np.concatenate([[0], np.cumsum(lengths)])
+        starts: Integers = before[:-1] - np.repeat(before[self._ends[:-1]], np.diff(self._ends))
+        return starts
+
+    def __iter__(self) -> Iterator[tuple[Integers, Words]]:
+        """Yield the ranks of the sets of each block, and their keys."""
+        for block, (begin, end) in zip(self._blocks, pairwise(self._ends), strict=True):
+            if isinstance(block, tuple):
+                keys = np.empty(block[1], np.uint64)
+                _read(self._file, block[0], keys, self._memory)
+            else:
+                keys = block
+            yield self._ranks[begin:end], keys
 
 
 def _file() -> BufferedRandom:
     return tempfile.TemporaryFile(prefix="neardup-")
+
+
+def _append(array: Words, file: BufferedRandom, memory: Memory) -> None:
+    memory.spilled_bytes += array.nbytes
+    with _disk_is_large_enough(memory):
+        file.write(array.data)
+
+
+def _read(file: BufferedRandom, begin: int, array: Words, memory: Memory) -> None:
+    """Fill an array with what begins at a byte of a file that was written to its end."""
+    with _disk_is_large_enough(memory):
+        file.seek(begin)
+        file.readinto(array.view(np.uint8).data)
+
+
+@contextmanager
+def _disk_is_large_enough(memory: Memory) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"{memory.spilled_bytes:,} bytes of features beyond the memory budget do not fit into "
+            f"{tempfile.gettempdir()} ({error.strerror}); free space there, set TMPDIR to a larger place or give more "
+            "memory"
+        ) from None
 
 
 def _copied(documents: Integers, block: Block) -> tuple[Integers, Words]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import mmap
 import re
-import secrets
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -16,250 +13,14 @@ import numpy.typing as npt
 
 from neardup.errors import RecipeError
 from neardup.features.store import Block
-from neardup.kernels.bits import CHUNK_BITS
-from neardup.kernels.bounds import need, smallest_partner
-from neardup.kernels.tables import EMPTY_TABLE, enter_values, slots_for
-from neardup.kernels.window import (
-    BY_KEYS,
-    BY_PREFIX,
-    COPIES,
-    CURSOR,
-    DIGEST,
-    DIGIT,
-    DONE,
-    END,
-    FINGERPRINTS,
-    FIRST,
-    LEAVES,
-    MERGES,
-    MOST_SIGNATURES,
-    NEEDS_BUCKETS,
-    NEEDS_MEMORY,
-    NEXT,
-    OLDEST,
-    SEGMENT,
-    SERIAL,
-    SIGNATURES,
-    SIZE,
-    TAG,
-    TAG_BITS,
-    TIME,
-    WANTED,
-    WORDS,
-    Items,
-    Lists,
-    Room,
-    arrange,
-    count_features,
-    flow,
-    lengthen,
-    list_matches,
-    meetings,
-    overlap_with_all,
-    read_back,
-)
+from neardup.kernels.window import BY_KEYS, BY_PREFIX, DIGEST, FINGERPRINTS, LEAVES, SERIAL, TIME, Items
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, rule, similarities
+from neardup.search.epoch import ENDLESS, Epoch, Found, Vocabulary, empty_vocabulary, items_of, vocabulary_of
 from neardup.search.lsh import bands_of, keys_of
-
-CHUNK = 1 << CHUNK_BITS
-#: Private pages may become large ones; Windows has no such choice.
-_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-#: So many chunks can be alive at once: 512 GB.
-_MOST_CHUNKS = 1 << 16
-_MOST_SPARE = 4
-
-
-class Chunks:
-    """Chunks of memory under addresses that only grow; those of a segment go back to the system as soon as it ends.
-
-    Up to four of them (32 MB) wait for the next segment instead.
-
-    Attributes
-    ----------
-    bases : uint64[65536]
-        Where each chunk lies, a ring by chunk number.
-    """
-
-    def __init__(self) -> None:
-        self.bases: npt.NDArray[np.uint64] = np.zeros(_MOST_CHUNKS, np.uint64)
-        self._next = 1
-        self._alive: deque[tuple[int, npt.NDArray[Any]]] = deque()
-        #: What the next segment takes before it asks the system: pages that were used before are there at once.
-        self._spare: list[npt.NDArray[Any]] = []
-        #: How much of each stretch but the last is used.
-        self._used: deque[int] = deque()
-
-    def extend(self, least: int, cursor: int = 0, *, large_pages: bool = False) -> tuple[int, int]:
-        """Return the first address of a new stretch of at least so many bytes, and the one behind its end.
-
-        The last stretch is used up to the cursor; pages behind it were never written to, so they cost nothing. Large
-        pages are faster to read, and their first use takes milliseconds: they are for flows that fill them.
-        """
-        if self._alive:
-            self._used.append(cursor - self._alive[-1][0] * CHUNK)
-        count = max((least + CHUNK - 1) // CHUNK, 1)
-        stretch = self._spare.pop() if count == 1 and self._spare else mapped(count * CHUNK, large_pages)
-        first = self._next
-        for i in range(count):
-            self.bases[(first + i) % _MOST_CHUNKS] = stretch.ctypes.data + i * CHUNK
-        self._alive.append((first, stretch))
-        self._next += count
-        return first * CHUNK, self._next * CHUNK
-
-    def drop_below(self, address: int) -> None:
-        """Give back all stretches that end at or below an address."""
-        while self._alive and self._alive[0][0] * CHUNK + len(self._alive[0][1]) <= address:
-            stretch = self._alive.popleft()[1]
-            if len(stretch) == CHUNK and len(self._spare) < _MOST_SPARE:
-                self._spare.append(stretch)
-            if self._used:
-                self._used.popleft()
-
-    def used(self, cursor: int) -> int:
-        """Return the bytes that are in use, where the last stretch is used up to the cursor."""
-        last = cursor - self._alive[-1][0] * CHUNK if self._alive else 0
-        return sum(self._used) + last
-
-
-def mapped(size: int, large_pages: bool) -> npt.NDArray[Any]:
-    """Return memory that is mapped, not allocated: pages cost nothing until written to, and go back as a whole."""
-    pages = mmap.mmap(-1, size, **_PRIVATE)
-    if large_pages and hasattr(mmap, "MADV_HUGEPAGE"):
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(pages, np.uint8)
-
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
-
-_MOST_RANKS = 1 << 21
-_FEWEST_SLOTS = 1 << 10
-
-
-class Vocabulary(NamedTuple):
-    """Features with their ranks, the rarest 0; all others count as rarer still.
-
-    Attributes
-    ----------
-    keys, ranks : uint64[t], uint32[t]
-        An open table from features to ranks; of one slot where there is none.
-    features : uint64[v]
-        The feature of each rank.
-    """
-
-    keys: Words
-    ranks: npt.NDArray[np.uint32]
-    features: Words
-
-    @property
-    def bytes(self) -> int:
-        """What it takes of memory."""
-        return self.keys.nbytes + self.ranks.nbytes + self.features.nbytes
-
-    def arranged(self, features: Words, heads: Integers) -> tuple[Words, Integers]:
-        """Return documents' features in this order, and how many of each it does not know."""
-        order = np.empty(len(features), np.uint64)
-        raws = np.empty(len(heads) - 1, np.int64)
-        longest = int(np.diff(heads).max(initial=0))
-        digits = np.empty((2, 1 << DIGIT), np.int64)
-        arrange(features, heads, self.keys, self.ranks, order, raws, np.empty(longest, np.uint64), digits)
-        return order, raws
-
-
-def empty_vocabulary() -> Vocabulary:
-    """Return one that knows nothing: features are in the order of their hashes."""
-    return Vocabulary(np.zeros(EMPTY_TABLE, np.uint64), np.zeros(EMPTY_TABLE, np.uint32), np.zeros(0, np.uint64))
-
-
-def vocabulary_of(features: Words) -> Vocabulary:
-    """Return the features that occur more than once among those of a sample of documents, rare first."""
-    slots = _FEWEST_SLOTS
-    while True:
-        keys, counts = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
-        if 4 * count_features(features, keys, counts) < 3 * slots:
-            break
-        slots *= 4
-    repeated = np.flatnonzero(counts > 1)
-    order = np.lexsort((keys[repeated], counts[repeated]))[-_MOST_RANKS:]
-    words = keys[repeated[order]]
-    if not len(words):
-        return empty_vocabulary()
-    slots = slots_for(len(words))
-    table, ranks = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
-    enter_values(words, np.arange(len(words)), table, ranks)
-    return Vocabulary(table, ranks, words)
-
-
-#: Sets of so many features or more, a size class's least, are entered by signatures. Below, single features take less
-#: memory, and their lists are not long.
-_LEAST = 1448
-#: A row has so many size classes: sizes grow fourfold. Raising it makes the largest documents of a row have more keys,
-#: and fewer documents ask by the keys of two rows.
-_CLASSES_A_ROW = 8
-#: A bucket has room for 15 entries; of so many a table is made longer. Raising it saves memory and fills more buckets.
-_ENTRIES_A_BUCKET = 10
-_ENDLESS = 1 << 62
-
-
-def plan_of(rule: Rule, classes: Integers) -> Integers:
-    """Return the plan (``kernels.window``): a row for each range of sizes, none where matches may share too little.
-
-    With 2**bits cells and l keys to be shared, 2**bits + l features must be common to any match of a document of the
-    row: then each document has keys enough. The fewest are those of the smallest document with its smallest partner.
-    """
-    rows: list[list[int]] = []
-    for which in range(int(np.searchsorted(classes, _LEAST)), len(classes) - 1, _CLASSES_A_ROW):
-        least = int(classes[which])
-        bits, equal = max(least.bit_length() - 2, 0), int(meetings(classes, which))
-        if need(rule, smallest_partner(rule, least), least) < (1 << bits) + equal:
-            rows.clear()
-        else:
-            rows.append([least, bits, equal, 0])
-    return np.array(rows, np.int64).reshape(-1, 4)
-
-
-def new_salt() -> np.uint64:
-    """Return an odd number that nobody can guess: it says which features share a cell, and changes no answer."""
-    return np.uint64(secrets.randbits(64) | 1)
-
-
-def no_buckets() -> npt.NDArray[np.uint32]:
-    """Return the table of buckets of a window that has entered no signatures."""
-    return np.zeros(WORDS, np.uint32)
-
-
-def longer(lists: Lists, first: int) -> Lists:
-    """Return lists with a table of so many buckets in place of none, or with one twice as long as theirs."""
-    buckets = len(lists.buckets) // WORDS
-    if buckets == 1:
-        lists.counters[TAG] = first.bit_length() - 1
-        return lists._replace(buckets=_table(first))
-    table = _table(2 * buckets)
-    lengthen(buckets.bit_length() - 1 - int(lists.counters[TAG]), lists, table)
-    return lists._replace(buckets=table)
-
-
-def allow(lists: Lists, gone: int) -> None:
-    """Say after how many signatures ever entered a longer table is wanted, of which so many are gone."""
-    buckets = len(lists.buckets) // WORDS
-    most = gone + _ENTRIES_A_BUCKET * buckets if buckets > 1 else 0
-    if buckets > 1 and buckets >> int(lists.counters[TAG]) == 1 << TAG_BITS:
-        most = _ENDLESS
-    lists.counters[MOST_SIGNATURES] = most
-
-
-def first_buckets(slots: int, signatures: int) -> int:
-    """Return how many buckets an epoch begins with, by the slots of its lists and the signatures that are there."""
-    wanted = signatures // _ENTRIES_A_BUCKET
-    return max(slots >> 5, 1 << wanted.bit_length(), 2)
-
-
-def _table(buckets: int) -> npt.NDArray[np.uint32]:
-    found: npt.NDArray[np.uint32] = mapped(4 * WORDS * buckets, large_pages=True).view(np.uint32)
-    return found
-
-
 Keys = Callable[[Words, Integers], Words]
 
 _BITS = 64
@@ -536,275 +297,6 @@ class FlowClock:
         self._arrival, self._count = state["arrival"], state["count"]
 
 
-_FIRST_RECORDS = 1 << 10
-#: Where fewer documents than the first are held, lists of up to the second move into a new segment's block as a whole,
-#: and those of up to the third into a larger block within a segment: many for speed, few for memory.
-_COPIES = ((1 << 14, 64, 16), (1 << 16, 16, 16), (1 << 62, 4, 0))
-#: Size classes grow by a fourth root of two: four of them span sizes that double.
-_CLASSES = np.unique(np.floor(2.0 ** (np.arange(4 * 31) / 4)).astype(np.int64))
-
-
-class Segment(NamedTuple):
-    """A segment: its key, its first document and address, and how many signatures were entered before it."""
-
-    key: int
-    document: int
-    address: int
-    signatures: int
-
-
-class Found(NamedTuple):
-    """What a document matches: arrivals, o, a and b (int64[k, 3]), digests of texts (int64[k, 2])."""
-
-    serials: Integers
-    counts: Integers
-    digests: Integers
-
-
-class Epoch:
-    """An inverted index of documents, in segments that are dropped whole.
-
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        The order of features.
-    rule : Rule
-        The measure and its threshold, in the integers of the kernels.
-    kind : int
-        What is held (``kernels.window``).
-    slots : int
-        The size of the table of lists, a power of two. Raising it costs 8 bytes each and makes chance meetings rarer.
-    signatures : int
-        How many keys of large sets are expected. Raising it makes the first table of their keys longer.
-
-    Attributes
-    ----------
-    entered : int
-        How many documents were ever entered.
-    """
-
-    def __init__(self, vocabulary: Vocabulary, rule: Rule, kind: int, slots: int, signatures: int) -> None:
-        self.vocabulary, self.rule, self.kind = vocabulary, rule, kind
-        self.segments: deque[Segment] = deque()
-        self._chunks = Chunks()
-        counters = np.zeros(13, np.int64)
-        counters[CURSOR], counters[END] = self._chunks.extend(1)
-        counters[SEGMENT] = counters[OLDEST] = counters[CURSOR]
-        records = np.zeros((_FIRST_RECORDS, 8), np.int64)
-        met = np.zeros(_FIRST_RECORDS, np.uint8)
-        plan = plan_of(rule, _CLASSES) if kind == BY_PREFIX else np.empty((0, 4), np.int64)
-        self._lists = Lists(
-            self._chunks.bases,
-            np.zeros(slots, np.uint64),
-            records,
-            met,
-            counters,
-            _CLASSES,
-            plan,
-            new_salt(),
-            no_buckets(),
-        )
-        self._first_buckets = first_buckets(slots, signatures)
-        self._room = self._scratch()
-
-    @property
-    def entered(self) -> int:
-        """How many documents were ever entered."""
-        return int(self._lists.counters[NEXT])
-
-    @property
-    def held(self) -> int:
-        """How many documents are there, those that were removed by hand included."""
-        return int(self._lists.counters[NEXT] - self._lists.counters[FIRST])
-
-    @property
-    def signatures(self) -> int:
-        """How many signatures of two features lead to documents that are there."""
-        return int(self._lists.counters[SIGNATURES]) - self._signatures_gone
-
-    @property
-    def bytes(self) -> int:
-        """What it takes of memory: documents, lists, tables."""
-        counters, lists = self._lists.counters, self._lists
-        tables = lists.heads.nbytes + lists.records.nbytes + lists.met.nbytes + lists.buckets.nbytes
-        tables += self.vocabulary.bytes
-        return self._chunks.used(int(counters[CURSOR])) + tables
-
-    def begin_segment(self, key: int) -> None:
-        """Begin a segment, with memory of its own."""
-        counters = self._lists.counters
-        if self.segments and counters[CURSOR] == counters[SEGMENT]:
-            self.segments.pop()
-        else:
-            busy = int(counters[CURSOR] - counters[SEGMENT]) > CHUNK
-            counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]), large_pages=busy)
-        counters[SEGMENT] = counters[CURSOR]
-        counters[COPIES], counters[MERGES] = next(copies for most, *copies in _COPIES if self.held < most)
-        if not self.segments:
-            counters[OLDEST] = counters[SEGMENT]
-        self.segments.append(Segment(key, int(counters[NEXT]), int(counters[SEGMENT]), int(counters[SIGNATURES])))
-
-    def drop_segments(self, least: int, *, whole: bool) -> Integers:
-        """Drop the segments whose key is below least; return the arrivals of their documents.
-
-        Parameters
-        ----------
-        whole : bool
-            Whether the last one may go, too: then nothing arrives here any more, and nothing is left.
-        """
-        counters = self._lists.counters
-        first = int(counters[FIRST])
-        while len(self.segments) > (0 if whole else 1) and self.segments[0].key < least:
-            self.segments.popleft()
-        end = self.segments[0].document if self.segments else int(counters[NEXT])
-        records = self._rows(first, end)
-        gone: Integers = records[records[:, SIZE] > 0, SERIAL]
-        if self.segments and end > first:
-            counters[FIRST], counters[OLDEST] = end, self.segments[0].address
-            self._chunks.drop_below(self.segments[0].address)
-            allow(self._lists, self._signatures_gone)
-        return gone
-
-    def reopen(self, key: int | None) -> None:
-        """Go back to the last segment whose key is at most that, or to none: what arrives goes there again."""
-        while self.segments and (key is None or self.segments[-1].key > key):
-            self.segments.pop()
-        if self.segments:
-            self._lists.counters[SEGMENT] = self.segments[-1].address
-
-    def flow(
-        self, items: Items, asks: bool, enters: npt.NDArray[np.int8], best: Integers, scores: Any, window: int
-    ) -> None:
-        """Take documents one after the other; see ``kernels.window.flow``."""
-        at = 0
-        while True:
-            at, status = flow(
-                at, items, self.rule, window, self._lists, self._room, self.kind, asks, enters, best, scores
-            )
-            if status == DONE:
-                return
-            if status == NEEDS_MEMORY:
-                counters = self._lists.counters
-                wanted, cursor = int(counters[WANTED]), int(counters[CURSOR])
-                counters[CURSOR], counters[END] = self._chunks.extend(wanted, cursor, large_pages=True)
-            elif status == NEEDS_BUCKETS:
-                self._lists = longer(self._lists, self._first_buckets)
-                allow(self._lists, self._signatures_gone)
-            else:
-                self._grow()
-
-    def matches(self, items: Items, window: int) -> Found:
-        """Return all that the first of the items matches."""
-        size = 64
-        while True:
-            out = np.empty((size, 4), np.int64)
-            count = list_matches(items, self.rule, window, self._lists, self._room, self.kind, out)
-            if count >= 0:
-                break
-            size *= 8
-        records = self._lists.records[out[:count, 0]]
-        return Found(records[:, SERIAL], out[:count, 1:], records[:, DIGEST:])
-
-    def matches_each(self, items: Items, places: Sequence[int], window: int) -> list[Found]:
-        """Return all that each of some of the items matches."""
-        return [self.matches(_from(items, place), window) for place in places]
-
-    def overlaps(self, items: Items, moment: EventTime, window: int) -> Found:
-        """Return what the first of the items has in common with every partner in time, where that is anything."""
-        records = self._lists.records
-        out = np.zeros((len(records), 3), np.int64)
-        overlap_with_all(items, self._lists, self._room.known, out)
-        rows = np.flatnonzero((out[:, 0] > 0) & _in_time(records, moment, window))
-        return Found(records[rows, SERIAL], out[rows], records[rows, DIGEST:])
-
-    def values(self, moment: EventTime, window: int) -> tuple[Integers, Words]:
-        """Return the arrivals of the fingerprints that are partners in time, and the fingerprints."""
-        first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
-        features, _, records = self.read(first, last)
-        alive = _in_time(records, moment, window)
-        return records[alive, SERIAL], features[alive]
-
-    def remove(self, serial: int) -> bool:
-        """Take a document out; return whether it was there."""
-        first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
-        rows = np.arange(first, last) & (len(self._lists.records) - 1)
-        found = rows[(self._lists.records[rows, SERIAL] == serial) & (self._lists.records[rows, SIZE] > 0)]
-        self._lists.records[found, SIZE] = 0
-        return bool(len(found))
-
-    def remove_from(self, serial: int) -> None:
-        """Take out the documents that arrived as number serial or later."""
-        self._lists.records[self._lists.records[:, SERIAL] >= serial, SIZE] = 0
-
-    def read(self, first: int, last: int) -> tuple[Words, Integers, Integers]:
-        """Return the features of the documents [first, last) that are there, where each begins, and their records."""
-        heads = np.empty(last - first + 1, np.int64)
-        words = self.vocabulary.features
-        read_back(first, last, self._lists, words, heads, np.empty(0, np.uint64))
-        features = np.empty(int(heads[-1]), np.uint64)
-        if len(features):
-            read_back(first, last, self._lists, words, heads, features)
-        records = self._rows(first, last)
-        present = np.append(records[:, SIZE] > 0, True)
-        return features, heads[present], records[present[:-1]]
-
-    def sample(self, documents: int) -> Words:
-        """Return the features of the last so many documents."""
-        last = int(self._lists.counters[NEXT])
-        return self.read(max(last - documents, int(self._lists.counters[FIRST])), last)[0]
-
-    @property
-    def _signatures_gone(self) -> int:
-        return self.segments[0].signatures if self.segments else 0
-
-    def _rows(self, first: int, last: int) -> Integers:
-        rows: Integers = self._lists.records[np.arange(first, last) & (len(self._lists.records) - 1)]
-        return rows
-
-    def _scratch(self) -> Room:
-        classes = len(_CLASSES)
-        return Room(
-            np.empty(len(self._lists.records), np.int64),
-            np.empty((classes, 2), np.int64),
-            np.empty(32 * classes, np.int64),
-            np.zeros(max(len(self.vocabulary.features), 1), np.uint8),
-        )
-
-    def _grow(self) -> None:
-        """Double the ring of records."""
-        lists = self._lists
-        first, last = int(lists.counters[FIRST]), int(lists.counters[NEXT])
-        size = 2 * len(lists.records)
-        records, met = np.zeros((size, 8), np.int64), np.zeros(size, np.uint8)
-        documents = np.arange(first, last)
-        records[documents & (size - 1)] = lists.records[documents & (size // 2 - 1)]
-        self._lists = lists._replace(records=records, met=met)
-        self._room = self._scratch()
-
-
-def _from(items: Items, place: int) -> Items:
-    """Return the items from one on, which is then the first."""
-    return Items(items.features, items.order, *(column[place:] for column in items[2:]))
-
-
-def _in_time(records: Integers, moment: EventTime, window: int) -> npt.NDArray[np.bool_]:
-    alive: npt.NDArray[np.bool_] = (records[:, LEAVES] >= moment.least) & (
-        np.abs(records[:, TIME] - moment.time) <= window
-    )
-    return alive
-
-
-def items_of(
-    features: Words,
-    heads: Integers,
-    arranged: tuple[Words, Integers],
-    keys: Words,
-    columns: tuple[Integers, Integers, Integers, Integers, Integers],
-) -> Items:
-    """Return documents as the kernels take them; columns: times, leaves, least, serials, digests."""
-    return Items(features, arranged[0], heads, arranged[1], keys, *columns)
-
-
 Floats = npt.NDArray[np.float64]
 
 #: A first epoch is made anew when it has so many documents, with tables of so many slots.
@@ -814,8 +306,6 @@ _LAST_STAGE = max(_STAGES)
 _FEWEST, _MOST = 4 * _LAST_STAGE, 1 << 24
 #: Orders are made from so many documents.
 _SAMPLE = 8192
-#: More than any difference of times.
-ENDLESS = 1 << 61
 
 
 class Arrivals(NamedTuple):
@@ -955,13 +445,11 @@ class Window:
         found, similarity : Found, float64[k]
             What each matches, the most similar first, then the first to arrive.
         """
-        # A document without features matches nothing.
-        asking = np.flatnonzero(arrivals.block.sizes).tolist()
-        asked = [g for g in self._epochs if g.held and asking]
-        found = [each for g in asked for each in g.matches_each(self._items(arrivals, g), asking, self._length)]
-        serials, counts, digests = _concatenated(found)
+        count = len(arrivals.serials)
+        found = [g.matches(self._items(arrivals, g), 0, count, self._length) for g in self._epochs if g.held]
+        serials, counts, digests = _concatenated([matched for _, matched, _ in found])
         scores = self._similarities(counts)
-        place = np.repeat(np.array(asking * len(asked), np.int64), [len(each.serials) for each in found])
+        place = np.concatenate([np.empty(0, np.int64), *(asking for asking, _, _ in found)])
         order = np.lexsort((serials, -scores, place))
         return place[order], Found(serials[order], counts[order], digests[order]), scores[order]
 
@@ -972,7 +460,7 @@ class Window:
         if self._kind == FINGERPRINTS:
             found = []
             for g in self._epochs:
-                serials, values = g.values(moment, self._length)
+                serials, values = g.values(moment.time, moment.least, self._length)
                 differing = np.bitwise_count(values ^ block.features[0]).astype(np.int64)
                 counts = np.full((len(serials), 3), 64)
                 counts[:, 0] -= differing
@@ -981,7 +469,11 @@ class Window:
         one = np.zeros(1, np.int64)
         arrivals = Arrivals(block, one, one, one, one, np.zeros(1, np.int8))
         return self._sorted(
-            [g.overlaps(self._items(arrivals, g), moment, self._length) for g in self._epochs if g.held]
+            [
+                g.overlaps(self._items(arrivals, g), moment.time, moment.least, self._length)
+                for g in self._epochs
+                if g.held
+            ]
         )
 
     def remove(self, serial: int) -> None:

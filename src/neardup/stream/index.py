@@ -7,6 +7,7 @@ import json
 import math
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
@@ -20,7 +21,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier, Given, classifier_of, recipe_beside
 from neardup.classifier.values import NO_TIME
 from neardup.documents.streams import ahead
-from neardup.errors import InputError, RecipeError, StoreError, UnknownDocument
+from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError, UnknownDocument, option
 from neardup.features.reading import gather_texts
 from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe, Recipe
@@ -178,6 +179,9 @@ class Index:
         frequencies from. They stay as they are; give the same ones at each start.
     now : callable
         The clock on the wall, in seconds since 1970.
+    force_domain : bool
+        Whether to say nothing where the classifier is not at home. Else there is one warning, ``ForeignDocuments``, as
+        soon as that shows, and the flow goes on.
     **choices
         Fields of ``Recipe`` that take the place of the recipe's own.
 
@@ -208,13 +212,18 @@ class Index:
         keep_texts: bool = False,
         sample: Sequence[str] | Statistics | None = None,
         now: Callable[[], float] = time.time,
+        force_domain: bool = False,
         **choices: Any,
     ) -> None:
         self.recipe, self.classifier = chosen_recipe(recipe, classifier, choices)
+        #: Whether nothing more is to be said of documents that the classifier does not know.
+        self._silent = self.classifier is None or force_domain or self.classifier.force_domain
         check_keys(self.recipe)
         length = Length.parse(window, window_by)
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
+        if force_domain and self.classifier is None:
+            raise RecipeError("force_domain=True is for a classifier; give one with classifier=, or leave it out")
         if keep_texts and path is None:
             raise RecipeError("keep_texts is for an index with a store; give it a path")
         #: What the recipe's features depend on besides the texts.
@@ -427,6 +436,7 @@ class Index:
                 bytes=window.bytes,
                 segments=window.segments,
                 clock=self._judge.clock.seconds,
+                asked=self._judge.asked,
             )
 
     def close(self) -> None:
@@ -487,7 +497,17 @@ class Index:
         self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
         if interrupted is not None:
             raise interrupted
+        self._warn_of_foreign()
         return verdicts
+
+    def _warn_of_foreign(self) -> None:
+        """Warn once where the classifier is not at home; a flow that stood still would lose more than it saves."""
+        if self._silent or self.classifier is None or not (why := self.classifier.complaint(self._judge.asked)):
+            return
+        self._silent = True
+        message = f"{why}; train one on labels of such documents, or silence this with "
+        message += option("--force-domain", "force_domain=True")
+        warnings.warn(message, ForeignDocuments, stacklevel=4)
 
     def _check(self, documents: Sequence[Document]) -> list[Verdict]:
         judge, clock, before = self._judge, self._judge.clock, self._judge.before()

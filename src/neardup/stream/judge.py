@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
+from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import Contribution
 from neardup.classifier.values import NO_TIME
 from neardup.features.extraction import Extractor
@@ -49,7 +50,7 @@ class Before(NamedTuple):
     ----------
     clock : dict
         The state of the clock.
-    segments, ahead, revived
+    segments, ahead, revived, asked
         As in the judge.
     """
 
@@ -57,6 +58,7 @@ class Before(NamedTuple):
     segments: list[tuple[int, int]]
     ahead: Waiting | None
     revived: dict[int, int]
+    asked: DomainCounts
 
 
 class Judge:
@@ -219,6 +221,11 @@ class Judge:
         order = order[np.lexsort((found.serials[order], -second[order]))]
         return Partners(found.serials, second, counts, found.same, g, vectors).among(order)
 
+    @property
+    def asked(self) -> DomainCounts:
+        """What a classifier was asked about the documents that arrived, all 0 without one."""
+        return DomainCounts() if self._second is None else self._second.counts
+
     def contributions(self, partners: Partners, at: int) -> tuple[float | None, tuple[Contribution, ...]]:
         """Return g of a pair, and by what it came about; None and nothing where no learned classifier was asked."""
         g = float(partners.g[at])
@@ -300,17 +307,20 @@ class Judge:
         """Return what ``restore`` needs besides the documents that are held; without: one that will not be."""
         ahead = None if self._ahead is None or self._ahead.serial == without else self._ahead.serial
         revived = [both for both in self._revived.items() if both[0] != without]
-        return self.clock.state() | {"ahead": ahead, "revived": revived, "segments": self._segments}
+        known = {"ahead": ahead, "revived": revived, "segments": self._segments}
+        return self.clock.state() | known | ({"asked": self.asked} if any(self.asked) else {})
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a state from before a restart; ``enter`` follows for what was held then."""
         self.clock.restore(state)
         self._awaited, self._revived = state["ahead"], dict(state["revived"])
         self._segments_before = [(part, serial) for part, serial in state["segments"]]
+        if self._second is not None:
+            self._second.counts = DomainCounts(*state.get("asked", ()))
 
     def before(self) -> Before:
         """Return what ``take_back`` needs to undo what is judged from now on."""
-        return Before(self.clock.state(), self._segments.copy(), self._ahead, self._revived.copy())
+        return Before(self.clock.state(), self._segments.copy(), self._ahead, self._revived.copy(), self.asked)
 
     def take_back(self, first: int, before: Before) -> None:
         """Undo what was judged from a number on, as far as any answer can tell."""
@@ -318,6 +328,7 @@ class Judge:
         self.window.take_back(first, before.segments[-1][0] if before.segments else None)
         if self._second is not None:
             self._second.forget_from(first)
+            self._second.counts = before.asked
         confirmed = self._revived.keys() - before.revived.keys()
         self._segments, self._ahead, self._revived = before.segments, before.ahead, before.revived
         if before.ahead is not None and before.ahead.serial in confirmed:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from neardup.classifier.domain import DomainCounts
 from neardup.stream.document import Verdict
 from neardup.stream.parts import Record
 
@@ -29,6 +30,9 @@ class IndexStatistics(NamedTuple):
         The flow's clock in seconds since 1970; None before the first document, and where time is counted in documents.
     late, ahead, future, undecidable : int
         Documents with each flag.
+    asked : DomainCounts
+        How many pairs a classifier judged, how many of them are unlike its training pairs, and how many passed; all 0
+        where none judges, or it does not know what it was trained on.
     """
 
     arrived: int
@@ -42,6 +46,7 @@ class IndexStatistics(NamedTuple):
     ahead: int
     future: int
     undecidable: int
+    asked: DomainCounts = DomainCounts()
 
 
 class Register:

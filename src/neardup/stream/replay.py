@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.columns import TITLES, column_of
+from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EQUAL_TEXTS
 from neardup.documents import Batch, Corpus, Names, Writer, join_ids
 from neardup.documents.records import as_bytes, lengths_of, value_texts
@@ -337,6 +338,8 @@ class Totals:
         Nanoseconds spent on judging.
     most_held, most_bytes : int
         The fullest window at the end of an hour, and the most memory.
+    asked : DomainCounts
+        As in ``IndexStatistics``, with what a store had seen before.
     """
 
     items: int = 0
@@ -350,6 +353,7 @@ class Totals:
     wall: int = 0
     most_held: int = 0
     most_bytes: int = 0
+    asked: DomainCounts = field(default_factory=DomainCounts)
 
     @property
     def duplicates(self) -> int:
@@ -389,7 +393,7 @@ class Totals:
             "share": self.share,
             "downstream_s": downstream,
             "saved_by_spent": self.balance(downstream) if self.items else None,
-        }
+        } | ({"classifier": self.asked._asdict()} if self.asked.candidates else {})
 
 
 class Replay:
@@ -505,6 +509,7 @@ class Replay:
     def _ended(self, hour: int, tally: _Tally, now: IndexStatistics) -> Hour:
         self.totals.most_held = max(self.totals.most_held, now.held)
         self.totals.most_bytes = max(self.totals.most_bytes, now.bytes)
+        self.totals.asked = now.asked
         median, p99 = np.percentile(tally.times, [50, 99], method="inverted_cdf").tolist()
         duplicates = sum(tally.duplicates)
         items = len(tally.times)
@@ -620,7 +625,20 @@ class ReplaySettings:
             path=self.store,
             sample=statistics,
             now=_end_of_time,
+            # It stops at its end, before anything is written.
+            force_domain=self.classifier is not None,
         )
+
+    def check_domain(self, totals: Totals) -> None:
+        """Refuse what a classifier judged that is not at home.
+
+        Raises
+        ------
+        RecipeError
+            If too large a share of the pairs that it judged is outside, or passed, and it is not forced.
+        """
+        if self.classifier is not None:
+            self.classifier.check_domain(totals.asked)
 
     def warm_up(self, statistics: Statistics | None = None) -> None:
         """Run some documents through a window of their own, so that no later one is charged for loading the kernels."""

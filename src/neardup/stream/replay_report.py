@@ -409,6 +409,7 @@ class ReplayReport:
             around = KnownPairs.nothing(around.loosest, _MORE)
         texts = _Texts(corpus, timeline, self._arrived, flow, settings, statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
+        told = {"flags": flags, "classifier": totals.asked.in_words}
         about = About(
             title="What a flow would have stopped, and why",
             command=command,
@@ -422,7 +423,7 @@ class ReplayReport:
             left="This item came before the corpus, from the store, which keeps no text of it for this page.",
             quarantined=sorted(quarantined.items(), key=lambda item: (-item[1], item[0])),
             stages=stages,
-            facts={"flags": flags} if flags else {},
+            facts={name: text for name, text in told.items() if text},
         )
         sources = Sources(texts=texts.shown, words=texts.words, evidence=texts.evidence, matching=texts.matching)
         return build_report(flow, about, sources, extent, around)

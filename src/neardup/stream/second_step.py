@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.classifier.classifier import Classifier
+from neardup.classifier.domain import Domain, DomainCounts
 from neardup.classifier.evidence import Contribution, Learned
 from neardup.classifier.facts import Rows
 from neardup.classifier.values import Measurer, Prepared, Records
@@ -76,10 +77,12 @@ class Pool:
     ----------
     measurer : Measurer
         It prepares them; its vector takes no embeddings.
+    domain : Domain, optional
+        What says which texts are unlike those of the training.
     """
 
-    def __init__(self, measurer: Measurer) -> None:
-        self._measurer = measurer
+    def __init__(self, measurer: Measurer, domain: Domain | None = None) -> None:
+        self._measurer, self._domain = measurer, domain
         self._clear()
 
     def _clear(self) -> None:
@@ -87,6 +90,7 @@ class Pool:
         self._rows: dict[str, _GrowingRows] = {}
         self._texts: list[str] = []
         self._times = _Growing(np.int64)
+        self._foreign = _Growing(np.bool_)
         self._characters = 0
 
     def __contains__(self, serial: object) -> bool:
@@ -108,6 +112,8 @@ class Pool:
             self._rows.setdefault(name, _GrowingRows()).add(rows)
         if records.times is not None:
             self._times.add(records.times)
+        if self._domain is not None:
+            self._foreign.add(self._domain.foreign(records.texts))
         self._texts += records.texts
         self._characters += sum(map(len, records.texts))
         self._places |= {serial: first + i for i, serial in enumerate(serials)}
@@ -116,6 +122,11 @@ class Pool:
         """Return all documents as the measurer takes them."""
         rows = {name: rows.values for name, rows in self._rows.items()}
         return Prepared(len(self._texts), rows, self._texts, self._times.values, None)
+
+    @property
+    def foreign(self) -> npt.NDArray[np.bool_]:
+        """Which texts are of a length or a script that was not met in training, where there is a domain."""
+        return self._foreign.values
 
     def places(self, serials: Sequence[int]) -> Integers:
         """Return where documents lie."""
@@ -163,6 +174,8 @@ class MeasuredStep:
 
     def __init__(self, recipe: Recipe, record_of: RecordOf) -> None:
         self._recipe, self._record_of = recipe, record_of
+        #: Stays 0: only a classifier knows where it is at home.
+        self.counts = DomainCounts()
 
     def look(self, one: Record, serial: int, others: Integers) -> Looked:
         """Return which documents pass beside one: its record and its number, -1 for none, and their numbers."""
@@ -210,7 +223,10 @@ class LearnedStep:
         self._recipe, self._record_of = recipe, record_of
         self._classifier = check_classifier(classifier, recipe, None)
         self._measurer = Measurer(classifier.vector, classifier.statistics)
-        self._pool = Pool(self._measurer)
+        self._home = classifier.domain
+        self._pool = Pool(self._measurer, self._home)
+        #: What it was asked about documents that arrived; questions about others do not count.
+        self.counts = DomainCounts()
 
     def look(self, one: Record, serial: int, others: Integers) -> Looked:
         """Return which documents pass beside one: its record and its number, -1 for none, and their numbers."""
@@ -223,7 +239,12 @@ class LearnedStep:
         places = self._pool.places(wanted)
         vectors = self._measurer.measure(self._pool.prepared(), places[:-1], np.full(len(others), places[-1]))
         g = self._classifier.score(vectors)
-        passed = np.flatnonzero(self._classifier.passes(g))
+        passes = self._classifier.passes(g)
+        if self._home is not None and serial >= 0:
+            foreign = self._pool.foreign
+            outside = self._home.outside(vectors) | foreign[places[:-1]] | foreign[places[-1]]
+            self.counts = self.counts.plus(outside, passes)
+        passed = np.flatnonzero(passes)
         counts = counts_of(self._classifier, g[passed])
         return Looked(passed, similarities("learned", counts), counts, g[passed], vectors[passed])
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.classifier.domain import DomainCounts
 from neardup.errors import NeardupError, OutputError, RecipeError
 from neardup.keep.keepers import Integers
 from neardup.pages.builder import named
@@ -390,6 +391,7 @@ class StoreReport:
             "arrived since the store began": f"{counts['arrived']:,}: {counts['originals']:,} originals and "
             f"{counts['duplicates']:,} duplicates",
             "flags since then": flags_of(counts),
+            "classifier since then": asked_of(reader).in_words,
         }
         notes = []
         if reported < counts["arrived"]:
@@ -418,6 +420,11 @@ class StoreReport:
         )
         sources = Sources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
         return build_report(flow, about, sources, self.extent)
+
+
+def asked_of(reader: StoreReader) -> DomainCounts:
+    """Return what a classifier was asked for the verdicts of a store."""
+    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("asked", ()))
 
 
 def _is_ours(path: str) -> bool:

@@ -1,0 +1,687 @@
+"""The index on disk: opened at once, asked exactly, and grown by whole segments."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents import Corpus, corpus_of
+from neardup.documents.records import Names, repeated_ids
+from neardup.errors import InputError, OutputError, RecipeError, StoreError, option, shown
+from neardup.features.extraction import Extractor
+from neardup.features.reading import Progress, cut
+from neardup.features.store import Block, addresses_of
+from neardup.files import put_at
+from neardup.index.manifest import Manifest, Part, digest_of, is_index, read_manifest, recipe_of, writing
+from neardup.index.segment import (
+    Piece,
+    Plan,
+    Segment,
+    SegmentWriter,
+    check_recipe,
+    checked,
+    damaged,
+    noted,
+    read_removed,
+    write_removed,
+)
+from neardup.kernels.prefixes import overlaps_of_pairs
+from neardup.pipeline.pipeline import checked_threads
+from neardup.pipeline.query import Answer, Similar, answer_of
+from neardup.recipe import Recipe
+from neardup.recipe.measures import similarities
+from neardup.runtime import in_order
+
+Integers = npt.NDArray[np.int64]
+#: Names of what a writer makes; what bears one and is in no manifest was left by a writer that was killed.
+_OWN = re.compile(r"\.?(segment|removed)-\d{6}.*|\.neardup-index\.json\.partial-.*")
+#: So often a reader begins again when a writer has merged what it was about to open.
+_TRIES = 20
+_NO_TEXTS = pa.array([], pa.large_string())
+_TEXTS_A_PIECE = 1 << 10
+
+
+class DiskIndex:
+    """One state of an index on disk; what is added later does not show until it is opened again.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+
+    Attributes
+    ----------
+    path : str
+        The folder.
+    recipe : Recipe
+        By what its documents match.
+    manifest : Manifest
+        What it consists of.
+
+    Raises
+    ------
+    InputError
+        If there is no index.
+    StoreError
+        If it is damaged, of a newer format, or this installation makes other features.
+
+    Examples
+    --------
+    >>> import neardup as nd, tempfile
+    >>> folder = tempfile.mkdtemp() + "/archive"
+    >>> with_ids = {"id": ["a", "b"], "text": ["a rose is a rose is a rose", "the daisies are out"]}
+    >>> index = nd.build_index(with_ids, folder, threshold=0.5)
+    >>> index.query("A rose is a rose, is a rose!")
+    [Similar(document='a', similarity=1.0)]
+    >>> len(nd.open_index(folder).add({"id": ["c"], "text": ["a tulip is a tulip"]}))
+    3
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        for tried in range(_TRIES):
+            self.manifest = read_manifest(self.path)
+            self.recipe = recipe_of(self.manifest, self.path)
+            self._plan = Plan.of(self.recipe)
+            try:
+                self._segments = [
+                    Segment(self.path, part, self._plan, read_removed(self.path, part))
+                    for part in self.manifest.segments
+                ]
+                break
+            except StoreError:
+                # A writer may have put other segments in their place meanwhile.
+                if tried + 1 == _TRIES or read_manifest(self.path) == self.manifest:
+                    raise
+        self._firsts = np.cumsum([0, *(len(segment) for segment in self._segments)])
+        self._extractor = Extractor(self.recipe)
+
+    def __len__(self) -> int:
+        return self.manifest.documents
+
+    def __repr__(self) -> str:
+        return f"<index of {len(self):,} documents, {self.recipe.in_words()}>"
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Counts, sizes in bytes, and the recipe."""
+        parts = self.manifest.segments
+        return {
+            "documents": len(self),
+            "removed": sum(part.removed for part in parts),
+            "segments": len(parts),
+            "text_bytes": sum(part.text_bytes for part in parts),
+            "bytes": sum(part.bytes for part in parts),
+            "ids": self.manifest.ids,
+            "recipe": dict(self.manifest.recipe),
+            "fingerprint": self.recipe.fingerprint,
+        }
+
+    def check_recipe(self, recipe: Recipe) -> None:
+        """Refuse another recipe; who is kept of documents that match is none of it.
+
+        Raises
+        ------
+        RecipeError
+            Naming both.
+        """
+        mine, theirs = self.recipe.changed(keep="first"), recipe.changed(keep="first")
+        if mine.fingerprint != theirs.fingerprint:
+            raise RecipeError(
+                f"{self.path} was built by {mine.in_words()}, not by {theirs.in_words()}: leave the recipe out to take "
+                "that of the index, or build another index"
+            )
+
+    def candidates(self, batches: Iterable[pa.LargeStringArray], threads: int | None = None) -> Integers:
+        """Return the documents that may match any of some texts, by their places in keep order, ascending.
+
+        None that matches is left out.
+
+        Parameters
+        ----------
+        batches : iterable of pyarrow.LargeStringArray
+            Valid UTF-8, no nulls.
+        threads : int, optional
+            They change the time, never the answer.
+        """
+        found = [np.zeros(len(segment), np.bool_) for segment in self._segments]
+
+        def mark(block: Block) -> None:
+            for segment, marks in zip(self._segments, found, strict=True):
+                # Threads set the same value wherever they meet.
+                marks[segment.candidates(block)[1]] = True
+
+        threads = checked_threads(threads)
+        if self._plan.distance >= 0:
+            mark(_values_of(in_order(self._extractor, batches, threads)))
+        else:
+            for _ in in_order(lambda texts: mark(self._extractor(texts)), batches, threads):
+                pass
+        return np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *found]))
+
+    def documents(self, places: Integers | None = None) -> pa.Table:
+        """Return documents as a table of id and text, in keep order.
+
+        Parameters
+        ----------
+        places : int64[n], optional
+            Their places in keep order, ascending; all that were not removed by default.
+        """
+        ids, texts = list[pa.Array](), list[pa.Array]()
+        for segment, own in self._in_segments(places):
+            ids.append(segment.ids().take(pa.array(own)))
+            texts += segment.texts(own)
+        kind = _id_type(self.manifest.ids)
+        columns = {"id": pa.chunked_array(ids, kind), "text": pa.chunked_array(texts, pa.large_string())}
+        return pa.table(columns)
+
+    def _in_segments(self, places: Integers | None) -> Iterator[tuple[Segment, Integers]]:
+        for segment, first in zip(self._segments, self._firsts.tolist(), strict=False):
+            if places is None:
+                yield segment, segment.present()
+            else:
+                begin, end = np.searchsorted(places, [first, first + len(segment)])
+                yield segment, places[begin:end] - first
+
+    def _first(self) -> Integers:
+        """Return the place of the first document; none of an empty index."""
+        for segment, first in zip(self._segments, self._firsts.tolist(), strict=False):
+            there = segment.present()
+            if len(there):
+                return np.array([first + there[0]], np.int64)
+        return np.empty(0, np.int64)
+
+    def corpus(self, places: Integers | None = None) -> Corpus:
+        """Return documents as a corpus, which counts the others as left out; the arguments are those of ``documents``.
+
+        Raises
+        ------
+        InputError
+            If the index is empty.
+        """
+        found = corpus_of(self.documents(places), text_column="text", id_column="id")
+        found.left_out = 0 if places is None else len(self) - len(places)
+        return found
+
+    def stand_behind(self, corpus: Corpus, *, threads: int | None = None, progress: Progress | None = None) -> None:
+        """Make the index the reference of a corpus: of its documents those that may match any there.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            It is read once.
+        threads : int, optional
+            They change the time, never the answer.
+        progress : callable, optional
+            Told ("look up", bytes done, bytes in all).
+        """
+        places = self.candidates(_texts_of(corpus, "look up", progress), threads)
+        if not len(places):
+            # One that does not match does no harm, and tables say then of what type the ids are.
+            places = self._first()
+        corpus.stand_against(self.corpus(places))
+
+    def query(self, text: str, k: int | None = None) -> list[Similar]:
+        """Return the documents that a text matches, the most similar first; of equally similar ones the first.
+
+        Parameters
+        ----------
+        text : str
+            The text; a page where the recipe has a ``content``.
+        k : int, optional
+            Return the k nearest instead, whatever their similarity: that reads all documents.
+
+        Raises
+        ------
+        NeardupError
+            As ``nd.query`` does.
+        """
+        if k is not None or self.recipe.second_step or not text or self._plan.distance >= 0:
+            return list(self.answer(text, k))
+        try:
+            texts = pa.array([text], pa.large_string())
+        except UnicodeEncodeError:
+            return list(self.answer(text))
+        block = self._extractor(texts)
+        if not len(block.features):
+            return list(self.answer(text))
+        found: list[Similar] = []
+        for segment in self._segments:
+            documents = segment.candidates(block)[1]
+            if len(documents):
+                found += self._similar(segment, np.sort(documents), block)
+        return sorted(found, key=lambda one: -one.similarity)
+
+    def _similar(self, segment: Segment, documents: Integers, asked: Block) -> list[Similar]:
+        """Return which of a segment's candidates match a document, in keep order."""
+        block = self._extractor(pa.concat_arrays(list(segment.texts(documents))))
+        own, others = addresses_of(asked.features, asked.sizes), addresses_of(block.features, block.sizes)
+        addresses, sizes = np.concatenate([own, others]), np.concatenate([asked.sizes, block.sizes])
+        overlaps = np.empty(len(documents), np.int64)
+        places = np.arange(1, len(sizes))
+        overlaps_of_pairs(places, np.zeros(len(documents), np.int64), addresses, sizes, self._plan.rule, overlaps)
+        match = np.flatnonzero(overlaps >= 0)
+        if not len(match):
+            return []
+        counts = np.column_stack([overlaps[match], np.broadcast_to(sizes[0], len(match)), block.sizes[match]])
+        names = segment.ids().take(pa.array(documents[match])).to_pylist()
+        return [Similar(*of) for of in zip(names, similarities(self.recipe.measure, counts).tolist(), strict=True)]
+
+    def corpus_for(self, text: str, k: int | None = None) -> Corpus:
+        """Return the documents that a text may match, as a corpus; for the ``k`` nearest all."""
+        if k is None and text:
+            with suppress(UnicodeEncodeError):
+                return self.corpus(self.candidates([pa.array([text], pa.large_string())], 1))
+        return self.corpus()
+
+    def answer(self, text: str, k: int | None = None, **options: Any) -> Answer:
+        """Return what ``nd.query`` says of a text and all documents of the index; the options are those of it."""
+        with self.corpus_for(text, k) as corpus:
+            return answer_of(corpus, self.recipe, text, k=k, **options)
+
+    def add(self, data: Any, **options: Any) -> DiskIndex:
+        """Add documents, in one step; return the index with them.
+
+        Parameters
+        ----------
+        data : list of str, table, array or Corpus
+            As in ``nd.dedup``.
+        **options
+            ``text_column``, ``id_column`` and ``threads``, as there.
+
+        Raises
+        ------
+        InputError
+            If an id is there already, or the ones have ids and the others none.
+        StoreError, OutputError
+            If another process writes to the index, or it cannot be written to.
+        """
+        threads = options.pop("threads", None)
+        corpus = data if isinstance(data, Corpus) else corpus_of(data, **options)
+        with open_writer(self.path) as writer:
+            writer.add(corpus, threads=threads)
+            writer.commit()
+        return DiskIndex(self.path)
+
+    def remove(self, ids: Iterable[Any]) -> DiskIndex:
+        """Remove the documents with some ids, those that are there; return the index without them."""
+        with open_writer(self.path) as writer:
+            writer.remove(ids)
+            writer.commit()
+        return DiskIndex(self.path)
+
+    def compact(self, *, threads: int | None = None) -> DiskIndex:
+        """Write small segments, and those with removed documents, anew as few; return the index, with the same answers.
+
+        Parameters
+        ----------
+        threads : int, optional
+            They change the time, never the bytes.
+        """
+        with open_writer(self.path) as writer:
+            writer.compact(threads=threads)
+            writer.commit()
+        return DiskIndex(self.path)
+
+    def check(self) -> None:
+        """Read every byte of the index.
+
+        Raises
+        ------
+        StoreError
+            Naming the first file that is not as it was written.
+        """
+        for part in self.manifest.segments:
+            for path, file in part.files.items():
+                place = checked(self.path, path, part)
+                if digest_of(place) != file.digest:
+                    raise damaged(place)
+
+
+def _values_of(blocks: Iterator[Block]) -> Block:
+    """Return fingerprints of several blocks as one, each once."""
+    values = np.unique(np.concatenate([np.empty(0, np.uint64), *(block.features for block in blocks)]))
+    ones, marks = np.ones(len(values), np.int64), np.empty((0, 2), np.uint64)
+    return Block(values, ones, marks, marks, ones, np.empty(0, np.int64))
+
+
+def _texts_of(corpus: Corpus, stage: str, progress: Progress | None) -> Iterator[pa.LargeStringArray]:
+    consumed = 0
+    for batch in corpus.scan():
+        consumed += batch.consumed
+        if progress is not None:
+            progress(stage, consumed, corpus.total_bytes)
+        yield from cut(batch)
+
+
+def _id_type(ids: str) -> pa.DataType:
+    return pa.large_string() if ids == "string" else pa.int64()
+
+
+class IndexWriter:
+    """The one writer of an index: what it adds and removes counts from ``commit`` on.
+
+    Parameters
+    ----------
+    path : str
+        The folder.
+    manifest : Manifest
+        The state to begin with.
+
+    Attributes
+    ----------
+    manifest : Manifest
+        The state that ``commit`` writes.
+    """
+
+    def __init__(self, path: str, manifest: Manifest) -> None:
+        self.path, self.manifest, self._before = path, manifest, manifest
+        self.recipe = recipe_of(manifest, path)
+        self._plan, self._extractor = Plan.of(self.recipe), Extractor(self.recipe)
+
+    def add(
+        self,
+        corpus: Corpus,
+        *,
+        keep: npt.NDArray[np.bool_] | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Add the documents of a corpus, in its order.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            It is read once.
+        keep : bool[rows], optional
+            Which raw rows; then the corpus has been read before, and is read again.
+        threads : int, optional
+            They change the time, never the bytes.
+        progress : callable, optional
+            Told ("index", bytes done, bytes in all).
+        """
+        ids: list[pa.Array] = []
+        pieces = self._pieces(corpus, keep, ids, threads, progress)
+        parts = list(self._segments(pieces))
+        names = pa.chunked_array(ids).combine_chunks() if ids else pa.array([], pa.int64())
+        kind = "rows" if corpus.id_column is None else "string" if pa.types.is_large_string(names.type) else "int64"
+        self._check_ids(corpus, names, kind)
+        kind = self.manifest.ids or (kind if len(names) else "")
+        segments = [*self.manifest.segments, *parts]
+        rows = self.manifest.rows + corpus.raw_rows
+        self.manifest = replace(self.manifest, segments=segments, rows=rows, ids=kind)
+
+    def _pieces(
+        self,
+        corpus: Corpus,
+        keep: npt.NDArray[np.bool_] | None,
+        ids: list[pa.Array],
+        threads: int | None,
+        progress: Progress | None,
+    ) -> Iterator[Piece]:
+        """Yield the documents with their features; ids gets what they are called."""
+
+        def parts() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
+            consumed = 0
+            for batch in corpus.scan() if keep is None else corpus.scan_again(alone=True):
+                consumed += batch.consumed
+                if progress is not None:
+                    progress("index", consumed, corpus.total_bytes)
+                rows, names = batch.rows, batch.ids
+                if names is None:
+                    names = pa.array(rows + self.manifest.rows)
+                begin = 0
+                for texts in cut(batch):
+                    own, named = slice(begin, begin + len(texts)), names.slice(begin, len(texts))
+                    begin += len(texts)
+                    if keep is not None:
+                        mask = pa.array(keep[rows[own]])
+                        texts, named = texts.filter(mask), named.filter(mask)
+                    if len(texts):
+                        yield named, texts
+
+        for piece in in_order(self._made, parts(), checked_threads(threads)):
+            ids.append(piece.ids)
+            yield piece
+
+    def _made(self, named: tuple[pa.Array, pa.LargeStringArray]) -> Piece:
+        return Piece(*named, self._extractor(named[1]))
+
+    def _segments(self, pieces: Iterable[Piece]) -> Iterator[Part]:
+        """Write documents into segments, and yield what the manifest says of each."""
+        with ExitStack() as stack:
+            current: SegmentWriter | None = None
+            name = ""
+
+            def done(writer: SegmentWriter) -> Part:
+                part = writer.finish(name)
+                stack.close()
+                return part
+
+            for piece in pieces:
+                heads = np.concatenate([[0], np.cumsum(piece.block.sizes)]).astype(np.int64)
+                begin = 0
+                while begin < len(piece.ids):
+                    if current is None:
+                        name = self._next("segment")
+                        made = stack.enter_context(put_at(os.path.join(self.path, name), folder=True))
+                        current = SegmentWriter(made.path, self._plan)
+                        stack.callback(current.abandon)
+                    end = begin + current.room(piece.block.sizes[begin:])
+                    current.add(piece.between(begin, end, heads))
+                    begin = end
+                    if current.is_full:
+                        yield done(current)
+                        current = None
+            if current is not None:
+                yield done(current)
+
+    def _next(self, what: str) -> str:
+        self.manifest = replace(self.manifest, sequence=self.manifest.sequence + 1)
+        return f"{what}-{self.manifest.sequence:06d}"
+
+    def _check_ids(self, corpus: Corpus, names: pa.Array, kind: str) -> None:
+        """Refuse ids of another kind, and those that are there already."""
+        if not len(names):
+            return
+        has = self.manifest.ids
+        if has and has != kind:
+            called = {"rows": "row numbers", "int64": "whole numbers as ids", "string": "strings as ids"}
+            raise InputError(
+                f"the documents of {self.path} have {called[has]}, and the new ones {called[kind]}: name the column "
+                f"with {option('--id-column')}, or number the rows with {option('--ids rows', 'id_column=' + repr(''))}"
+            )
+        if kind == "rows":
+            return
+        repeated = repeated_ids(names)
+        if len(repeated):
+            corpus.refuse_repeated(Names(np.arange(len(names)), names))
+        for part in self._before.segments:
+            segment = self._segment(part)
+            there = segment.ids().take(pa.array(segment.present()))
+            if pc.any(pc.is_in(there, names)).as_py():
+                same = there.filter(pc.is_in(there, names))
+                raise InputError(
+                    f"{self.path} holds a document with the id {shown(same[0].as_py())} already: remove it first, or "
+                    f"leave the new one out ({len(same):,} such in a segment)"
+                )
+
+    def _segment(self, part: Part) -> Segment:
+        return Segment(self.path, part, self._plan, read_removed(self.path, part))
+
+    def remove(self, ids: Iterable[Any]) -> int:
+        """Remove the documents with some ids, and return how many were there."""
+        wanted = pa.array([str(one) for one in ids], pa.large_string())
+        parts, count = [], 0
+        for part in self.manifest.segments:
+            segment = self._segment(part)
+            named = segment.ids()
+            same = pc.is_in(named if pa.types.is_large_string(named.type) else as_strings_of(named), wanted)
+            gone = np.setdiff1d(np.flatnonzero(same.to_numpy(zero_copy_only=False)), segment.removed)
+            parts.append(part if not len(gone) else self._without(part, np.union1d(segment.removed, gone)))
+            count += len(gone)
+        self.manifest = replace(self.manifest, segments=parts)
+        return count
+
+    def _without(self, part: Part, removed: Integers) -> Part:
+        name = self._next("removed")
+        with put_at(os.path.join(self.path, name)) as made, open(made.handle, "wb", closefd=False) as file:
+            write_removed(file, removed)
+        own = {path: file for path, file in part.files.items() if path.startswith(f"{part.name}/")}
+        return replace(part, removed=len(removed), files=own | {name: noted(os.path.join(self.path, name))})
+
+    def compact(self, *, threads: int | None = None, progress: Progress | None = None) -> None:
+        """Write runs of small segments, and those with removed documents, anew; full ones stay as they are."""
+        from neardup.index.segment import MOST_DOCUMENTS, MOST_FEATURES
+
+        parts: list[Part] = []
+        run: list[Part] = []
+        total = sum(part.documents for part in self.manifest.segments)
+        done = 0
+
+        def merged() -> Iterator[Part]:
+            if len(run) == 1 and not run[0].removed:
+                yield run[0]
+            elif run:
+                yield from self._segments(self._stored(run, threads))
+
+        for part in [*self.manifest.segments]:
+            full = part.features >= MOST_FEATURES or part.documents >= MOST_DOCUMENTS
+            if full and not part.removed:
+                parts += merged()
+                run.clear()
+                parts.append(part)
+            else:
+                run.append(part)
+            done += part.documents
+            if progress is not None:
+                progress("compact", done, total)
+        parts += merged()
+        self.manifest = replace(self.manifest, segments=parts)
+
+    def _stored(self, parts: Iterable[Part], threads: int | None) -> Iterator[Piece]:
+        """Yield the documents of segments that are there, with features made anew."""
+
+        def stored() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
+            for part in parts:
+                segment = self._segment(part)
+                ids, stays = segment.ids(), segment.present()
+                for begin in range(0, len(stays), _TEXTS_A_PIECE):
+                    some = stays[begin : begin + _TEXTS_A_PIECE]
+                    yield ids.take(pa.array(some)), pa.concat_arrays(list(segment.texts(some)))
+
+        yield from in_order(self._made, stored(), checked_threads(threads))
+
+    def commit(self) -> None:
+        """Make all that was done the state of the index, in one step, and remove what is no part of it any more."""
+        self.manifest.write(self.path)
+        self._before = self.manifest
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Remove what a writer made that is no part of the index: of one that was killed, or of this one."""
+        used = {path.partition("/")[0] for path in self._before.files}
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                if _OWN.fullmatch(entry.name) and entry.name not in used:
+                    if entry.is_dir(follow_symlinks=False):
+                        shutil.rmtree(entry.path, ignore_errors=True)
+                    else:
+                        with suppress(OSError):
+                            os.unlink(entry.path)
+
+
+@contextmanager
+def open_writer(path: str | PathLike[str]) -> Iterator[IndexWriter]:
+    """Give the one writer of an index; without its ``commit`` nothing has changed.
+
+    Raises
+    ------
+    StoreError
+        If another process writes to it, or it is damaged.
+    OutputError
+        If it cannot be written to.
+    """
+    folder = os.fspath(path)
+    read_manifest(folder)
+    with writing(folder):
+        writer = IndexWriter(folder, read_manifest(folder))
+        writer.sweep()
+        try:
+            yield writer
+        except OSError as error:
+            raise OutputError(f"{folder} cannot be written ({error.strerror}); free some space") from None
+        finally:
+            writer.sweep()
+
+
+def build(
+    corpus: Corpus,
+    path: str | PathLike[str],
+    recipe: Recipe,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> DiskIndex:
+    """Make an index of a corpus; it is at its place when it is whole.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It is read once.
+    path : path
+        A folder that is not there yet.
+    recipe : Recipe
+        By what documents match.
+    threads : int, optional
+        They change the time, never the bytes.
+    progress : callable, optional
+        Told ("index", bytes done, bytes in all).
+
+    Raises
+    ------
+    RecipeError
+        If no index can be kept by the recipe.
+    OutputError
+        If something is there already, or it cannot be written.
+    """
+    check_recipe(recipe)
+    folder = os.path.realpath(path)
+    check_free(path)
+    try:
+        with put_at(folder, folder=True) as made:
+            writer = IndexWriter(made.path, Manifest.of(recipe))
+            writer.add(corpus, threads=threads, progress=progress)
+            writer.commit()
+    except OSError as error:
+        raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None
+    return DiskIndex(path)
+
+
+def check_free(path: str | PathLike[str]) -> None:
+    """Refuse, before the work, a place for a new index where something is.
+
+    Raises
+    ------
+    OutputError
+        With the way out.
+    """
+    if os.path.lexists(path):
+        way = f"add to it with neardup index add {os.fspath(path)} CORPUS, or " if is_index(path) else ""
+        raise OutputError(f"{os.fspath(path)} exists: {way}name a folder that does not")
+
+
+def as_strings_of(ids: pa.Array) -> pa.Array:
+    """Return whole numbers as strings."""
+    return ids.cast(pa.large_string())

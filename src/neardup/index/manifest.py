@@ -1,0 +1,215 @@
+"""What an index on disk consists of: the manifest, its one file that is ever replaced, and the lock of its writer."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from hashlib import blake2b
+from typing import Any, NamedTuple, Self
+
+from neardup import files
+from neardup.errors import InputError, OutputError, RecipeError, StoreError, shown
+from neardup.recipe import Recipe
+from neardup.recipe.recipe import difference
+from neardup.version import __version__
+
+#: The file that makes a folder an index.
+MANIFEST = "neardup-index.json"
+_LOCK = "lock"
+#: What this version writes and reads.
+FORMAT = 1
+_DIGEST_BYTES = 16
+_PIECE = 1 << 22
+
+
+class File(NamedTuple):
+    """A file of an index: its size, and the BLAKE2b of its bytes."""
+
+    bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What the manifest says of a segment.
+
+    Attributes
+    ----------
+    name : str
+        Its folder.
+    documents, removed : int
+        How many documents it holds, and how many of these were removed since.
+    text_bytes, features : int
+        The bytes of all its texts, and how many features they have.
+    files : mapping of str to File
+        By their paths below the index.
+    """
+
+    name: str
+    documents: int
+    removed: int
+    text_bytes: int
+    features: int
+    files: Mapping[str, File]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of its files."""
+        return sum(file.bytes for file in self.files.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One state of an index.
+
+    Attributes
+    ----------
+    recipe : mapping
+        The fields of the recipe.
+    dependencies : mapping of str to str
+        What the features depend on (``Recipe.dependencies``).
+    ids : str
+        What documents are called: ``rows``, ``int64`` or ``string``; empty before the first one.
+    rows : int
+        How many rows were ever added; they number documents without ids.
+    sequence : int
+        How many segments and lists of removed documents were ever written: no name is used twice.
+    segments : sequence of Part
+        In keep order.
+    """
+
+    recipe: Mapping[str, Any]
+    dependencies: Mapping[str, str]
+    ids: str = ""
+    rows: int = 0
+    sequence: int = 0
+    segments: Sequence[Part] = ()
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Self:
+        """Return that of an empty index."""
+        return cls({name: value for name, value in asdict(recipe).items() if value != ""}, dict(recipe.dependencies))
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are, without those that were removed."""
+        return sum(part.documents - part.removed for part in self.segments)
+
+    @property
+    def files(self) -> dict[str, File]:
+        """All files but the manifest, by their paths below the index."""
+        return {path: file for part in self.segments for path, file in part.files.items()}
+
+    def write(self, folder: str) -> None:
+        """Make this the state of the index in a folder, in one step."""
+        said = {"format": FORMAT, "neardup": __version__, **asdict(self)}
+        files.write(os.path.join(folder, MANIFEST), _json(said | {"digest": _digest(_json(said))}))
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def digest_of(path: str) -> str:
+    """Return the BLAKE2b of a file's bytes."""
+    found = blake2b(digest_size=_DIGEST_BYTES)
+    with open(path, "rb") as file:
+        while piece := file.read(_PIECE):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def is_index(path: object) -> bool:
+    """Return whether a path is an index on disk."""
+    return isinstance(path, str | os.PathLike) and os.path.isfile(os.path.join(os.fspath(path), MANIFEST))
+
+
+def read_manifest(folder: str) -> Manifest:
+    """Return the last state of an index.
+
+    Raises
+    ------
+    InputError
+        If there is no index.
+    StoreError
+        If the manifest is damaged, or of a newer format.
+    """
+    if not is_index(folder):
+        raise InputError(f"{folder} is no index: make one with neardup index build CORPUS -o {folder}")
+    data = files.read(os.path.join(folder, MANIFEST), "name an index that this user may read")
+    damaged = StoreError(
+        f"the manifest of {folder} is damaged: get {MANIFEST} back from a copy, or build the index again"
+    )
+    try:
+        said = json.loads(data)
+        form = int(said["format"])
+        if form > FORMAT:
+            raise StoreError(
+                f"{folder} has format {form}, and this neardup reads {FORMAT}: use the neardup that wrote it "
+                f"({shown(said['neardup'])}), or a newer one"
+            )
+        if said.pop("digest") != _digest(_json(said)):
+            raise damaged
+        del said["format"], said["neardup"]
+        parts = [
+            Part(**(part | {"files": {path: File(*of) for path, of in part["files"].items()}}))
+            for part in said.pop("segments")
+        ]
+        return Manifest(**said, segments=parts)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise damaged from None
+
+
+def recipe_of(manifest: Manifest, folder: str) -> Recipe:
+    """Return the recipe of an index.
+
+    Raises
+    ------
+    StoreError
+        If this installation makes other features by it.
+    """
+    known = {field.name for field in fields(Recipe)}
+    try:
+        if not set(manifest.recipe) <= known:
+            raise RecipeError("it has fields that are not known")
+        recipe = Recipe(**manifest.recipe)
+    except RecipeError as error:
+        raise StoreError(f"{folder} was made by another neardup, whose recipe is not known here: {error}") from None
+    if clause := difference(manifest.dependencies, recipe.dependencies):
+        raise StoreError(f"{folder} was made {clause}; use what it was made with, or build the index again")
+    return recipe
+
+
+@contextmanager
+def writing(folder: str) -> Iterator[None]:
+    """Be the one writer of an index while the block runs.
+
+    Raises
+    ------
+    StoreError
+        If another process writes to it.
+    OutputError
+        If it may not be written to.
+    """
+    try:
+        handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise OutputError(
+            f"{folder} cannot be written to ({error.strerror}): change its permissions, or copy it"
+        ) from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(f"another process writes to {folder}: wait until it has ended") from None
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,429 @@
+"""A segment of an index: documents, and the arrays by which those that may match new ones are found.
+
+Each document is entered under the rare-first prefix of its features, in the order of the segment's own counts: any
+other document that matches it has a feature of that prefix in its own one (``kernels.prefixes``). Features themselves
+take more room than the text, so they are made again of the few texts that remain.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.errors import RecipeError, StoreError
+from neardup.features.store import Block, addresses_of
+from neardup.index.manifest import File, Part, digest_of
+from neardup.kernels.counts import count_features, prefix_rooms, prefixes
+from neardup.kernels.prefixes import Index, Sets, begin_lists, close_lists, count_entries, enter_entries, look_up
+from neardup.recipe import Recipe
+from neardup.recipe.measures import Rule, rule
+from neardup.search.hamming import hamming_pairs
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Booleans = npt.NDArray[np.bool_]
+
+#: A segment ends with the document that brings it to so many features, or documents. Raising it makes questions
+#: faster, and takes 12 bytes of memory a feature while a segment is written.
+MOST_FEATURES = 1 << 25
+MOST_DOCUMENTS = 1 << 22
+#: Texts that are compressed together, and read together.
+TEXTS_AT_ONCE = 64
+_FEWEST_BITS, _MOST_BITS = 10, 26
+_LARGEST_COUNT = 254
+#: What the arrays hold; their files hold nothing else.
+_TYPES = {
+    "sizes": "<u4",
+    "bitmaps": "<u8",
+    "counts": "u1",
+    "heads": "<u4",
+    "entries": "<u8",
+    "values": "<u8",
+}
+_REMOVED = "<u4"
+#: Pairs that one call of the kernel has room for, at least.
+_ROOM = 1 << 14
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Refuse a recipe by which no index on disk can be kept.
+
+    Raises
+    ------
+    RecipeError
+        With the reason and the way out.
+    """
+    step = recipe.parsed_second_step
+    if recipe.needs_statistics:
+        reason = "takes frequencies from the whole collection, which change with every document"
+    elif recipe.is_weighted:
+        reason = f"compares weights ({recipe.weights!r})"
+    elif recipe.measure == "semantic" or (step is not None and step.measure == "semantic"):
+        reason = "compares embeddings"
+    elif step is not None and step.measure == "learned":
+        reason = "is that of a classifier"
+    else:
+        return
+    raise RecipeError(
+        f"recipe {recipe.name!r} {reason}, and an index on disk holds sets of features: choose another recipe, or "
+        "compare with the files"
+    )
+
+
+class Plan(NamedTuple):
+    """What of a recipe says which documents may match.
+
+    Attributes
+    ----------
+    rule : Rule
+        The measure and its threshold, for sets.
+    distance : int
+        The most bits in which fingerprints may differ; -1 for sets.
+    """
+
+    rule: Rule
+    distance: int
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Plan:
+        """Return that of a recipe."""
+        if recipe.measure == "hamming":
+            return cls(Rule(0, 1, 1, 0, 1), int(recipe.threshold))
+        return cls(rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), -1)
+
+
+class Piece(NamedTuple):
+    """Documents in order: what they are called, their texts, and their features."""
+
+    ids: pa.Array
+    texts: pa.LargeStringArray
+    block: Block
+
+    def between(self, begin: int, end: int, heads: Integers) -> Piece:
+        """Return the documents [begin, end); heads: where the features of each begin."""
+        block = self.block._replace(
+            features=self.block.features[heads[begin] : heads[end]],
+            sizes=self.block.sizes[begin:end],
+            text_bytes=self.block.text_bytes[begin:end],
+        )
+        return Piece(self.ids.slice(begin, end - begin), self.texts.slice(begin, end - begin), block)
+
+
+class SegmentWriter:
+    """Takes documents into a new folder; ``finish`` writes by what they are found.
+
+    Attributes
+    ----------
+    features, documents : int
+        How many there are so far.
+    """
+
+    def __init__(self, folder: str, plan: Plan) -> None:
+        self._folder, self._plan = folder, plan
+        self.features, self.documents, self._text_bytes = 0, 0, 0
+        self._ids: list[pa.Array] = []
+        self._blocks: list[Block] = []
+        self._waiting: list[pa.Array] = []
+        schema = pa.schema([pa.field("text", pa.large_string(), nullable=False)])
+        options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 1))
+        self._file = open(os.path.join(folder, "texts.arrow"), "wb")  # noqa: SIM115
+        self._texts = pa.ipc.new_file(self._file, schema, options=options)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the segment ends here."""
+        return self.features >= MOST_FEATURES or self.documents >= MOST_DOCUMENTS
+
+    def room(self, sizes: Integers) -> int:
+        """Return how many of some documents go into the segment, by their numbers of features."""
+        by_features = int(np.searchsorted(np.cumsum(sizes), MOST_FEATURES - self.features)) + 1
+        return min(by_features, len(sizes), MOST_DOCUMENTS - self.documents)
+
+    def add(self, piece: Piece) -> None:
+        """Take documents."""
+        self.features += len(piece.block.features)
+        self.documents += len(piece.ids)
+        self._text_bytes += int(np.diff(_offsets(piece.texts)[[0, -1]])[0])
+        self._ids.append(piece.ids)
+        self._blocks.append(piece.block)
+        self._waiting.append(piece.texts)
+        self._write_texts(TEXTS_AT_ONCE)
+
+    def _write_texts(self, least: int) -> None:
+        waiting = sum(map(len, self._waiting))
+        if waiting < least or not waiting:
+            return
+        texts = pa.concat_arrays(self._waiting)
+        whole = waiting if least == 1 else waiting - waiting % TEXTS_AT_ONCE
+        for begin in range(0, whole, TEXTS_AT_ONCE):
+            part = texts.slice(begin, min(TEXTS_AT_ONCE, whole - begin))
+            self._texts.write_batch(pa.record_batch([part], self._texts_schema))
+        self._waiting = [texts.slice(whole)]
+
+    @property
+    def _texts_schema(self) -> pa.Schema:
+        return pa.schema([pa.field("text", pa.large_string(), nullable=False)])
+
+    def abandon(self) -> None:
+        """Close what is open."""
+        self._file.close()
+
+    def finish(self, name: str) -> Part:
+        """Write all that is left, make the disk hold it, and return what the manifest says of the segment."""
+        self._write_texts(1)
+        self._texts.close()
+        self._file.close()
+        ids = pa.concat_arrays(self._ids)
+        with pa.OSFile(os.path.join(self._folder, "ids.arrow"), "wb") as file:
+            table = pa.table({"id": ids})
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+        features = np.concatenate([np.empty(0, np.uint64), *(block.features for block in self._blocks)])
+        sizes = np.concatenate([np.empty(0, np.int64), *(block.sizes for block in self._blocks)])
+        self._blocks.clear()
+        arrays = self._fingerprints(features, sizes) if self._plan.distance >= 0 else self._sets(features, sizes)
+        for called, array in arrays.items():
+            array.astype(_TYPES[called], copy=False).tofile(os.path.join(self._folder, called))
+        files = {f"{name}/{called}": noted(os.path.join(self._folder, called)) for called in os.listdir(self._folder)}
+        return Part(name, self.documents, 0, self._text_bytes, self.features, dict(sorted(files.items())))
+
+    def _fingerprints(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
+        values = np.zeros(len(sizes), np.uint64)
+        values[sizes > 0] = features
+        return {"values": values, "sizes": sizes.astype(np.uint32)}
+
+    def _sets(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
+        bits = _bits(self.features // 2)
+        counts = np.zeros(1 << bits, np.uint8)
+        addresses, members, shift = addresses_of(features, sizes), np.arange(len(sizes)), np.uint64(64 - bits)
+        count_features(addresses, sizes, members, shift, counts)
+        # Of features that are here only once a new document may be the second one: all count as shared.
+        counts = np.where(counts > 0, np.minimum(counts, _LARGEST_COUNT) + 1, 0).astype(np.uint8)
+        sets = _prefixes(features, sizes, shift, counts, self._plan.rule)
+        lengths = np.maximum(sets.lengths, 0)
+        bits = _bits(int(lengths.sum()))
+        index = Index(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
+        ranks = np.arange(len(sizes))
+        count_entries(ranks, sets, lengths, index)
+        index = index._replace(entries=np.empty(begin_lists(index.heads), np.uint64))
+        enter_entries(ranks, sets, lengths, index)
+        close_lists(index)
+        return {
+            "sizes": sizes.astype(np.uint32),
+            "bitmaps": sets.bitmaps,
+            "counts": counts,
+            "heads": index.heads,
+            "entries": index.entries,
+        }
+
+
+def _bits(number: int) -> int:
+    """Return how many bits choose one of about so many slots."""
+    return min(max(number.bit_length() - 1, _FEWEST_BITS), _MOST_BITS)
+
+
+def noted(path: str) -> File:
+    """Make the disk hold a file, and return its size and digest."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return File(os.path.getsize(path), digest_of(path))
+
+
+def _offsets(texts: pa.LargeStringArray) -> Integers:
+    ends: Integers = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return ends
+
+
+_NO_CELLS = np.empty(0, np.uint8)
+
+
+def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], by: Rule) -> Sets:
+    """Return the prefixes of sets by some counts; those that the counts do not know have no part in them."""
+    count, rooms = len(sizes), np.empty(len(sizes), np.int64)
+    prefix_rooms(sizes, by, rooms)
+    sets = Sets(
+        addresses_of(features, sizes),
+        sizes,
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.empty((count, 8), np.uint64),
+        np.empty(count, np.int64),
+        np.empty(int(rooms.sum()), np.uint64),
+    )
+    results = sets.shared, sets.lengths, sets.bitmaps, sets.starts, sets.keys, 0
+    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, shift, _NO_CELLS, by, results)
+    return sets
+
+
+class Segment:
+    """A segment that was written, its arrays mapped.
+
+    Parameters
+    ----------
+    folder : str
+        The index.
+    part : Part
+        What its manifest says of the segment.
+    plan : Plan
+        What of the recipe says who may match.
+    removed : int64[r]
+        The documents that were removed, ascending.
+
+    Raises
+    ------
+    StoreError
+        If a file is not there, or not of its size.
+    """
+
+    def __init__(self, folder: str, part: Part, plan: Plan, removed: Integers) -> None:
+        self.part, self._folder, self._plan = part, folder, plan
+        self.removed = removed
+        self.sizes: npt.NDArray[np.uint32] = self._mapped("sizes")
+        self._local = threading.local()
+        # All is mapped from the start: whoever merges segments removes the files.
+        self._buffers: dict[str, pa.Buffer] = {}
+        for name in ("ids.arrow", "texts.arrow"):
+            with pa.memory_map(self._path(name)) as file:
+                self._buffers[name] = file.read_buffer()
+        if plan.distance >= 0:
+            self.values: Words = self._mapped("values")
+            return
+        self.bitmaps: Words = self._mapped("bitmaps").reshape(-1, 8)
+        self.counts: npt.NDArray[np.uint8] = self._mapped("counts")
+        heads = self._mapped("heads")
+        self.index = Index(heads, self._mapped("entries"), int(len(heads) - 1).bit_length() - 1, 0)
+
+    def __len__(self) -> int:
+        return self.part.documents
+
+    def _path(self, name: str) -> str:
+        return checked(self._folder, f"{self.part.name}/{name}", self.part)
+
+    def _mapped(self, name: str) -> npt.NDArray[Any]:
+        path = self._path(name)
+        if not self.part.files[f"{self.part.name}/{name}"].bytes:
+            return np.empty(0, _TYPES[name])
+        # Copied where written to, which nobody does: kernels are compiled once, for arrays as others have them.
+        return np.asarray(np.memmap(path, _TYPES[name], mode="c"))
+
+    def candidates(self, block: Block) -> tuple[Integers, Integers]:
+        """Return pairs of places in a block and documents here that may match, in order of place.
+
+        None that match is left out, but removed ones are.
+        """
+        if self._plan.distance >= 0:
+            return self._near(block)
+        shift = np.uint64(64 - (len(self.counts).bit_length() - 1))
+        sets = _prefixes(block.features, block.sizes, shift, self.counts, self._plan.rule)
+        if not hasattr(self._local, "scratch"):
+            count = len(self)
+            out = np.empty((max(count, _ROOM), 2), np.int64)
+            self._local.scratch = (np.zeros(count, np.int32), np.empty(count, np.int64)), out
+        scratch, out = self._local.scratch
+        held, at, found = (self.sizes, self.bitmaps), 0, [np.empty((0, 2), np.int64)]
+        while at < len(block.sizes):
+            at, written = look_up(at, len(block.sizes), sets, held, self.index, self._plan.rule, scratch, out)
+            found.append(out[:written].copy())
+        pairs = found[1] if len(found) == 2 else np.concatenate(found)
+        return self._present(pairs[:, 0], pairs[:, 1])
+
+    def _near(self, block: Block) -> tuple[Integers, Integers]:
+        asking = np.flatnonzero(block.sizes)
+        if len(asking) == 1:
+            near = np.bitwise_count(self.values ^ block.features[0]) <= self._plan.distance
+            documents = np.flatnonzero(near & (self.sizes > 0))
+            return self._present(np.repeat(asking, len(documents)), documents)
+        here = np.flatnonzero(self.sizes)
+        found = hamming_pairs(np.concatenate([block.features, self.values[here]]), self._plan.distance)
+        across = (found.left < len(asking)) & (found.right >= len(asking))
+        return self._present(asking[found.left[across]], here[found.right[across] - len(asking)])
+
+    def _present(self, places: Integers, documents: Integers) -> tuple[Integers, Integers]:
+        if not len(self.removed):
+            return places, documents
+        there = ~np.isin(documents, self.removed)
+        return places[there], documents[there]
+
+    def present(self) -> Integers:
+        """Return the documents that were not removed, ascending."""
+        stays = np.ones(len(self), np.bool_)
+        stays[self.removed] = False
+        return np.flatnonzero(stays)
+
+    def ids(self) -> pa.Array:
+        """Return what the documents are called, removed ones too; mapped."""
+        if not hasattr(self._local, "ids"):
+            self._local.ids = self._reader("ids.arrow").read_all()["id"].combine_chunks()
+        ids: pa.Array = self._local.ids
+        return ids
+
+    def texts(self, documents: Integers) -> Iterator[pa.LargeStringArray]:
+        """Yield the texts of some documents, ascending, some at a time."""
+        if not len(documents):
+            return
+        if not hasattr(self._local, "texts"):
+            self._local.texts = self._reader("texts.arrow")
+        file = self._local.texts
+        groups = documents // TEXTS_AT_ONCE
+        begins = np.flatnonzero(np.diff(groups, prepend=-1))
+        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(documents)], strict=True):
+            try:
+                texts = file.get_batch(int(groups[begin])).column(0)
+            except (pa.ArrowException, OSError):
+                raise damaged(os.path.join(self._folder, self.part.name, "texts.arrow")) from None
+            own = documents[begin:end] - TEXTS_AT_ONCE * groups[begin]
+            yield texts if len(own) == len(texts) else texts.take(pa.array(own))
+
+    def _reader(self, name: str) -> Any:
+        """Return a reader of a file; each thread has its own."""
+        try:
+            return pa.ipc.open_file(pa.BufferReader(self._buffers[name]))
+        except (pa.ArrowException, OSError):
+            raise damaged(os.path.join(self._folder, self.part.name, name)) from None
+
+
+def checked(folder: str, path: str, part: Part) -> str:
+    """Return where a file of a segment is.
+
+    Raises
+    ------
+    StoreError
+        If it is not there, or not of its size.
+    """
+    place = os.path.join(folder, path)
+    try:
+        size = os.path.getsize(place)
+    except OSError as error:
+        raise StoreError(
+            f"{place} cannot be read ({error.strerror}): get it back from a copy, or build the index again"
+        ) from None
+    if path not in part.files or size != part.files[path].bytes:
+        raise damaged(place)
+    return place
+
+
+def damaged(path: str) -> StoreError:
+    """Return what to raise for a file whose bytes are not those that were written."""
+    return StoreError(f"{path} is damaged: get it back from a copy, or build the index again")
+
+
+def read_removed(folder: str, part: Part) -> Integers:
+    """Return which documents of a segment were removed: int64, ascending."""
+    lists: Sequence[str] = [path for path in part.files if not path.startswith(f"{part.name}/")]
+    if not lists:
+        return np.empty(0, np.int64)
+    return np.fromfile(checked(folder, lists[0], part), _REMOVED).astype(np.int64)
+
+
+def write_removed(file: BinaryIO, removed: Integers) -> None:
+    """Write which documents of a segment were removed."""
+    file.write(removed.astype(_REMOVED).tobytes())

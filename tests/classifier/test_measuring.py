@@ -1,0 +1,248 @@
+"""Similarity vectors against the same measures computed from strings, one pair at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import naive_features
+import naive_vector as naive
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_text import naive_tokens
+from saying import says
+
+from neardup.classifier import values as measuring
+from neardup.classifier.values import NO_TIME, Measurer, Records
+from neardup.classifier.vector import FEATURE_MEASURES, VECTORS, Part, Vector, statistics_for
+from neardup.documents import corpus_of
+from neardup.errors import RecipeError
+from neardup.features.statistics import Statistics
+from neardup.text.stop_words import stop_words
+
+SETS = [name for name in FEATURE_MEASURES if name != "weighted_jaccard"]
+WEIGHTED = ["cosine", "dice", "euclidean", "extended_jaccard", "weighted_jaccard", "overlap", "containment"]
+EVERYTHING = ", ".join(
+    [
+        *(f"{name}({features})" for name in SETS for features in ("words:1", "words:2:multiset", "qgrams:3")),
+        *(f"{name}({features})" for name in SETS for features in ("skips:2:1", "sentence_words:2", "terms:64")),
+        *(f"{name}({features})" for name in SETS for features in ("numbers", "names", "prefixes:3")),
+        *(f"{name}(words:1:{w})" for name in WEIGHTED for w in ("tf", "idf", "tfidf")),
+        *(f"{name}(terms:64:{w})" for name in WEIGHTED for w in ("idf", "tfidf")),
+        "length_ratio, word_edit, in_order, edit, facts, facts_changed, title, hours_apart, semantic",
+    ]
+)
+WORDS = [
+    *("the", "fox", "Fox", "ran", "Reagan", "said", "1,000", "1000", "2.5"),
+    *("owl.", "\u6771\u4eac", "\u00e9lan", "in", "March", "15"),
+]
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join) | st.text(max_size=20)
+DAY = 86_400_000_000
+
+
+class Letters:
+    """An encoder: how often a text holds each of some letters."""
+
+    def encode(self, texts: list[str]) -> Any:
+        return [[text.count(letter) for letter in "aeiort"] for text in texts]
+
+
+def counted(vector: Vector, texts: Sequence[str]) -> dict[str, Statistics]:
+    corpus = corpus_of(list(texts), text_column=None, id_column=None, order_column=None)
+    return statistics_for(vector, corpus, threads=1)
+
+
+def measurer_for(vector: Vector, texts: Sequence[str], threads: int = 1) -> Measurer:
+    return Measurer(vector, counted(vector, texts), encoder=Letters(), threads=threads)
+
+
+def every_pair(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    left, right = np.divmod(np.arange(count * count), max(count, 1))
+    return left, right
+
+
+class Plainly:
+    """The documents of a collection, and every measure of two of them."""
+
+    def __init__(self, records: Records, statistics: dict[str, Statistics]) -> None:
+        self.records, self.statistics = records, statistics
+        self.features = cache(self._features)
+        self.frequencies = cache(self._frequencies)
+
+    def _features(self, features: str, document: int) -> list[Any]:
+        text, kind = self.records.texts[document], features.partition(":")[0]
+        if kind in ("numbers", "names"):
+            return list(getattr(naive.find(text), kind))
+        tokens = naive_tokens(text, "words")
+        if kind == "prefixes":
+            return list(naive.prefixes(tokens, int(features.partition(":")[2])))
+        if kind == "terms":
+            # The texts are short: all terms are among the heaviest.
+            return list(naive_features.features(text, "words:1", "words", stop_words("en")))
+        return list(naive_features.features(text, features, "compact" if kind == "qgrams" else "words"))
+
+    def _frequencies(self, features: str) -> Any:
+        return naive_features.frequencies(self._features(features, d) for d in range(len(self.records)))
+
+    def value(self, part: Part, d: int, e: int) -> float:
+        if part.compared:
+            features = part.features or part.name
+            one, other = self.features(features, d), self.features(features, e)
+            if not part.weights:
+                return naive.of_sets(part.measure, set(one), set(other))
+            statistics = self.statistics.get(part.counted)
+            bits = statistics.bits(part.recipe) if statistics else 0
+            df, count = self.frequencies(features), len(self.records)
+            f, g = (naive_features.fixed(side, part.weights, df, count, bits) for side in (one, other))
+            return naive.of_weights(part.name, f, g, 4**bits if "idf" in part.weights else 1)
+        return float(getattr(self, part.name)(d, e))
+
+    def tokens(self, d: int, e: int) -> list[list[str]]:
+        return [naive_tokens(self.records.texts[i], "words") for i in (d, e)]
+
+    def length_ratio(self, d: int, e: int) -> float:
+        shorter, longer = sorted(map(len, self.tokens(d, e)))
+        return naive.ratio(shorter, longer, 1.0)
+
+    def word_edit(self, d: int, e: int) -> float:
+        one, other = self.tokens(d, e)
+        longer = max(len(one), len(other))
+        return naive.ratio(longer - naive.distance(one, other), longer, 1.0)
+
+    def in_order(self, d: int, e: int) -> float:
+        one, other = self.tokens(d, e)
+        return naive.ratio(naive.common(one, other), min(len(one), len(other)), float(one == other))
+
+    def edit(self, d: int, e: int) -> float:
+        one, other = self.records.texts[d], self.records.texts[e]
+        longer = max(len(one), len(other))
+        return naive.ratio(longer - naive.distance(one, other), longer, 1.0)
+
+    def facts(self, d: int, e: int) -> float:
+        one, other = (naive.find(self.records.texts[i]) for i in (d, e))
+        places = len(one.places & other.places)
+        return naive.ratio(min(len(one.facts & other.facts), places), places, 1.0)
+
+    def facts_changed(self, d: int, e: int) -> float:
+        one, other = (naive.find(self.records.texts[i]) for i in (d, e))
+        changed = max(len(one.places & other.places) - len(one.facts & other.facts), 0)
+        return changed / (changed + 4)
+
+    def title(self, d: int, e: int) -> float:
+        titles = self.records.titles or []
+        one, other = (set(naive_tokens(titles[i] or "", "words")) for i in (d, e))
+        return 2 * len(one & other) / (len(one) + len(other)) if one and other else math.nan
+
+    def hours_apart(self, d: int, e: int) -> float:
+        one, other = (int(np.asarray(self.records.times)[i]) for i in (d, e))
+        return math.nan if NO_TIME in (one, other) else math.log1p(abs(one - other) / 3.6e9)
+
+    def semantic(self, d: int, e: int) -> float:
+        one, other = np.array(Letters().encode([self.records.texts[i] for i in (d, e)]), np.float64)
+        lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
+        return max(float(one @ other) / lengths, 0.0) if lengths else 0.0
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(TEXTS, st.none() | TEXTS, st.just(NO_TIME) | st.integers(-DAY, 9 * DAY)), max_size=4))
+def test_every_measure_is_what_its_formula_says(documents: list[tuple[str, str | None, int]]) -> None:
+    texts = [text for text, _, _ in documents]
+    times = np.array([time for _, _, time in documents], np.int64)
+    records = Records(texts, [title for _, title, _ in documents], times)
+    vector = Vector.parse(EVERYTHING)
+    measurer = measurer_for(vector, texts)
+    left, right = every_pair(len(texts))
+    found = measurer.measure(measurer.prepare(records), left, right)
+    plainly = Plainly(records, counted(vector, texts))
+    for row, d, e in zip(found, left.tolist(), right.tolist(), strict=True):
+        for value, part in zip(row.tolist(), vector.parts, strict=True):
+            expected = plainly.value(part, d, e)
+            assert value == pytest.approx(expected, abs=1e-8, nan_ok=True), (str(part), texts[d], texts[e])
+
+
+@settings(max_examples=30)
+@given(st.lists(TEXTS, min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_a_row_depends_on_its_two_documents_alone(texts: list[str], random: Any) -> None:
+    vector = Vector.parse("default, edit, word_edit, in_order, cosine(words:1:idf), jaccard(terms:64)")
+    statistics = counted(vector, texts)
+    measurer = Measurer(vector, statistics)
+    left, right = every_pair(len(texts))
+    found = measurer.measure(measurer.prepare(Records(texts)), left, right)
+    assert np.array_equal(measurer.measure(measurer.prepare(Records(texts)), right, left), found)
+    for pair in random.sample(range(len(left)), min(len(left), 5)):
+        own = measurer.prepare(Records([texts[right[pair]], texts[left[pair]]]))
+        alone = measurer.measure(own, np.array([1]), np.array([0]))
+        assert np.array_equal(alone[0], found[pair])
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_threads_and_pieces_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [" ".join(WORDS[(i * j) % len(WORDS)] for j in range(i % 9)) for i in range(40)]
+    left, right = every_pair(len(texts))
+    vector = Vector.parse(name)
+    usual = measurer_for(vector, texts)
+    found = usual.measure(usual.prepare(Records(texts)), left, right)
+    assert np.isfinite(found).all()
+    monkeypatch.setattr(measuring, "_PAIRS_AT_A_TIME", 7)
+    monkeypatch.setattr(measuring, "_CHARACTERS_AT_A_TIME", 50)
+    for threads in (1, 3):
+        other = measurer_for(vector, texts, threads)
+        assert np.array_equal(other.measure(other.prepare(Records(texts)), left, right), found)
+
+
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(RecipeError) as caught:
+        Measurer(Vector.parse("cosine(words:1:idf)"), {})
+    assert says(caught.value, "cosine(words:1:idf)", "document frequencies of words:1")
+    with pytest.raises(RecipeError, match="semantic needs an encoder"):
+        Measurer(Vector.parse("semantic"), {})
+
+
+def test_same_form_other_facts_is_told_from_the_same_story() -> None:
+    form = "The Fed entered the market to arrange {} billion dlrs of customer repurchases, a spokesman for {} said."
+    texts = [form.format("1.5", "Volcker"), form.format("2.0", "Greenspan"), form.format("1.50", "Volcker")]
+    texts[2] = texts[2].replace("entered the market", "went into the markets")
+    vector = Vector.parse("jaccard(words:1), numbers, names, facts, swapped(numbers)")
+    measurer = Measurer(vector, {})
+    other, same = measurer.measure(measurer.prepare(Records(texts)), np.array([0, 0]), np.array([1, 2]))
+    assert other[0] > same[0]
+    # Of three facts only the Fed is in both.
+    assert other[1:].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3, 1 / 5])
+    assert same[1:].tolist() == [1.0, 1.0, 1.0, 0.0]
+
+
+def test_statistics_are_those_of_the_content() -> None:
+    texts = ["<p>fox <b>jumped</b></p>", "<p>fox slept</p>"]
+    corpus = corpus_of(texts, text_column=None, id_column=None, order_column=None)
+    vector = Vector.parse("cosine(words:1:idf)")
+    assert statistics_for(vector, corpus, content="tags", threads=1)["words:1"].distinct == 3
+    assert statistics_for(vector, corpus, threads=1)["words:1"].distinct == 5
+
+
+@pytest.mark.parametrize("repeats", [1_000, 12_000, 100_000])
+def test_a_word_repeated_without_end_is_counted_in_full(repeats: int) -> None:
+    # Statistics are those of other texts, so that nothing bounds the squares of new ones.
+    vector = Vector.parse(", ".join(f"{name}(words:1:tfidf)" for name in WEIGHTED))
+    measurer = measurer_for(vector, [f"word{i} is here with word{i + 1}" for i in range(60)])
+    texts = ["spam " * repeats, "spam " * repeats + "egg", "spam egg", "", "spam " * repeats]
+    prepared = measurer.prepare(Records(texts))
+    found = measurer.measure(prepared, np.zeros(4, np.int64), np.array([4, 1, 2, 3]))
+    expected = {
+        # o, a and b in units of the idf that spam and egg have alike.
+        "cosine": [1.0, repeats / math.hypot(repeats, 1), math.sqrt(0.5), 0.0],
+        "dice": [1.0, 2 * repeats**2 / (2 * repeats**2 + 1), 2 * repeats / (repeats**2 + 2), 0.0],
+        "extended_jaccard": [1.0, repeats**2 / (repeats**2 + 1), repeats / (repeats**2 + 2 - repeats), 0.0],
+        "weighted_jaccard": [1.0, repeats / (repeats + 1), 1 / (repeats + 1), 0.0],
+    }
+    for name, values in expected.items():
+        assert found[:, vector.names.index(f"{name}(words:1:tfidf)")].tolist() == pytest.approx(values, rel=1e-4), name
+    distance = found[:, vector.names.index("euclidean(words:1:tfidf)")]
+    assert distance[0] == 1.0
+    assert distance[1] == pytest.approx(1 / (1 + math.log(61)), rel=1e-4)
+    assert distance[2] == pytest.approx(1 / (1 + math.log(61) * math.hypot(repeats - 1, 1)), rel=1e-4)
+    assert distance[3] == 0.0

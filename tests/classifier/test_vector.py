@@ -1,0 +1,95 @@
+"""The short texts that name measures, and what a vector of them needs."""
+
+from __future__ import annotations
+
+import pytest
+from saying import says
+
+from neardup.classifier.values import METHODS
+from neardup.classifier.vector import (
+    COUNT_MEASURES,
+    FEATURE_MEASURES,
+    JACCARD_OF,
+    OWN_FEATURES,
+    PAIR_MEASURES,
+    VECTORS,
+    Part,
+    Vector,
+)
+from neardup.errors import RecipeError
+
+
+@pytest.mark.parametrize(
+    ("written", "part", "canonical"),
+    [
+        ("jaccard(words:4)", Part("jaccard", "words:4"), "jaccard(words:4)"),
+        (" cosine( terms:64:tfidf ) ", Part("cosine", "terms:64", "tfidf"), "cosine(terms:64:tfidf)"),
+        ("dice(terms)", Part("dice", "terms:4"), "dice(terms:4)"),
+        ("cosine(terms:8:sentence:idf)", Part("cosine", "terms:8:sentence", "idf"), "cosine(terms:8:sentence:idf)"),
+        ("jaccard(qgrams:3:multiset)", Part("jaccard", "qgrams:3:multiset"), "jaccard(qgrams:3:multiset)"),
+        ("overlap(words:1:tf)", Part("overlap", "words:1", "tf"), "overlap(words:1:tf)"),
+        ("numbers", Part("numbers"), "numbers"),
+        ("jaccard(numbers)", Part("numbers"), "numbers"),
+        ("containment(names)", Part("containment", "names"), "containment(names)"),
+        ("swapped(prefixes)", Part("swapped", "prefixes:4"), "swapped(prefixes:4)"),
+        ("jaccard(prefixes:6)", Part("jaccard", "prefixes:6"), "jaccard(prefixes:6)"),
+    ],
+)
+def test_a_part_is_read_and_written(written: str, part: Part, canonical: str) -> None:
+    assert Part.parse(written) == part
+    assert str(part) == canonical
+    assert Part.parse(canonical) == part
+
+
+@pytest.mark.parametrize("written", ["short, default", "default,short", "cheap, default, cheap", "short, cheap, edit"])
+def test_vectors_combine_and_what_they_share_counts_once(written: str) -> None:
+    together = [name for part in written.split(",") for name in Vector.parse(part).names]
+    assert Vector.parse(written).names == tuple(dict.fromkeys(together))
+
+
+def test_the_two_of_the_paper_hold_its_five_measures() -> None:
+    for name in ("terms-svm", "terms-svm-sentence"):
+        parts = Vector.parse(name).parts
+        assert {part.name for part in parts} == {"jaccard", "cosine", "euclidean", "extended_jaccard", "dice"}
+        assert all(part.features.startswith("terms") for part in parts)
+        assert all(("sentence" in part.features) == name.endswith("sentence") for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("", ("vector is empty", "name measures", "default,")),
+        ("jaccard(words:4),", ("nothing", "a comma")),
+        ("likeness", ("vector: 'likeness'", "not known", "default, cheap")),
+        ("likeness(words:4)", ("vector: 'likeness(words:4)'", "not known", "length_ratio,")),
+        ("hamming(words:2)", ("'hamming(words:2)'", "not known")),
+        ("jaccard", ("jaccard takes features", "brackets", "jaccard(words:4)")),
+        ("jaccard()", ("jaccard takes features", "brackets")),
+        ("numbers(words:2)", ("numbers takes no features", "without brackets")),
+        ("edit(words:2)", ("edit takes no features",)),
+        ("jaccard(wards:2)", ("jaccard(wards:2)", "features 'wards:2'", "not known")),
+        ("jaccard(words:0)", ("n is 0", "1..100")),
+        ("jaccard(words:2:idf)", ("measure 'jaccard'", "does not fit", "weights 'idf'")),
+        ("weighted_jaccard(words:2)", ("weighted_jaccard", "give weights")),
+        ("weighted_jaccard(numbers)", ("weighted_jaccard takes weights", "numbers", "take jaccard")),
+        ("apart(words:1:idf)", ("apart counts features", "no weights", "leave 'idf' out")),
+        ("cosine(words:1:multiset:idf)", ("count repeats",)),
+        ("jaccard(checksum)", ("features 'checksum:sha1'", "one for each text", "words or qgrams")),
+        ("jaccard(numbers:4)", ("numbers take no number", "leave '4' out")),
+        ("jaccard(prefixes:0)", ("prefixes: 0 letters", "1..100")),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(written: str, message: tuple[str, ...]) -> None:
+    with pytest.raises(RecipeError) as refused:
+        Vector.parse(written)
+    assert says(refused.value, *message)
+
+
+def test_the_tables_hold_together() -> None:
+    assert set(METHODS) == set(PAIR_MEASURES) - set(JACCARD_OF)
+    assert not set(PAIR_MEASURES) & (set(FEATURE_MEASURES) | set(VECTORS))
+    assert set(COUNT_MEASURES) <= set(FEATURE_MEASURES)
+    assert set(JACCARD_OF) <= set(OWN_FEATURES)
+    for measure in PAIR_MEASURES.values():
+        assert measure.takes in ("texts", "tokens", "facts", "titles", "times", "embeddings")
+        assert ("difference" in measure.formula) == (measure.range != "[0, 1]")

@@ -1,0 +1,217 @@
+"""Which items of a test set stand in training texts: what a plain search says, and what the command makes of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from calling import neardup, refused
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_text import naive_tokens
+
+import neardup as nd
+
+SPEECH = (
+    "Four score and seven years ago our fathers brought forth on this continent a new nation, conceived in liberty, "
+    "and dedicated to the proposition that all men are created equal."
+)
+RECIPE = "Whisk the eggs with the sugar until pale, fold in the flour and the butter, and bake for twenty minutes."
+REMARK = "The minutes of the meeting were read and approved without any changes by those who had been there in person."
+
+words = st.lists(st.sampled_from(["a", "b", "c", "D", "d,", "é", "-"]), max_size=14)
+texts = st.lists(words.map(" ".join), min_size=1, max_size=4)
+
+
+def naive_grams(text: str, n: int) -> list[tuple[str, ...]]:
+    """The n-grams of a text, or one gram of all its words."""
+    found = naive_tokens(text, "words")
+    if len(found) < n:
+        return [tuple(found)] if found else []
+    return [tuple(found[at : at + n]) for at in range(len(found) - n + 1)]
+
+
+def naive_containment(item: str, text: str, n: int) -> Fraction:
+    """The share of an item's distinct grams that stand anywhere in a text."""
+    grams, there = set(naive_grams(item, n)), naive_tokens(text, "words")
+    runs = {tuple(there[at : at + size]) for size in {len(gram) for gram in grams} for at in range(len(there))}
+    return Fraction(len(grams & runs), len(grams))
+
+
+@given(texts, texts, st.integers(1, 4), st.sampled_from(["0.25", "0.5", "0.7", "1"]), st.integers(1, 3))
+def test_it_is_what_a_plain_search_finds(
+    train: list[str], test: list[str], n: int, at_least: str, min_words: int
+) -> None:
+    looked = [at for at, item in enumerate(test) if len(naive_tokens(item, "words")) >= min_words]
+    if not looked:
+        with pytest.raises(nd.InputError, match="lower it"):
+            nd.check_contamination(train, test, ngrams=n, at_least=float(at_least), min_words=min_words)
+        return
+    found = nd.check_contamination(train, test, ngrams=n, at_least=float(at_least), min_words=min_words)
+    rows = found.table().to_pylist()
+    expected = {at: [naive_containment(test[at], text, n) for text in train] for at in looked}
+    assert [at for at, row in enumerate(rows) if row["words"] is not None] == looked
+    assert {at: Fraction(rows[at]["containment"]).limit_denominator(100) for at in looked} == {
+        at: max(shares) for at, shares in expected.items()
+    }
+    hits = [(at, d) for at, shares in expected.items() for d, share in enumerate(shares) if share >= Fraction(at_least)]
+    assert found.contaminated.tolist() == sorted({at for at, _ in hits})
+    assert sorted({(int(row["item"]), int(row["document"])) for row in found.spans.to_pylist()}) == sorted(hits)
+    for row in found.spans.to_pylist():
+        there = train[int(row["document"])][row["document_start"] : row["document_end"]]
+        here = test[int(row["item"])][row["item_start"] : row["item_end"]]
+        assert naive_tokens(there, "words") == naive_tokens(here, "words")
+        assert len(naive_tokens(here, "words")) == row["words"]
+
+
+def test_case_punctuation_and_line_wraps_do_not_count() -> None:
+    wrapped = SPEECH.upper().replace(",", " --").replace(" ", "\n > ", 7)
+    found = nd.check_contamination(
+        [RECIPE + wrapped + REMARK], [SPEECH, RECIPE + " Serve it warm with cream and fruit."]
+    )
+    assert found.summary["contaminated"] == 1 + 1
+    assert found.findings[0].containment == 1
+    (span,) = found.findings[0].spans
+    assert (RECIPE + wrapped)[span.start : span.end].endswith("EQUAL")
+
+
+def test_a_short_item_is_found_whole_or_not_at_all() -> None:
+    short = "brought forth on this continent a new nation"
+    assert nd.check_contamination([SPEECH], [short]).share == 1
+    assert nd.check_contamination([SPEECH], [short.replace("new", "fine")]).share == 0
+
+
+@pytest.fixture
+def corpora(tmp_path: Path) -> tuple[Path, Path]:
+    train: list[dict[str, Any]] = [
+        {"id": "speech", "text": f"{RECIPE}\n{SPEECH}"},
+        {"id": "remark", "text": REMARK},
+        {"id": "none", "text": None},
+    ]
+    test: list[dict[str, Any]] = [
+        {"id": 7, "question": SPEECH, "answer": "Abraham Lincoln"},
+        {"id": 8, "question": "Who was the first to walk on the moon, and in what year?", "answer": REMARK},
+        {"id": 9, "question": "Which of the following statements about <b>rivers</b> is not true?", "answer": None},
+    ]
+    places = tmp_path / "train.jsonl", tmp_path / "test.jsonl"
+    for place, rows in zip(places, (train, test), strict=True):
+        place.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return places
+
+
+def test_columns_are_looked_for_apart_and_together(corpora: tuple[Path, Path], tmp_path: Path) -> None:
+    train, test = corpora
+    spans, items = tmp_path / "spans.parquet", tmp_path / "items.csv"
+    found = json.loads(
+        neardup(
+            *("contamination", train, "--test", test, "--test-column", "question,answer"),
+            *("-o", spans, "--items", items, "--json"),
+        ).stdout
+    )
+    assert (found["items"], found["contaminated"], found["documents"]) == (3, 2, 2)
+    shares = {
+        name: (one["contaminated"], one["looked_for"], one["too_short"]) for name, one in found["columns"].items()
+    }
+    assert shares == {"question": (1, 3, 0), "answer": (1, 1, 2), "all": (1, 3, 0)}
+    assert found["rejected"]["train"] == {"no text": 1}
+    rows = pq.read_table(spans).to_pylist()
+    assert {(row["item"], row["column"], row["document"]) for row in rows} == {
+        *{("7", name, "speech") for name in ("question", "all")},
+        ("8", "answer", "remark"),
+    }
+    with items.open(newline="") as file:
+        table = {(row["item"], row["column"]): row["contaminated"] for row in csv.DictReader(file)}
+    assert (table["7", "question"], table["9", "question"], table["9", "answer"]) == ("true", "false", "")
+
+
+@pytest.mark.parametrize(("allowed", "code"), [("50%", 1), ("0.7", 0), ("100%", 0)])
+def test_the_exit_code_says_whether_it_is_too_much(allowed: str, code: int, corpora: tuple[Path, Path]) -> None:
+    train, test = corpora
+    ended = neardup(
+        *("contamination", train, "--test", test, "--test-column", "question,answer", "--fail-over", allowed), code=code
+    )
+    assert (allowed in ended.stderr) == bool(code)
+
+
+def test_what_is_written_clean_contains_no_item(corpora: tuple[Path, Path], tmp_path: Path) -> None:
+    train, test = corpora
+    clean = tmp_path / "clean.jsonl"
+    neardup("contamination", train, "--test", test, "--test-column", "question", "--clean", clean)
+    assert clean.read_bytes() == train.read_bytes().splitlines(keepends=True)[1]
+    neardup("contamination", clean, "--test", test, "--test-column", "question", "--fail-over", "0")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_and_files_change_nothing(threads: int, corpora: tuple[Path, Path], tmp_path: Path) -> None:
+    train, test = corpora
+    lines = train.read_bytes().splitlines(keepends=True)
+    parts = []
+    for at, line in enumerate(lines[:2]):
+        parts.append(tmp_path / f"part{at}.jsonl")
+        parts[-1].write_bytes(line)
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    options: tuple[Any, ...] = ("--test", test, "--test-column", "question,answer", "--threads", str(threads))
+    neardup("contamination", train, *options, "-o", one)
+    neardup("contamination", *parts, *options, "-o", other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_the_page_shows_both_texts_and_escapes_them(corpora: tuple[Path, Path], tmp_path: Path) -> None:
+    train, test = corpora
+    hostile = tmp_path / "hostile.jsonl"
+    text = "Which of the following statements about <b>rivers</b> is not true? <script>alert(1)</script>"
+    hostile.write_text(train.read_text("utf-8") + json.dumps({"id": "<i>x</i>", "text": text}) + "\n", "utf-8")
+    page = tmp_path / "page.html"
+    neardup("contamination", hostile, "--test", test, "--test-column", "question,answer", "--report", page)
+    written = page.read_text("utf-8")
+    assert "<script>alert" not in written
+    assert "<i>x</i>" not in written
+    assert "&lt;b&gt;rivers&lt;/b&gt;" in written
+    assert "continent" in written
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "way"),
+    [
+        (("--test-column", "question,topic"), "topic", "answer"),
+        (("--test-column", "question,id"), "id", "another"),
+        (("--at-least", "0"), "0", "0.5"),
+        (("--at-least", "half"), "half", "50%"),
+        (("--fail-over", "120%"), "120%", "50%"),
+        (("--min-words", "99"), "99", "--min-words"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(
+    options: tuple[str, ...], value: str, way: str, corpora: tuple[Path, Path], tmp_path: Path
+) -> None:
+    train, test = corpora
+    given = options if "--test-column" in options else ("--test-column", "question", *options)
+    said = refused("contamination", train, "--test", test, "-o", tmp_path / "spans.csv", *given)
+    assert value in said
+    assert way in said
+    assert not (tmp_path / "spans.csv").exists()
+
+
+def test_a_broken_test_set_is_not_taken_for_a_whole_one(corpora: tuple[Path, Path], tmp_path: Path) -> None:
+    train, test = corpora
+    whole = test.read_bytes()
+    test.write_bytes(whole[:-20])
+    ended = neardup("contamination", train, "--test", test, "--test-column", "question", code=3)
+    assert str(test) in ended.stderr
+    test.write_bytes(whole + whole)
+    said = refused("contamination", train, "--test", test, "--test-column", "question")
+    assert "3 documents have an id" in said
+    test.write_bytes(b'{"id": 1, "question": "cut')
+    assert "cut short" in refused("contamination", train, "--test", test, "--test-column", "question")
+
+
+def test_a_test_set_without_obvious_texts_is_told_the_option(corpora: tuple[Path, Path]) -> None:
+    train, test = corpora
+    said = refused("contamination", train, "--test", test)
+    assert "--test-column" in said
+    assert "--text-column" not in said

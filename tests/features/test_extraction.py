@@ -1,0 +1,218 @@
+"""Feature sets against plain n-grams of plain tokens."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+
+import naive_features as plain
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from neardup.errors import RecipeError
+from neardup.features.extraction import Extractor, extract, gram_hashes
+from neardup.features.reading import gather_texts
+from neardup.features.store import FeatureStore
+from neardup.recipe import Recipe
+from neardup.runtime import Memory
+from neardup.text.bulk import comparable, text_buffers
+from neardup.text.normalize import normalize
+from neardup.text.stop_words import antecedents, stop_words
+
+CHAINS = [
+    (features, normalizer)
+    for features, normalizers in {
+        **{f"words:{n}{m}": ("words", "whitespace", "strip") for n in (1, 2, 5) for m in ("", ":multiset")},
+        **{f"qgrams:{n}{m}": ("words", "whitespace", "compact") for n in (1, 2, 5) for m in ("", ":multiset")},
+        "qgrams:3:positional": ("compact", "words"),
+        "qgrams:2:multiset:positional": ("compact",),
+        "skips:2:1": ("words", "whitespace"),
+        "skips:3:2:multiset": ("words",),
+        "clauses": ("words", "whitespace"),
+        "clauses:multiset": ("words",),
+        "sentence_words:1": ("words",),
+        "sentence_words:3": ("words", "whitespace"),
+        "sentence_words:2:multiset": ("words",),
+        "spots:1:2": ("words",),
+        "spots:2:1:multiset": ("words",),
+        "spots:1:1": ("words",),
+        "windows:4:1": ("compact",),
+        "windows:3:3": ("compact",),
+        "windows:2:2:multiset": ("compact", "words"),
+    }.items()
+    for normalizer in normalizers
+]
+#: Kinds whose stop words are left out, and texts full of those.
+STOPPED = ["words:2", "skips:2:1", "sentence_words:2", "terms:3", "terms:2:sentence", "terms:2:positional"]
+TEXTS = st.lists(
+    st.one_of(
+        st.text(max_size=80),
+        st.text("ab ", max_size=200),
+        st.text("aé ß日本ไทยकि😀\u0301\u00ad.", max_size=60),
+        st.lists(st.sampled_from(["longer-than-eight", "exactly8", "a", "nine-char", "x" * 70]), max_size=30).map(
+            " ".join
+        ),
+        st.lists(
+            st.sampled_from(
+                ["the", "is", "of", "a", "it", "said", "Cat", "dog", "3.5", "runs", ". ", ", ", "\n\n", "! "]
+            )
+        ).map(" ".join),
+    ),
+    max_size=8,
+)
+
+
+def sets_of(texts: list[str], recipe: Recipe) -> list[list[int]]:
+    block = extract(pa.array(texts, pa.large_string()), recipe)
+    ends = np.cumsum(block.sizes)
+    return [block.features[e - s : e].tolist() for s, e in zip(block.sizes.tolist(), ends.tolist(), strict=True)]
+
+
+def words_of(recipe: Recipe) -> tuple[frozenset[str], frozenset[str]]:
+    """The stop words and antecedents of a recipe."""
+    languages = "" if recipe.stop_words == "none" else recipe.stop_words
+    return stop_words(languages), antecedents(languages) if recipe.features.startswith("spots") else frozenset()
+
+
+def hashes_of(texts: list[str], recipe: Recipe) -> dict[plain.Gram, int]:
+    """The kernels' hash of every plain gram; there is one, and no two grams share one."""
+    known: dict[plain.Gram, int] = {}
+    bare = ":".join(part for part in recipe.features.split(":") if part != "positional")
+    for text in texts:
+        found = plain.grams(text, bare, recipe.normalize, *words_of(recipe))
+        grams = [gram for segment in found for gram in segment]
+        hashes = gram_hashes(text, recipe).tolist()
+        assert len(grams) == len(hashes)
+        for gram, value in zip(grams, hashes, strict=True):
+            assert known.setdefault(gram, value) == value
+    assert len(set(known.values())) == len(known)
+    return known
+
+
+@example(["\x00"], ("words:1", "whitespace"))
+@given(TEXTS, st.sampled_from(CHAINS))
+def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]) -> None:
+    features, normalizer = chain
+    recipe = Recipe(features=features, normalize=normalizer)
+    known = hashes_of(texts, recipe)
+    expected = [
+        set(plain.features(t, recipe.features, normalizer, *words_of(recipe), hashed=known.__getitem__)) for t in texts
+    ]
+    found = sets_of(texts, recipe)
+    assert [len(s) for s in found] == [len(s) for s in expected]
+    assert all(len(set(s)) == len(s) for s in found)
+    for i in range(len(texts)):
+        for j in range(i):
+            assert len(set(found[i]) & set(found[j])) == len(expected[i] & expected[j])
+    if not (recipe.parsed_features.multiset or recipe.parsed_features.positional):
+        assert [set(s) for s in found] == [{known[gram] for gram in document} for document in expected]
+
+
+@given(TEXTS, st.sampled_from(STOPPED), st.sampled_from(["", "tf", "idf", "tfidf"]), st.sampled_from(["", "df:2:0.9"]))
+def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: str, kind: str, clip: str) -> None:
+    texts = [*texts, "the cat sat on the mat", "a dog sat. A dog ran!"]
+    positional = spec.endswith("positional")
+    recipe = Recipe(
+        features=spec,
+        stop_words="en",
+        clip=clip,
+        weights="" if positional else kind,
+        measure="cosine",
+    )
+    known = hashes_of(texts, recipe)
+    statistics = gather_texts([pa.array(texts, pa.large_string())], recipe) if recipe.needs_statistics else None
+    stops = words_of(recipe)[0]
+    bare = "words:1" if spec.startswith("terms") else spec
+    every = [plain.features(t, bare, "words", stops) for t in texts]
+    df = plain.frequencies(every)
+    stays = {gram: not clip or plain.stays(clip, df[gram], len(texts)) for gram in df}
+    if statistics is not None and not any(stays.values()) and any(every):
+        with pytest.raises(RecipeError, match="leaves none"):
+            extract(pa.array(texts, pa.large_string()), recipe, statistics)
+        return
+    bits = statistics.bits(recipe) if statistics else 0
+    block = extract(pa.array(texts, pa.large_string()), recipe, statistics)
+    ends = np.cumsum(block.sizes)
+
+    def idf(gram: plain.Gram) -> float:
+        return max(round(plain.idf(df[gram], len(texts)) * 2**bits), 1) if stays[gram] else 0
+
+    for number, text in enumerate(texts):
+        chosen = plain.features(text, spec, "words", stops, hashed=known.__getitem__, idf=idf)
+        part = slice(ends[number] - block.sizes[number], ends[number])
+        if positional:
+            assert block.sizes[number] == len(set(chosen))
+            continue
+        kept = [gram for gram in every[number] if gram in set(chosen) and stays[gram]]
+        assert set(block.features[part].tolist()) == {known[gram] for gram in kept}
+        if recipe.weights:
+            expected = plain.fixed(kept, kind, df, len(texts), bits)
+            found = dict(zip(block.features[part].tolist(), block.weights[part].tolist(), strict=True))
+            assert found == {known[gram]: weight for gram, weight in expected.items()}
+
+
+@given(TEXTS, st.sampled_from(["words", "whitespace", "compact"]))
+def test_bulk_text_is_that_of_normalize(texts: list[str], normalizer: str) -> None:
+    data, offsets = text_buffers(pa.array(texts, pa.large_string()))
+    found = comparable(data, offsets, normalizer)
+    for text, (begin, end) in zip(texts, found.spans.tolist(), strict=True):
+        assert " ".join(found.text[begin:end].tobytes().decode().split(" ")).split() == (
+            normalize(text, normalizer).split()
+        )
+
+
+@given(TEXTS, st.integers(0, 5))
+def test_slices_of_arrow_arrays_are_read_where_they_lie(texts: list[str], skip: int) -> None:
+    recipe = Recipe(features="words:2")
+    padded = pa.array(["something else"] * skip + texts + ["the end"], pa.large_string())
+    sliced = extract(padded.slice(skip, len(texts)), recipe)
+    whole = extract(pa.array(texts, pa.large_string()), recipe)
+    for name in sliced._fields:
+        assert np.array_equal(getattr(sliced, name), getattr(whole, name)), name
+
+
+def test_equal_sets_have_equal_marks_whatever_the_order() -> None:
+    texts = ["b c a b c", "a b c a b", "a b c", "x y"]
+    marks = extract(pa.array(texts, pa.large_string()), Recipe(features="words:2")).marks
+    assert len({tuple(m) for m in marks[:2].tolist()}) == 1
+    assert len({tuple(m) for m in marks.tolist()}) == 3
+
+
+def test_digests_are_those_of_hashlib() -> None:
+    texts = ["Hello, world", "", "日本"]
+    marks = Extractor(Recipe(), digests=True)(pa.array(texts, pa.large_string())).text_marks
+    expected = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
+    assert [each.astype("<u8").tobytes() for each in marks] == expected
+
+
+def test_large_documents_grow_the_buffers() -> None:
+    text = " ".join(f"word{i}" for i in range(300_000))
+    foreign = " ".join(f"wörd{i} 日本" for i in range(100_000))
+    block = extract(pa.array(["short", text, foreign, text], pa.large_string()), Recipe(features="words:3"))
+    assert block.sizes.tolist() == [1, 299_998, 299_998, 299_998]
+    assert block.marks[1].tolist() == block.marks[3].tolist()
+
+
+@pytest.mark.parametrize("budget", [None, 0, 250_000_100, 10**9])
+def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> None:
+    recipe = Recipe(features="words:1")
+    with FeatureStore(Memory(budget)) as store:
+        expected = []
+        for i in range(20):
+            texts = pa.array([f"a{i} b{i} c{j}" for j in range(i % 4)], pa.large_string())
+            block = extract(texts, recipe, allocate=store.allocate)
+            expected.append(block.features.copy())
+            store.add(block)
+        addresses, sizes = store.addresses(), store.sizes
+        assert len(store) == len(sizes) == sum(i % 4 for i in range(20))
+        found = [
+            np.ctypeslib.as_array((ctypes.c_uint64 * int(s)).from_address(int(a))).copy()
+            for a, s in zip(addresses, sizes, strict=True)
+        ]
+        assert np.array_equal(np.concatenate(found), np.concatenate(expected))
+        assert (store.memory.spilled_bytes > 0) == (budget is not None and budget < 10**9)
+        store.memory.release()
+        assert store.sizes.tolist() == sizes.tolist()

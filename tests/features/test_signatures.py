@@ -1,0 +1,283 @@
+"""Signatures against plain twins: minima as Python's integers, hashes as hashlib's, majorities as sums."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from math import isqrt
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_sketches import naive_minhash, naive_simhash, naive_supershingles
+from naive_text import naive_normalize
+
+import neardup as nd
+from neardup.documents import corpus_of
+from neardup.features.extraction import extract, gram_hashes
+from neardup.features.reading import gather
+from neardup.features.signatures import Signer, closest_prime, is_prime
+from neardup.features.statistics import Statistics
+from neardup.features.store import Block
+from neardup.recipe import Recipe
+
+VOCABULARY = [f"w{i}" for i in range(12)]
+TEXTS = st.lists(st.lists(st.sampled_from(VOCABULARY), max_size=20).map(" ".join), min_size=1, max_size=8)
+MANY = ["", "w1", "w1 w2", *(" ".join(random.Random(i).choices(VOCABULARY, k=i)) for i in range(5, 40, 3))]
+
+
+def statistics_of(texts: Sequence[str], recipe: Recipe) -> Statistics:
+    return gather(corpus_of(list(texts), text_column=None, id_column=None, order_column=None), recipe)
+
+
+def block_of(texts: Sequence[str], recipe: Recipe) -> Block:
+    statistics = statistics_of(texts, recipe) if recipe.needs_statistics else None
+    return extract(pa.array(texts, pa.large_string()), recipe, statistics)
+
+
+def rows(block: Block) -> list[list[int]]:
+    ends = np.cumsum(block.sizes).tolist()
+    return [block.features[end - size : end].tolist() for size, end in zip(block.sizes.tolist(), ends, strict=True)]
+
+
+def plain(recipe: Recipe) -> Recipe:
+    return recipe.changed(signature="", measure="jaccard", threshold=0.5)
+
+
+def numbers_of(signer: Signer) -> tuple[int, list[int], list[int]]:
+    return signer._p, signer._a.tolist(), signer._b.tolist()
+
+
+def naive_prime(number: int) -> int:
+    def prime(x: int) -> bool:
+        return x > 1 and all(x % i for i in range(2, x))
+
+    return min((x for x in range(2, 2 * number + 3) if prime(x)), key=lambda x: (abs(x - number), x))
+
+
+def sketches_of(texts: Sequence[str], recipe: Recipe) -> list[list[int]]:
+    """Cornell's steps 2 to 4: p, a and b, and of each document the least (a x + b) mod p for each of them."""
+    sets = rows(block_of(texts, plain(recipe)))
+    p, a, b = numbers_of(Signer(recipe, statistics_of(texts, recipe)))
+    assert p == naive_prime(len({x for features in sets for x in features}))
+    return [[min((i * x + j) % p for x in s) for i, j in zip(a, b, strict=True)] if s else [] for s in sets]
+
+
+def check_shared(block: Block, signatures: Sequence[Sequence[object]]) -> None:
+    """Documents share as many features as their signatures have equal places."""
+    found = rows(block)
+    assert [len(features) for features in found] == [len(signature) for signature in signatures]
+    for i in range(len(found)):
+        assert 0 not in found[i]
+        for j in range(i):
+            equal = sum(x == y for x, y in zip(signatures[i], signatures[j], strict=False))
+            assert len(set(found[i]) & set(found[j])) == (equal if found[i] and found[j] else 0)
+
+
+@given(TEXTS, st.sampled_from(["sketch:25", "sketch:3", "sketch:1"]), st.integers(0, 2**32 - 1))
+def test_sketches_are_minima_of_linear_functions(texts: list[str], signature: str, seed: int) -> None:
+    recipe = Recipe(features="words:2", signature=signature, measure="overlap", seed=seed)
+    check_shared(block_of(texts, recipe), sketches_of(texts, recipe))
+
+
+@given(TEXTS, st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_minhash_features_are_minima_with_their_places(texts: list[str], slots: int, seed: int) -> None:
+    recipe = Recipe(features="words:2", signature=f"minhash:{slots}", measure="overlap", seed=seed)
+    sets = rows(block_of(texts, plain(recipe)))
+    check_shared(block_of(texts, recipe), [naive_minhash(s, slots, seed) if s else [] for s in sets])
+
+
+@given(TEXTS, st.integers(1, 6), st.integers(1, 4), st.integers(0, 99))
+def test_supershingles_are_hashes_of_groups_of_minima(texts: list[str], groups: int, size: int, seed: int) -> None:
+    recipe = Recipe(features="words:1", signature=f"supershingle:{groups}:{size}", measure="overlap", seed=seed)
+    sets = rows(block_of(texts, plain(recipe)))
+    minima = [naive_minhash(s, groups * size, seed) if s else [] for s in sets]
+    check_shared(block_of(texts, recipe), [naive_supershingles(m, size) for m in minima])
+    cut = [[tuple(m[i : i + size]) for i in range(0, len(m), size)] for m in minima]
+    check_shared(block_of(texts, recipe), cut)
+
+
+@given(TEXTS, st.sampled_from(["", "tf", "idf", "tfidf"]), st.sampled_from(["", "df:1:1.0"]))
+def test_a_simhash_is_the_majority_by_weight(texts: list[str], weights: str, clip: str) -> None:
+    recipe = Recipe(features="words:1", weights=weights, clip=clip, signature="simhash", measure="hamming", threshold=3)
+    source = recipe.changed(signature="", measure="cosine" if weights else "jaccard", threshold=0.5)
+    block = block_of(texts, source)
+    given = block.weights.tolist() if weights else [1] * len(block.features)
+    expected, at = [], 0
+    for features in rows(block):
+        if features:
+            expected.append([naive_simhash(features, given[at : at + len(features)])])
+        else:
+            expected.append([])
+        at += len(features)
+    found = block_of(texts, recipe)
+    assert rows(found) == expected
+    assert len(found.weights) == 0
+
+
+def test_the_numbers_of_a_sketch_are_in_their_ranges_and_the_same_for_ever() -> None:
+    recipe = Recipe(signature="sketch:2000", measure="overlap")
+    statistics = Statistics(5, 12, 1, np.empty(0, np.uint64), np.empty(0, np.int64))
+    p, a, b = numbers_of(Signer(recipe, statistics))
+    assert p == 11
+    assert (set(a), set(b)) == (set(range(1, 11)), set(range(11)))
+    assert (len(a), len(b)) == (2000, 2000)
+    assert numbers_of(Signer(recipe, statistics)) == (p, a, b)
+    assert numbers_of(Signer(recipe.changed(seed=2), statistics)) != (p, a, b)
+    assert (a[:6], b[:6]) == FIRST
+
+
+#: The first a and b for the seed 1 and p = 11.
+FIRST = ([8, 6, 10, 9, 5, 4], [5, 3, 4, 8, 2, 6])
+
+
+@pytest.mark.parametrize("distinct", [0, 1, 2, 3, 2**31 - 2, 2**31, 2**33])
+def test_a_collection_of_any_size_has_a_prime(distinct: int) -> None:
+    statistics = Statistics(5, distinct, 1, np.empty(0, np.uint64), np.empty(0, np.int64))
+    recipe = Recipe(features="words:1", signature="sketch:9", measure="overlap")
+    p, a, b = numbers_of(Signer(recipe, statistics))
+    assert p <= 2**31 - 1
+    assert p in (2, 3, 2**31 - 1)
+    features = block_of(["x y z"], plain(recipe)).features.tolist()
+    minima = [min((i * x + j) % p for x in features) for i, j in zip(a, b, strict=True)]
+    one = extract(pa.array(["x y z", "y z x"], pa.large_string()), recipe, statistics)
+    check_shared(one, [minima, minima])
+
+
+def test_a_sketch_estimates_by_its_equal_minima() -> None:
+    texts = [text for text in MANY if text]
+    recipe = Recipe(features="words:1", signature="sketch:25", measure="overlap", threshold=0.04)
+    minima = sketches_of(texts, recipe)
+    expected = {
+        (i, j): sum(x == y for x, y in zip(minima[i], minima[j], strict=True)) / 25
+        for i in range(len(texts))
+        for j in range(i + 1, len(texts))
+    }
+    found = {(p.left, p.right): p.similarity for p in nd.dedup(texts, recipe=recipe).pairs}
+    assert found == {pair: value for pair, value in expected.items() if value}
+    assert min(found.values()) < 1
+    assert len(set(found.values())) > 5
+
+
+@given(TEXTS, st.integers(1, 6))
+def test_imatch_is_one_hash_of_the_sorted_distinct_terms(texts: list[str], least: int) -> None:
+    recipe = Recipe(features="words:1", signature=f"imatch:{least}", threshold=1.0)
+    hashes = {word: int(gram_hashes(word, recipe)[0]) for word in VOCABULARY}
+    expected = []
+    for text in texts:
+        terms = sorted({hashes[word] for word in text.split()})
+        whole = b"".join(term.to_bytes(8, "little") for term in terms)
+        digest = hashlib.sha1(whole, usedforsecurity=False).digest()
+        expected.append([int.from_bytes(digest[:8], "little")] if len(terms) >= least else [])
+    assert rows(block_of(texts, recipe)) == expected
+
+
+def test_imatch_counts_what_it_cannot_decide() -> None:
+    result = nd.dedup(["a b c d e", "a b c d", "a b c d", "e d c b a a", ""], features="words:1", signature="imatch:5",
+                      threshold=1.0)  # fmt: skip
+    assert result.summary["undecidable"] == 3
+    # Two of them have the same text, but what matches nothing stays.
+    assert result.summary["exact_copies"] == 0
+    assert [(p.left, p.right) for p in result.pairs] == [(0, 3)]
+
+
+PROSE = [
+    "A  rose, is\ta rose.",
+    "a rose is a rose",
+    "Ünïcode — ＦＵＬＬ width",
+    "日本語 テキスト",
+    " ",
+    "...",
+    "",
+    "a\n\nb",
+    "A b",
+]
+
+
+@pytest.mark.parametrize("normalizer", ["raw", "words", "whitespace", "compact", "strip"])
+@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256"])
+def test_a_checksum_is_the_front_of_the_hash_of_the_text(algorithm: str, normalizer: str) -> None:
+    recipe = Recipe(features=f"checksum:{algorithm}", normalize=normalizer, threshold=1.0)
+    expected = []
+    for text in PROSE:
+        normal = text if normalizer == "raw" else naive_normalize(text, normalizer)
+        digest = hashlib.new(algorithm, normal.encode(), usedforsecurity=False).digest()
+        expected.append([int.from_bytes(digest[:8], "little")] if normal else [])
+    assert rows(block_of(PROSE, recipe)) == expected
+
+
+@given(st.lists(st.text(max_size=30), max_size=8), st.sampled_from(["words", "whitespace", "compact", "strip"]))
+def test_normal_forms_that_are_equal_have_one_checksum(texts: list[str], normalizer: str) -> None:
+    recipe = Recipe(features="checksum:sha1", normalize=normalizer, threshold=1.0)
+    normal = [naive_normalize(text, normalizer) for text in texts]
+    block = block_of(texts, recipe)
+    assert block.sizes.tolist() == [int(text != "") for text in normal]
+    check_shared(block, [[text] if text else [] for text in normal])
+    marks = [tuple(mark) for mark in block.marks.tolist()]
+    for i in range(len(texts)):
+        for j in range(i):
+            assert (marks[i] == marks[j]) == (normal[i] == normal[j])
+
+
+@given(TEXTS, st.sampled_from(["minhash:4", "sketch:4", "supershingle:2:2", "simhash", "imatch:2"]), st.data())
+def test_equal_sets_have_equal_signatures_and_marks(texts: list[str], signature: str, data: st.DataObject) -> None:
+    shuffled = [" ".join(data.draw(st.permutations(text.split()))) for text in texts]
+    measure = "hamming" if signature == "simhash" else "jaccard" if signature == "imatch:2" else "overlap"
+    recipe = Recipe(features="words:1", signature=signature, measure=measure, threshold=1)
+    block = block_of(texts + shuffled, recipe)
+    found, marks = rows(block), block.marks.tolist()
+    half = len(texts)
+    for i in range(half):
+        assert found[i] == found[half + i]
+        assert marks[i] == marks[half + i]
+
+
+def sieve(end: int) -> list[bool]:
+    prime = [False, False] + [True] * (end - 2)
+    for i in range(2, isqrt(end) + 1):
+        if prime[i]:
+            for multiple in range(i * i, end, i):
+                prime[multiple] = False
+    return prime
+
+
+PRIME = sieve(40_000)
+PRIMES = [number for number, prime in enumerate(PRIME) if prime]
+
+
+def test_small_numbers_are_those_of_the_sieve() -> None:
+    assert [is_prime(number) for number in range(len(PRIME))] == PRIME
+    assert not any(is_prime(number) for number in (-7, -2, -1))
+
+
+@pytest.mark.parametrize(
+    "number",
+    # The smallest that are strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
+    [
+        3_215_031_751,
+        2_152_302_898_747,
+        3_474_749_660_383,
+        341_550_071_728_321,
+        3_825_123_056_546_413_051,
+        318_665_857_834_031_151_167_461,
+        561,
+    ],
+)
+def test_pseudoprimes_are_found_out(number: int) -> None:
+    assert not is_prime(number)
+
+
+@pytest.mark.parametrize("exponent", [13, 17, 19, 31, 61])
+def test_mersenne_primes_are_prime_and_their_neighbours_are_not(exponent: int) -> None:
+    mersenne = 2**exponent - 1
+    assert is_prime(mersenne)
+    assert not is_prime(mersenne + 1)
+    assert not is_prime(mersenne * (2**13 - 1))
+
+
+@given(st.integers(-5, 30_000))
+def test_the_closest_prime_is_that_of_a_search(number: int) -> None:
+    assert closest_prime(number) == min(PRIMES, key=lambda prime: (abs(prime - number), prime))

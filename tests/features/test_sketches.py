@@ -1,0 +1,232 @@
+"""Sketches against plain twins in Python's integers, and their estimates against the theory."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_sketches import MOST, naive_minhash, naive_simhash, naive_supershingles
+from saying import says
+
+from neardup.errors import InputError, RecipeError
+from neardup.features import sketches
+from neardup.features.sketches import MinHash, SimHash, item_id
+from neardup.kernels.sketches import EMPTY, linear_minima, minhash, minhash_update, simhash, supershingles
+
+WORDS = st.one_of(st.integers(0, MOST), st.integers(0, 9), st.integers(0, 2**16 - 1).map(lambda x: x << 48))
+DOCUMENTS = st.lists(st.lists(WORDS, max_size=40), min_size=1, max_size=5)
+
+
+def flat(documents: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    heads = np.cumsum([0, *map(len, documents)]).astype(np.int64)
+    return np.array([x for document in documents for x in document], np.uint64), heads
+
+
+def sketched(documents: Sequence[Sequence[int]], slots: int, seed: int = 1) -> npt.NDArray[np.uint64]:
+    out = np.empty((len(documents), slots), np.uint64)
+    minhash(*flat(documents), np.uint64(seed), out)
+    return out
+
+
+@given(DOCUMENTS, st.integers(1, 20), st.integers(0, MOST))
+def test_minhash_is_that_of_its_twin(documents: list[list[int]], slots: int, seed: int) -> None:
+    expected = [naive_minhash(document, slots, seed) for document in documents]
+    assert sketched(documents, slots, seed).tolist() == expected
+
+
+@given(st.lists(WORDS, max_size=60), st.lists(WORDS, max_size=60), st.integers(1, 200))
+def test_the_smaller_of_each_slot_is_the_sketch_of_the_union(a: list[int], b: list[int], slots: int) -> None:
+    of_a, of_b, union = sketched([a, b, a + b], slots)
+    assert np.array_equal(np.minimum(of_a, of_b), union)
+    minhash_update(flat([b])[0], of_a, np.uint64(1))
+    assert np.array_equal(of_a, union)
+
+
+def test_the_largest_sketch_fills_all_slots() -> None:
+    of_one, of_many = sketched([[7], list(range(50_000))], 4096)
+    assert EMPTY not in of_one.tolist()
+    assert (of_one >> np.uint64(48)).max() > 4096
+    assert (of_many >> np.uint64(48)).max() < 10
+
+
+def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, npt.NDArray[np.float64]]:
+    """The Jaccard of two sets of a size that share so much, and the estimates of it with many seeds or sets."""
+    common = round(share * size)
+    union = 2 * size - common
+    rows = np.arange(trials * union, dtype=np.uint64).reshape(trials, union)
+    heads = np.arange(trials + 1) * size
+    a, b = np.empty((trials, slots), np.uint64), np.empty((trials, slots), np.uint64)
+    minhash(rows[:, :size].ravel(), heads, np.uint64(3), a)
+    minhash(rows[:, union - size :].ravel(), heads, np.uint64(3), b)
+    return common / union, (a == b).mean(axis=1)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+@pytest.mark.parametrize(("size", "trials", "slots"), [(5, 2000, 100), (50, 2000, 128), (1000, 400, 100)])
+def test_estimates_are_unbiased_and_as_exact_as_the_theory_says(
+    size: int, trials: int, slots: int, share: float
+) -> None:
+    jaccard, found = estimates(size, share, slots, trials)
+    theory = jaccard * (1 - jaccard) / slots
+    assert abs(found.mean() - jaccard) < 4 * (theory / trials) ** 0.5
+    assert found.var() < theory * (1 + 4 * (2 / trials) ** 0.5)
+    if size <= 50:  # the slots of a round are drawn without replacement, as it were
+        assert found.var() < 0.65 * theory
+
+
+@given(DOCUMENTS, st.integers(1, 2**31 - 1), st.integers(0, 2**62))
+def test_linear_minima_are_those_of_their_twin(documents: list[list[int]], p: int, salt: int) -> None:
+    a, b = [salt % p, 1 % p, p - 1, salt], [(salt // 7) % p, 0, p - 1, salt]
+    out = np.empty((len(documents), len(a)), np.int64)
+    linear_minima(*flat(documents), np.array(a), np.array(b), p, out)
+    expected = [
+        [min(((f * x + g) % p for x in document), default=p) for f, g in zip(a, b, strict=True)]
+        for document in documents
+    ]
+    assert out.tolist() == expected
+
+
+@given(DOCUMENTS, st.data())
+def test_simhash_is_that_of_its_twin(documents: list[list[int]], data: st.DataObject) -> None:
+    weights = [[data.draw(st.integers(0, 5)) for _ in document] for document in documents]
+    features, heads = flat(documents)
+    out = np.empty(len(documents), np.uint64)
+    simhash(features, np.empty(0, np.int64), heads, out)
+    assert out.tolist() == [naive_simhash(document, [1] * len(document)) for document in documents]
+    simhash(features, np.array([w for some in weights for w in some], np.int64), heads, out)
+    assert out.tolist() == [naive_simhash(*pair) for pair in zip(documents, weights, strict=True)]
+
+
+@pytest.mark.parametrize("size", [7, 8, 9, 255, 256, 511, 512, 513, 520])
+def test_simhash_counts_right_around_its_blocks(size: int) -> None:
+    features = [x**3 for x in range(size)]
+    assert int(SimHash.of(features)) == naive_simhash(features, [1] * size)
+    assert int(SimHash.of([5] * size)) == naive_simhash([5], [1])
+
+
+@given(st.lists(WORDS, min_size=1, max_size=30), st.integers(1, 8))
+def test_supershingles_are_those_of_their_twin(sketch: list[int], group: int) -> None:
+    for values in (sketch, [7] * len(sketch)):
+        out = np.empty((1, len(values) // group), np.uint64)
+        supershingles(np.array([values], np.uint64), group, out)
+        assert out[0].tolist() == naive_supershingles(values, group)
+    assert len(set(out[0].tolist())) == len(sketch) // group, "equal groups at other places"
+
+
+def minhash_of(*things: str | bytes | int, num_perm: int = 128, seed: int = 1) -> MinHash:
+    sketch = MinHash(num_perm, seed=seed)
+    sketch.update(things)
+    return sketch
+
+
+def test_items_are_text_bytes_and_integers() -> None:
+    assert item_id("rose") == item_id(b"rose")
+    assert item_id("rosé") == item_id("rosé".encode())
+    assert item_id("\ud800") != item_id("?")
+    assert item_id(0) == 0
+    assert item_id(int(np.uint64(MOST))) == MOST
+    assert minhash_of("a", "b") == minhash_of(item_id("b"), item_id("a"), "a")
+    array = MinHash()
+    array.update(np.array([item_id("a"), item_id("b")], np.uint64))
+    assert array == minhash_of("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("abc", "is one item"),
+        (b"abc", "is one item"),
+        ([1.5], "neither text nor an integer"),
+        ([-1], "outside"),
+        ([2**64], "outside"),
+        (np.array([1]), "holds no ids"),
+        (np.zeros((2, 2), np.uint64), "holds no ids"),
+    ],
+)
+def test_other_items_are_refused_in_one_sentence(wrong: object, said: str) -> None:
+    sketch = MinHash()
+    with pytest.raises(InputError, match=said):
+        sketch.update(wrong)  # type: ignore[arg-type]
+    assert sketch == MinHash()
+
+
+def test_a_minhash_grows_merges_and_compares() -> None:
+    a = MinHash(64)
+    assert a.is_empty
+    assert len(a) == a.num_perm == 64
+    assert a.jaccard(MinHash(64)) == 0
+    for item in ("x", "y"):
+        a.insert(item)
+    assert minhash_of("x").is_empty is False
+    b = minhash_of("y", "z", num_perm=64)
+    union = a | b
+    assert union == minhash_of("x", "y", "z", num_perm=64)
+    assert a == minhash_of("x", "y", num_perm=64)
+    twin = a.copy()
+    twin.merge(b)
+    assert twin == union
+    assert twin != a
+    assert 0 < a.jaccard(b) == b.jaccard(a) < 1
+    assert a.jaccard(a) == 1
+    assert a.jaccard(MinHash(64)) == 0
+    assert a.standard_error(0.5) == 1 / 16
+    assert repr(a) == "MinHash(num_perm=64, seed=1)"
+    assert a != "x"
+    with pytest.raises(ValueError, match="read-only"):
+        a.hashvalues[0] = 1
+    with pytest.raises(TypeError):
+        hash(a)
+    with pytest.raises(TypeError, match="unsupported"):
+        a.__or__(b) | 3
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda: MinHash(0), RecipeError, "num_perm"),
+        (lambda: MinHash(4097), RecipeError, "num_perm"),
+        (lambda: MinHash("a"), RecipeError, "num_perm"),  # type: ignore[arg-type]
+        (lambda: MinHash(seed=-1), RecipeError, "seed"),
+        (lambda: MinHash().standard_error(1.1), RecipeError, "jaccard"),
+        (lambda: SimHash(2**64), RecipeError, "simhash"),
+        (lambda: SimHash.of(["a"], [1, 2]), InputError, "weights do not fit"),
+        (lambda: SimHash.of(["a"], [-1]), RecipeError, "weight"),
+        (lambda: SimHash.of(["a", "b"], [2**62, 1]), InputError, "divide"),
+    ],
+)
+def test_values_out_of_range_are_refused(make: Callable[[], object], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        make()
+
+
+@given(st.lists(WORDS, max_size=30), st.integers(1, 40), st.integers(0, MOST))
+def test_bytes_bring_the_sketch_back(features: list[int], num_perm: int, seed: int) -> None:
+    sketch = minhash_of(*features, num_perm=num_perm, seed=seed)
+    back = MinHash.from_bytes(sketch.to_bytes())
+    assert back == sketch
+    assert SimHash(int(SimHash.of(features))) == SimHash.of(features)
+
+
+def test_the_bytes_are_the_same_for_ever() -> None:
+    assert minhash_of("a rose", b"\xff", 7, num_perm=3, seed=5).hashvalues.tolist() == naive_minhash(
+        [item_id("a rose"), item_id(b"\xff"), 7], 3, 5
+    )
+    assert item_id("a rose") == 15179905382024134128
+    assert minhash_of("a rose", num_perm=2).hashvalues.tolist() == [54891860626940, 939980974087241]
+
+
+def test_other_bytes_are_refused() -> None:
+    data = minhash_of("a", num_perm=3).to_bytes()
+    for wrong in (b"", data[:8], data[:-1], data + b"0", data * 2000):
+        with pytest.raises(InputError) as caught:
+            MinHash.from_bytes(wrong)
+        assert says(caught.value, f"{len(wrong)} bytes", "to_bytes")
+
+
+def test_shown_examples_are_right() -> None:
+    assert doctest.testmod(sketches).failed == 0

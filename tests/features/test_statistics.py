@@ -1,0 +1,276 @@
+"""Document frequencies, clipping and weights against counters, fractions and logarithms."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import naive_features as naive
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from saying import says
+
+from neardup.documents import corpus_of
+from neardup.errors import NeardupError, RecipeError
+from neardup.features import reading
+from neardup.features.extraction import extract, gram_hashes
+from neardup.features.reading import Gathering, gather
+from neardup.features.statistics import Statistics
+from neardup.kernels.tables import value_of
+from neardup.recipe import Recipe
+from neardup.text.stop_words import antecedents, stop_words
+
+Words = npt.NDArray[np.uint64]
+
+#: Kinds whose features are what ``gram_hashes`` gives, and others; all with the stop words that they take.
+LINED_UP = ["words:1", "words:2", "qgrams:3", "skips:2:1", "clauses", "sentence_words:2", "spots:1:1"]
+OTHERS = ["words:1:multiset", "qgrams:2:positional", "qgrams:2:multiset:positional", "clauses:multiset"]
+WORDS = ["a", "the", "is", "fox", "dog", "ran", "and", "owl.", "sat,", "42", "was", "said", "élan", "東京"]
+TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join), max_size=12)
+
+
+def gathered(texts: Sequence[str], recipe: Recipe, threads: int = 1) -> Statistics:
+    corpus = corpus_of(list(texts), text_column=None, id_column=None, order_column=None)
+    return gather(corpus, recipe, threads=threads)
+
+
+def plain(texts: Sequence[str], recipe: Recipe) -> list[list[naive.Gram]]:
+    """The features of each text before all choice, repeats repeated."""
+    stops, begins = stop_words(recipe.stop_words), antecedents(recipe.stop_words)
+    features = "words:1" if recipe.features.startswith("terms") else recipe.features
+    return [naive.features(text, features, recipe.normalize, stops, begins) for text in texts]
+
+
+def hash_of(texts: Sequence[str], recipe: Recipe) -> dict[naive.Gram, int]:
+    """The feature that stands for each gram of the texts."""
+    found: dict[naive.Gram, int] = {}
+    for text, grams in zip(texts, plain(texts, recipe), strict=True):
+        found |= dict(zip(grams, gram_hashes(text, recipe).tolist(), strict=True))
+    return found
+
+
+def as_array(numbers: Sequence[int]) -> Words:
+    return np.array(numbers, np.uint64)
+
+
+@given(TEXTS, st.sampled_from([*LINED_UP, *OTHERS]))
+def test_frequencies_are_those_of_a_counter(texts: list[str], features: str) -> None:
+    recipe = Recipe(features=features)
+    documents = plain(texts, recipe)
+    df = naive.frequencies(documents)
+    found = gathered(texts, recipe)
+    assert (found.documents, found.distinct) == (len(texts), len(df))
+    assert sorted(found.df.tolist()) == sorted(count for count in df.values() if count > 1)
+    assert np.all(np.diff(found.features.astype(object)) > 0)
+    assert found.heaviest == max((len(set(document)) for document in documents), default=0)
+    if features in LINED_UP:
+        hashed = hash_of(texts, recipe)
+        assert found.df_of(as_array([hashed[gram] for gram in df])).tolist() == list(df.values())
+
+
+@given(TEXTS, st.sampled_from(["terms:1", "terms:3", "terms:64", "terms:2:sentence", "terms:3:positional"]))
+def test_terms_are_counted_before_they_are_chosen(texts: list[str], features: str) -> None:
+    recipe = Recipe(features=features)
+    documents = plain(texts, recipe)
+    df = naive.frequencies(documents)
+    found = gathered(texts, recipe)
+    assert found.distinct == len(df)
+    hashed = hash_of(texts, recipe)
+    assert found.df_of(as_array([hashed[gram] for gram in df])).tolist() == list(df.values())
+    assert found.heaviest == max((squares(document) for document in documents), default=0)
+
+
+def squares(document: Sequence[naive.Gram]) -> int:
+    return sum(count * count for count in Counter(document).values())
+
+
+@given(st.lists(st.text("abc", max_size=30), max_size=8), st.integers(1, 12), st.integers(1, 7))
+def test_sampled_windows_are_counted_where_they_are_kept(texts: list[str], width: int, modulus: int) -> None:
+    recipe = Recipe(features=f"windows:{width}:{modulus}")
+    every: dict[naive.Gram, int] = {}
+    for text in texts:
+        found = naive.grams(text, recipe.features, "compact")[0]
+        every |= dict(zip(found, gram_hashes(text, recipe).tolist(), strict=True))
+    documents = [naive.features(text, recipe.features, "compact", hashed=lambda gram: every[gram]) for text in texts]
+    df = naive.frequencies(documents)
+    statistics = gathered(texts, recipe)
+    assert statistics.distinct == len(df)
+    assert statistics.df_of(as_array([every[gram] for gram in df])).tolist() == list(df.values())
+
+
+@pytest.mark.parametrize("features", ["words:2", "terms:5", "qgrams:3:multiset"])
+@pytest.mark.parametrize(("piece", "threads"), [(1, 1), (40, 3), (500, 2)])
+def test_pieces_and_threads_change_nothing(
+    features: str, piece: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(7)
+    texts = [" ".join(rng.choices(WORDS, k=rng.randrange(15))) for _ in range(150)]
+    recipe = Recipe(features=features)
+    once = gathered(texts, recipe)
+    monkeypatch.setattr(reading, "_PIECE", piece)
+    again = gathered(texts, recipe, threads)
+    for name in ("documents", "distinct", "heaviest"):
+        assert getattr(once, name) == getattr(again, name)
+    assert np.array_equal(once.features, again.features)
+    assert np.array_equal(once.df, again.df)
+
+
+@given(st.lists(st.dictionaries(st.integers(1, 30), st.integers(1, 5)), max_size=8), st.data())
+def test_many_parts_are_one(parts: list[dict[int, int]], data: st.DataObject) -> None:
+    gathering, whole, heaviest = Gathering(), Counter[int](), 0
+    for part in parts:
+        squared = data.draw(st.integers(0, 9))
+        heaviest = max(heaviest, squared)
+        gathering.add(3, squared, as_array(sorted(part)), np.array([part[x] for x in sorted(part)], np.int64))
+        whole.update(part)
+    found = gathering.done()
+    several = sorted(feature for feature, df in whole.items() if df > 1)
+    assert (found.documents, found.distinct, found.heaviest) == (3 * len(parts), len(whole), heaviest)
+    assert found.features.tolist() == several
+    assert found.df.tolist() == [whole[feature] for feature in several]
+
+
+def test_parts_beyond_a_million_are_merged_on_the_way() -> None:
+    rng = np.random.default_rng(2)
+    parts = [np.unique(rng.integers(1, 450_000, 400_000).astype(np.uint64)) for _ in range(4)]
+    gathering = Gathering()
+    for part in parts:
+        gathering.add(1, 1, part, np.ones(len(part), np.int64))
+    found = gathering.done()
+    features, df = np.unique(np.concatenate(parts), return_counts=True)
+    assert found.distinct == len(features)
+    assert np.array_equal(found.features, features[df > 1])
+    assert np.array_equal(found.df, df[df > 1])
+
+
+def made(documents: int, singles: bool, bits_for: int = 1) -> tuple[Statistics, list[int]]:
+    """A collection with a feature of each df: feature 1000003 df for df from 2 on."""
+    frequencies = list(range(2, documents + 1))
+    features = [1_000_003 * df for df in frequencies]
+    distinct = len(features) + (documents if singles else 0)
+    return Statistics(documents, distinct, bits_for, as_array(features), np.array(frequencies, np.int64)), features
+
+
+CLIPS = [
+    *(
+        "df:1:3",
+        "df:2:0.5",
+        "df:0.25:0.75",
+        "df:0.1:4",
+        "df:0:1.0",
+        "df:3:100",
+        "df:2:2",
+        "df:0.5:0.5",
+        "df:1:1",
+        "df:0.07:0.29",
+    ),
+    *("df:0.07:0.29", "idf:0.2:0.8", "idf:0:1", "idf:0.5:0.5", "idf:0.25:0.75", "idf:0.3:0.7", "idf:0:0.1", "idf:1:1"),
+]
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+def test_clipping_keeps_what_lies_between_its_bounds(clip: str) -> None:
+    for documents in (1, 2, 3, 4, 5, 8, 10, 16, 27, 32, 60, 81, 100):
+        for singles in (False, True):
+            check_clip(clip, documents, singles)
+
+
+def check_clip(clip: str, documents: int, singles: bool) -> None:
+    statistics, features = made(documents, singles)
+    recipe = Recipe(features="words:1", clip=clip)
+    kept = [naive.stays(clip, df, documents) for df in range(1, documents + 1)]
+    if statistics.distinct and not any(kept[0 if singles else 1 :]):
+        with pytest.raises(RecipeError) as refused:
+            statistics.lookup(recipe)
+        assert says(refused.value, f"clip {clip!r}", f"none of the {statistics.distinct} ", f"of {documents} documents")
+        assert says(refused.value, "widen its bounds")
+        return
+    keys, values, unseen = statistics.lookup(recipe)
+    assert unseen.tolist() == [int(kept[0])]
+    found = [value_of(np.uint64(feature), keys, values, unseen[0]) for feature in features]
+    assert found == [int(stays) for stays in kept[1:]]
+    assert value_of(np.uint64(77), keys, values, unseen[0]) == int(kept[0])
+
+
+@given(st.integers(1, 300), st.sampled_from([1, 1000, 10**9, 2**40, 2**50]), st.sampled_from(["idf", "tfidf"]))
+def test_weights_are_logarithms_in_fixed_point(documents: int, heaviest: int, weights: str) -> None:
+    statistics, features = made(documents, True, heaviest)
+    recipe = Recipe(features="words:1", weights=weights, measure="cosine")
+    scale = 2 ** statistics.bits(recipe)
+    keys, values, unseen = statistics.lookup(recipe)
+    expected = [max(round(scale * math.log(1 + documents / df)), 1) for df in range(1, documents + 1)]
+    assert [int(unseen[0]), *(value_of(np.uint64(x), keys, values, unseen[0]) for x in features)] == expected
+    assert statistics.idf(1) == pytest.approx(math.log(1 + documents))
+
+
+# No machine holds 2**50 features.
+@given(st.integers(1, 10**15), st.integers(1, 2**62), st.integers(1, 2**50), st.sampled_from(["idf", "tfidf"]))
+@example(documents=1, heaviest=56936522560, distinct=2**50, weights="tfidf")
+@example(documents=10**15, heaviest=2**50, distinct=1, weights="tfidf")
+def test_the_square_of_a_vector_fits_into_61_bits(documents: int, heaviest: int, distinct: int, weights: str) -> None:
+    statistics = Statistics(documents, distinct, heaviest, as_array([]), np.empty(0, np.int64))
+    recipe = Recipe(features="words:1", weights=weights, measure="cosine")
+    squares = heaviest if weights == "tfidf" else min(heaviest, distinct)
+
+    def longest(bits: int) -> int:
+        rarest = max(round((1 << bits) * math.log(1 + documents)), 1)
+        return squares * rarest * rarest
+
+    if longest(0) >= 2**61:
+        assert weights == "tfidf"
+        with pytest.raises(NeardupError, match=f"{heaviest:,}.*choose weights 'idf'"):
+            statistics.bits(recipe)
+        return
+    bits = statistics.bits(recipe)
+    assert 0 <= bits <= 16
+    assert longest(bits) < 2**61
+    # No place is given away.
+    assert bits == 16 or longest(bits + 1) >= 2**61
+
+
+def test_only_weights_by_idf_have_binary_places() -> None:
+    statistics, _ = made(50, True)
+    of = {
+        "words:1": Recipe(features="words:1"),
+        "tf": Recipe(weights="tf", measure="cosine"),
+        "idf": Recipe(weights="idf", measure="cosine"),
+        "terms": Recipe(features="terms:4"),
+        "sums": Recipe(weights="tfidf", measure="weighted_jaccard"),
+    }
+    assert {name: statistics.bits(recipe) for name, recipe in of.items()} == {
+        "words:1": 0,
+        "tf": 0,
+        "idf": 16,
+        "terms": 16,
+        "sums": 16,
+    }
+    assert statistics.unit(of["tf"]) == 1
+    assert statistics.unit(of["idf"]) == 2**32
+    assert statistics.unit(of["sums"]) == 2**16
+
+
+@given(TEXTS, st.sampled_from(LINED_UP), st.sampled_from(["tf", "idf", "tfidf"]), st.sampled_from(["", "df:2:0.75"]))
+def test_documents_have_the_weights_of_their_features(texts: list[str], features: str, weights: str, clip: str) -> None:
+    recipe = Recipe(features=features, weights=weights, clip=clip, measure="cosine")
+    statistics = gathered(texts, recipe)
+    documents, hashed = plain(texts, recipe), hash_of(texts, recipe)
+    df = naive.frequencies(documents)
+    if clip:
+        documents = naive.clipped(documents, clip)
+    if df and not any(documents):
+        with pytest.raises(RecipeError, match="leaves none of the"):
+            extract(pa.array(texts, pa.large_string()), recipe, statistics)
+        return
+    block = extract(pa.array(texts, pa.large_string()), recipe, statistics)
+    ends = np.cumsum(block.sizes).tolist()
+    for document, size, end in zip(documents, block.sizes.tolist(), ends, strict=True):
+        expected = naive.fixed(document, weights, df, len(texts), statistics.bits(recipe))
+        own = slice(end - size, end)
+        found = dict(zip(block.features[own].tolist(), block.weights[own].tolist(), strict=True))
+        assert found == {hashed[gram]: weight for gram, weight in expected.items()}

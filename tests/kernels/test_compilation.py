@@ -1,0 +1,86 @@
+"""Where machine code is kept: one folder for one state of all kernels, and none where none can be written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neardup
+from neardup.kernels import compilation
+
+SOURCE = Path(neardup.__file__).parent
+ASK = "from neardup.kernels.compilation import cache_folder; print(cache_folder())"
+USE = "from neardup.kernels.bounds import need; print(need((0, 7, 10, 0, 1), 10, 10))"
+
+
+def run(code: str, package: Path, cache: Path) -> str:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(package)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_a_change_in_any_kernel_source_makes_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = shutil.copytree(SOURCE / "kernels", tmp_path / "kernels")
+    monkeypatch.setattr(compilation, "__file__", str(kernels / "compilation.py"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    ask = compilation.cache_folder.__wrapped__
+    folders = [ask()]
+    assert folders[0] is not None
+    assert folders[0] == ask()
+    assert folders[0].parent == tmp_path / "cache"
+    assert folders[0].stat().st_mode & 0o077 == 0, "others must not write where code is run from"
+    for name in ("bits.py", "unicode_tables.py"):
+        with open(kernels / name, "a") as file:
+            file.write("\n#\n")
+        folders.append(ask())
+    assert len(set(folders)) == 3
+
+
+def test_kept_arrays_are_built_once_and_again_where_they_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path)
+    built: list[int] = []
+
+    def build() -> list[np.ndarray]:
+        built.append(1)
+        return [np.arange(3), np.zeros((2, 2), np.uint8)]
+
+    for _ in range(3):
+        first, second = compilation.kept_arrays("some", build)
+        assert first.tolist() == [0, 1, 2]
+        assert (second.dtype, second.shape) == (np.uint8, (2, 2))
+    assert len(built) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["some.npz"]
+    for data in (b"", b"PK broken", b"\x93NUMPY"):
+        (tmp_path / "some.npz").write_bytes(data)
+        assert compilation.kept_arrays("some", build)[0].tolist() == [0, 1, 2]
+    assert len(built) == 4
+    monkeypatch.setattr(compilation, "cache_folder", lambda: None)
+    assert compilation.kept_arrays("some", build)[0].tolist() == [0, 1, 2]
+
+
+def test_one_process_compiles_for_all_that_have_the_same_kernels_wherever_they_lie(tmp_path: Path) -> None:
+    shutil.copytree(SOURCE, tmp_path / "copy" / "neardup")
+    places = (SOURCE.parent, tmp_path / "copy")
+    command = [sys.executable, "-c", f"{USE}; print(sum(need.stats.cache_misses.values()))"]
+
+    def started(place: Path) -> subprocess.Popen[str]:
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(place)}
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+    at_once = [one.communicate()[0].split() for one in [started(place) for place in (*places, *places)]]
+    assert sorted(at_once) == [["9", "0"], ["9", "0"], ["9", "0"], ["9", "1"]]
+    assert started(places[1]).communicate()[0].split() == ["9", "0"]
+    assert len([*(tmp_path / "cache").rglob("bounds.need-*.nbc")]) == 1
+
+
+def test_kernels_work_where_no_folder_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert run(f"{ASK}; {USE}", SOURCE.parent, tmp_path / "file") == "None\n9"

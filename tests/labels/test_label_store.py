@@ -1,0 +1,185 @@
+"""The store of labels: what is on the disk, what is taken back, who is kept out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.errors import StoreError
+from neardup.labels.store import Judgement, LabelStore, export_rows, labels_of
+
+AB, AC, BC = ("a", "b"), ("a", "c"), ("b", "c")
+
+
+def judged(pair: tuple[str, str], labeller: str = "anna", answer: str = "same") -> Judgement:
+    return Judgement(pair, labeller, answer, "spread", 0.5, 3.0, ("x", "y"))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "labels.db"
+
+
+def test_a_label_is_on_the_disk_when_it_was_recorded(path: Path) -> None:
+    code = (
+        "import os, sys; from neardup.labels.store import *; store = LabelStore(sys.argv[1]);"
+        "store.record([Judgement(('a', 'b'), 'anna', 'same')]); print('done', flush=True); sys.stdin.read()"
+    )
+    arguments = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "done\n"
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert export_rows(path) == [("a", "b", 1)]
+    with LabelStore(path) as store:
+        assert store.labels == {AB: {"anna": "same"}}
+
+
+def test_two_processes_see_each_other(path: Path) -> None:
+    with LabelStore(path) as one, LabelStore(path) as other:
+        before = other.version
+        assert other.version == before
+        one.record([judged(AB)])
+        assert other.version > before
+        other.record([judged(AB, "bob", "different")])
+        assert one.labels == {AB: {"anna": "same", "bob": "different"}}
+        assert labels_of(path) == one.labels
+        assert export_rows(path) == []
+
+
+def test_a_batch_is_stored_whole_or_not_at_all(path: Path) -> None:
+    with LabelStore(path) as store:
+        with pytest.raises(StoreError, match="cannot be used"):
+            store.record([judged(AB), judged(AC, answer="nonsense")])
+        with pytest.raises(StoreError, match="cannot be used"):
+            store.record([judged(("b", "a"))])
+        assert store.labels == {}
+
+
+def use(place: Path) -> None:
+    with LabelStore(place) as store:
+        store.record([judged(AB)])
+        len(store.labels)
+
+
+def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    text, other, newer, damaged = (tmp_path / name for name in ("text.db", "other.db", "newer.db", "damaged.db"))
+    text.write_text("id1,id2,label\n")
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    LabelStore(newer).close()
+    with sqlite3.connect(newer) as connection:
+        connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    with LabelStore(damaged) as store:
+        store.record([judged((f"{at}", f"{at}x")) for at in range(500)])
+    data = bytearray(damaged.read_bytes())
+    data[4096:] = b"\x55" * (len(data) - 4096)
+    damaged.write_bytes(data)
+    wrong = {
+        text: "no SQLite file",
+        other: "no store of labels",
+        newer: "format 7",
+        tmp_path: "is a folder",
+        damaged: "damaged",
+        tmp_path / "none" / "labels.db": "no folder",
+    }
+    for place, message in wrong.items():
+        before = place.read_bytes() if place.is_file() else None
+        with pytest.raises(StoreError, match=message):
+            use(place)
+        assert (place.read_bytes() if place.is_file() else None) == before
+    with pytest.raises(StoreError, match="there is none"):
+        export_rows(tmp_path / "missing.db")
+    with pytest.raises(StoreError, match="no SQLite file"):
+        export_rows(text)
+
+
+def test_a_log_without_its_store_is_not_thrown_away(path: Path) -> None:
+    store = LabelStore(path)
+    store.record([judged(AB)])
+    log = path.with_name("labels.db-wal").read_bytes()
+    store.close()
+    path.unlink()
+    path.with_name("labels.db-wal").write_bytes(log)
+    with pytest.raises(StoreError, match="labels in it"):
+        LabelStore(path)
+
+
+def test_an_empty_file_becomes_a_store(path: Path) -> None:
+    path.touch()
+    with pytest.raises(StoreError, match="there is none"):
+        export_rows(path)
+    with LabelStore(path) as store:
+        store.record([judged(AB)])
+    assert export_rows(path) == [("a", "b", 1)]
+
+
+class Twin:
+    """What a store should say, from the history alone."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, tuple[str, str], str]] = []
+
+    def undo(self, labeller: str) -> tuple[str, str] | None:
+        for at in reversed(range(len(self.done))):
+            if self.done[at][0] == labeller:
+                return self.done.pop(at)[1]
+        return None
+
+    def labels(self) -> dict[tuple[str, str], dict[str, str]]:
+        found: dict[tuple[str, str], dict[str, str]] = {}
+        for labeller, pair, answer in self.done:
+            if answer != "skip":
+                found.setdefault(pair, {})[labeller] = answer
+        return found
+
+    def skipped(self, labeller: str) -> list[tuple[str, str]]:
+        labels = self.labels()
+        places = {pair: at for at, (name, pair, answer) in enumerate(self.done) if (name, answer) == (labeller, "skip")}
+        return sorted((pair for pair in places if labeller not in labels.get(pair, {})), key=places.__getitem__)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["anna", "bob"]),
+        st.sampled_from([AB, AC, BC]),
+        st.sampled_from(["same", "different", "unsure", "skip", "undo", "undo"]),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=15)  # each step is flushed to the disk
+@given(steps=STEPS, reopened=st.booleans())
+def test_the_store_is_its_history(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, tuple[str, str], str]], reopened: bool
+) -> None:
+    place = tmp_path_factory.mktemp("store") / "labels.db"
+    twin = Twin()
+    store = LabelStore(place)
+    try:
+        for labeller, pair, answer in steps:
+            if answer == "undo":
+                last = store.undo(labeller)
+                assert (last.pair if last else None) == twin.undo(labeller)
+            else:
+                store.record([judged(pair, labeller, answer)])
+                twin.done.append((labeller, pair, answer))
+        if reopened:
+            store.close()
+            store = LabelStore(place)
+        assert store.labels == twin.labels()
+        assert [store.skipped(name) for name in ("anna", "bob")] == [twin.skipped(name) for name in ("anna", "bob")]
+    finally:
+        store.close()

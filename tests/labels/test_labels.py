@@ -1,0 +1,245 @@
+"""Labels: read from every form they come in, held to plain sets, and refused in one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from saying import says
+
+from neardup.errors import InputError, NeardupError, RecipeError
+from neardup.evaluation.population import votes_of
+from neardup.labelling.exchange import answers_of
+from neardup.labels.labels import DUPLICATE, OTHER, UNLABELLED, Labels, cluster_labels, read_labels
+from neardup.labels.table import places_of
+
+NAMES = ["a", "b", "c", "d", "e"]
+ROWS = [("a", "b", 1), ("c", "a", 0), ("d", "e", 2)]
+
+
+def judged(labels: Labels, names: list[str] = NAMES) -> dict[tuple[str, str], int]:
+    """What the labels say of every pair."""
+    left, right = np.triu_indices(len(names), 1)
+    verdicts = labels.judge(left.astype(np.int64), right.astype(np.int64)).tolist()
+    return {(names[i], names[j]): v for i, j, v in zip(left.tolist(), right.tolist(), verdicts, strict=True)}
+
+
+def said(labels: Labels, names: list[str] = NAMES) -> dict[tuple[str, str], int]:
+    """Only what is labelled."""
+    return {pair: verdict for pair, verdict in judged(labels, names).items() if verdict != UNLABELLED}
+
+
+EXPECTED = {("a", "b"): DUPLICATE, ("a", "c"): OTHER, ("d", "e"): DUPLICATE}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("l.csv", "id1,id2,label\na,b,1\nc,a,0\nd,e,2\n"),
+        ("l.csv", "\ufeffnote,Left,right,LEVEL\nx,a,b,1\ny,c,a,0\nz,d,e,2.0\n"),
+        ("l.csv", "one;other;label\n\na;b;1\nc;a;0\nd;e;1\nb;a;1\n"),
+        ("l.tsv", 'one\tother\tlabel\na\tb\t1\n"c"\ta\t0\nd\te\t1\n'),
+        (
+            "l.jsonl",
+            '{"id1":"a","id2":"b","label":true}\n\n{"id1":"c","id2":"a","label":0}\n'
+            '{"id1":"d","id2":"e","label":"1"}\n',
+        ),
+    ],
+)
+def test_files_of_pairs(tmp_path: Path, name: str, content: str) -> None:
+    plain, packed = tmp_path / name, tmp_path / f"{name}.gz"
+    plain.write_text(content, "utf-8")
+    packed.write_bytes(gzip.compress(content.encode()))
+    for path in (plain, packed):
+        assert said(read_labels(path, NAMES)) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ROWS,
+        pd.DataFrame(ROWS, columns=["id1", "id2", "label"]),
+        {"left": ["a", "c", "d"], "right": ["b", "a", "e"], "level": [3, 0.0, 1]},
+    ],
+)
+def test_tables_of_pairs(source: Any) -> None:
+    assert said(read_labels(source, NAMES)) == EXPECTED
+
+
+def test_levels_complete_lists_and_named_columns() -> None:
+    assert said(read_labels(ROWS, NAMES, positive=2))[("a", "b")] == OTHER
+    complete = judged(read_labels(ROWS, NAMES, complete=True))
+    assert set(complete.values()) == {DUPLICATE, OTHER}
+    assert [pair for pair, verdict in complete.items() if verdict == DUPLICATE] == [("a", "b"), ("d", "e")]
+    assert said(read_labels([("a", "b"), ("e", "d")], NAMES, complete=True)) == complete
+    table = {"id1": ["a", "b"], "id2": ["b", "c"], "label": [1, 1], "mine": [0, 1]}
+    assert said(read_labels(table, NAMES, label_column="mine")) == {("a", "b"): OTHER, ("b", "c"): DUPLICATE}
+
+
+def test_only_some_rows(tmp_path: Path) -> None:
+    path = tmp_path / "l.csv"
+    path.write_text("id1,id2,label,split\na,b,1,train\nc,a,0,train\nd,e,1,val\nx,y,1,\n")
+    expected = {("a", "b"): DUPLICATE, ("a", "c"): OTHER}
+    assert said(read_labels(path, NAMES, only="split=train")) == expected
+    assert said(read_labels(path, NAMES, only=" split = train ")) == expected
+    table = {"left": ["a", "c", "d"], "right": ["b", "a", "e"], "label": [1, 0, 1], "kept": [True, True, False]}
+    assert said(read_labels(table, NAMES, only="kept=1")) == expected
+    broken = tmp_path / "b.csv"
+    broken.write_text("id1,id2,label,split\na,b,x,val\na,b,1,train\nc,a,maybe,train\n")
+    with pytest.raises(InputError) as caught:
+        read_labels(broken, NAMES, only="split=train")
+    assert says(caught.value, "line 4", "label 'maybe'", "no answer")
+
+
+def test_clusters_from_a_file_and_from_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "clusters.csv"
+    path.write_text("cluster,id\nx,a\ny,b\nx,c\ny,d\n")
+    given = read_labels(path, NAMES)
+    column = cluster_labels(["x", "y", "x", "y", None], NAMES, "column 'c'")
+    assert judged(given) == judged(column)
+    assert [pair for pair, verdict in judged(given).items() if verdict == DUPLICATE] == [("a", "c"), ("b", "d")]
+    assert (given.duplicates, given.others, given.groups, given.complete) == (2, 8, 3, True)
+    assert says(column.warnings[0], "1 of 5 documents", "no cluster", "column 'c'")
+    assert says(given.warnings[0], "1 of 5 documents", "no cluster", str(path))
+
+
+pairs = st.lists(
+    st.tuples(st.integers(0, 7), st.integers(0, 7), st.booleans()).filter(lambda row: row[0] != row[1]),
+    unique_by=lambda row: (min(row[:2]), max(row[:2])),
+)
+
+
+@given(pairs, st.booleans())
+def test_labels_say_what_plain_sets_say(rows: list[tuple[int, int, bool]], complete: bool) -> None:
+    names = [str(i) for i in range(8)]
+    truth = {(min(i, j), max(i, j)): duplicate for i, j, duplicate in rows}
+    try:
+        labels = read_labels([(i, j, d) for i, j, d in rows], names, complete=complete) if rows else None
+    except RecipeError:
+        assert not any(truth.values()) or (all(truth.values()) and not complete) or len(truth) == 28
+        return
+    if labels is None:
+        return
+    verdicts = {(int(i), int(j)): verdict for (i, j), verdict in judged(labels, names).items()}
+    rest = OTHER if complete else UNLABELLED
+    assert verdicts == {
+        pair: (DUPLICATE if truth[pair] else OTHER) if pair in truth else rest
+        for pair in itertools.combinations(range(8), 2)
+    }
+    assert labels.duplicates == sum(truth.values())
+    assert labels.others == (28 - labels.duplicates if complete else len(truth) - labels.duplicates)
+    groups = [{i} for i in range(8)]
+    for (i, j), duplicate in truth.items():
+        if duplicate:
+            one, other = (next(g for g in groups if k in g) for k in (i, j))
+            if one is not other:
+                groups = [g for g in groups if g is not one and g is not other] + [one | other]
+    assert labels.group.tolist() == [min(next(g for g in groups if i in g)) for i in range(8)]
+    large = {min(g) for g in groups if len(g) > 1}
+    for i, j in itertools.combinations(range(8), 2):
+        left, right = int(labels.group[i]), int(labels.group[j])
+        expected = left if left in large or right not in large else right
+        assert labels.group_of_pairs(np.array([i]), np.array([j])).tolist() == [expected]
+
+
+def test_warnings() -> None:
+    names = [f"d{i}" for i in range(300)]
+    many = [(names[2 * i], names[2 * i + 1], 1) for i in range(60)] + [(names[i], names[299], 0) for i in range(60)]
+    assert read_labels(many, names).warnings == ()
+    few = read_labels(many[:10] + many[60:], names).warnings
+    assert "Few labels: 10 duplicates" in few[0]
+    assert "up to 26%" in few[0]
+    assert "in 10 groups" in few[1]
+    assert says(read_labels(many[:70], names).warnings[0], "Few labels: 10 pairs", "no duplicates")
+    computed = read_labels([(*row[:2], row[2] * 0.83) for row in many], names, positive=0.8).warnings
+    assert "Computed labels" in computed[0]
+    assert "0.83" in computed[0]
+    left_out = read_labels([*many, ("d0", "nobody", 1)], names, ignore_unknown=True).warnings
+    (warning,) = left_out
+    assert says(warning, "1 of the 121", "left out", "corpus does not hold", "ids")
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "words"),
+    [
+        (
+            [("a", "b", 1), ("x", "y", 0)],
+            {},
+            ("2 ids", "'x'", "not in the corpus", "'a', 'b'"),
+        ),
+        ([("a", "b", 1), ("x", "c", 0)], {}, ("id 'x'", "not in the corpus")),
+        ([("x", "y", 1)], {"ignore_unknown": True}, ("no label of a pair", "this corpus")),
+        ([("a", "b", 1), ("a", "c", 1)], {}, ("duplicates only (2)", "complete=True")),
+        ([("a", "b", 0)], {}, ("at or above 1,", "no duplicates", "positive")),
+        ([("a", "b", 1)], {"positive": 3}, ("no label", "at or above 3")),
+        ([("a", "b", "perhaps")], {}, ("row 0", "label 'perhaps'", "no answer")),
+        ([("a", "b", None)], {}, ("no label of a pair",)),
+        ([("a", "b", "nan")], {}, ("label 'nan'", "no answer")),
+        ([("a", None, 1)], {}, ("row 0", "no id", "column 'id2'")),
+        ([("a", "b", 1), ("c", "c", 1)], {}, ("row 1", "document 'c'", "itself")),
+        ([("a", "b", 1), ("b", "a", 0)], {}, ("row 1", "'a' and 'b'", "two labels", "1 and 0")),
+        ([("a", "b")], {}, ("columns id1, id2,", "label_column")),
+        (
+            [("a", "b", 1)],
+            {"label_column": "mine"},
+            ("no column 'mine'", "label_column", "id1, id2, label"),
+        ),
+        ([("a", "b", 1), ("a", "b")], {}, ("rows", "two or three values")),
+        ({"id": ["a"]}, {}, ("columns id,", "two ids")),
+        ({"cluster": ["a"]}, {}, ("one column 'cluster'",)),
+        ({"id": ["a", "b"], "cluster": [1, 2]}, {}, ("no two documents", "cluster")),
+        ({"id": ["a", "a"], "cluster": [1, 2]}, {}, ("document 'a'", "two clusters", "'1' and '2'")),
+        ({"id": list("abcde"), "cluster": [1] * 5}, {}, ("duplicates only (10)", "add documents")),
+        (7, {}, ("int cannot be read",)),
+    ],
+)
+def test_refusals(rows: Any, options: dict[str, Any], words: tuple[str, ...]) -> None:
+    with pytest.raises(NeardupError) as refused:
+        read_labels(rows, NAMES, **options)
+    assert says(refused.value, *words)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("l.csv", None, ("l.csv", "No such file")),
+        ("l.xlsx", b"", ("l.xlsx", "no table of labels")),
+        ("l.csv", b"", ("no labels",)),
+        ("l.csv", b"id1,id2,label\n", ("no labels",)),
+        ("l.csv", b"id1,id2,id2\na,b,1\n", ("two columns 'id2'",)),
+        ("l.csv", b"id1,id2,label\na,b,1\na,c\n", ("line 3", "2 cells", "header has 3")),
+        ("l.csv", b"id1,id2,label\na,b,\xff\n", ("not UTF-8", "byte 18")),
+        ("l.csv", b"id1,id2,label\n\na,b,maybe\n", ("line 3", "label 'maybe'", "no answer")),
+        ("l.jsonl", b'{"id1": "a"}\n[1]\n', ("line 2", "no JSON object")),
+        ("l.csv.gz", b"id1,id2,label\n", ("cannot be read",)),
+    ],
+)
+def test_refused_files(tmp_path: Path, name: str, content: bytes | None, words: tuple[str, ...]) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read_labels(str(path), NAMES)
+    assert says(refused.value, *words)
+
+
+def test_words_levels_and_doubts_mean_the_same_to_every_reader(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_text("id1,id2,label\na,b,Same\na,c,0\nb,c,?\nd,e,yes\na,d,\nb,d, \nb,a,1\n")
+    labels = read_labels(path, NAMES)
+    assert said(labels) == EXPECTED
+    assert [warning.partition(" of ")[0] for warning in labels.warnings[:2]] == ["2", "1"]
+    votes = votes_of(path, places_of(NAMES))
+    assert [NAMES[i] + NAMES[j] + answer[0] for i, j, answer in votes] == ["abs", "acd", "bcu", "des", "bas"]
+    taken = answers_of(path, labeller="anna")
+    assert [(*pair, answer) for pair, _, answer in taken.rows] == [
+        *(("a", "b", "same"), ("a", "c", "different"), ("b", "c", "unsure"), ("d", "e", "same"), ("a", "b", "same")),
+    ]
+    assert taken.empty == 2

@@ -1,0 +1,237 @@
+"""Pages as documents: their content is compared everywhere, and is what a run on extracted texts would compare."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pages import needs_html, newspaper, page, paragraphs
+from places import SHARED
+
+import neardup as nd
+from neardup.errors import NeardupError
+from neardup.pipeline.explanation import explain
+from neardup.recipe import Recipe
+from neardup.recipe.recipe import CONTENTS
+from neardup.text import html
+from neardup.text.encoding import page_text
+from neardup.text.html import content_of, contents, method_of
+
+HTML = SHARED / "html"
+METHODS = [pytest.param("html", marks=needs_html), "tags"]
+RULES: dict[str, Any] = {"features": "words:4", "threshold": 0.6}
+#: A recipe for each engine, each kind of second step, and what depends on a collection.
+RECIPES: dict[str, dict[str, Any]] = {
+    "sets": {},
+    "lsh": {"search": "lsh"},
+    "weights": {"features": "words:1", "weights": "tfidf", "measure": "cosine", "threshold": 0.9},
+    "terms": {"features": "terms:16", "threshold": 0.5},
+    "clipped": {"features": "words:2", "clip": "df:2:0.9"},
+    "simhash": {"features": "words:2", "signature": "simhash", "measure": "hamming", "threshold": 9},
+    "imatch": {"features": "words:1", "clip": "idf:0.1:0.9", "signature": "imatch:3", "measure": "jaccard"},
+    "edit": {"second_step": "edit >= 0.8"},
+    "semantic": {"measure": "semantic", "threshold": 0.9},
+    "semantic twice": {"second_step": "semantic >= 0.9"},
+}
+
+
+class Letters:
+    """An encoder that counts letters."""
+
+    def encode(self, texts: list[str]) -> Any:
+        return np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz<>/"] for text in texts])
+
+
+def found(result: nd.Result) -> dict[str, Any]:
+    summary = result.summary
+    counted = ("documents", "kept", "exact_copies", "families", "pairs", "text_bytes", "bytes_saved", "undecidable")
+    return {
+        "kept": result.kept,
+        "dropped": list(result.dropped),
+        "pairs": list(result.pairs),
+        **{name: summary[name] for name in counted},
+    }
+
+
+def test_a_recipe_and_the_step_know_the_same_contents() -> None:
+    for name in CONTENTS:
+        if name == "tags":
+            assert callable(method_of(name))
+        assert Recipe(content=name).content == name
+    with pytest.raises(KeyError):
+        method_of("")
+    assert content_of("<p>as it is", "") == "<p>as it is"
+
+
+@pytest.mark.parametrize("content", METHODS)
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_plain_twin_extracts_first(name: str, content: str) -> None:
+    pages = newspaper()
+    choices = RULES | RECIPES[name]
+    method, encoder = method_of(content), Letters()
+    twin = nd.dedup([method(text) for text in pages], encoder=encoder, **choices)
+    mine = nd.dedup(pages, encoder=encoder, content=content, threads=3, **choices)
+    assert found(mine) == found(twin)
+    if name != "imatch":
+        assert mine.pairs, "a test of nothing"
+    why, same = mine.explain(0, 2), twin.explain(0, 2)
+    assert why.as_dict() | {"fingerprint": ""} == same.as_dict() | {
+        "fingerprint": "",
+        "content": content,
+        "contents": [same.left, same.right],
+    }
+    for pair in list(mine.pairs)[:3]:
+        assert mine.explain(pair.left, pair.right).match
+        assert mine.explain(pair.left, pair.right).similarity == pytest.approx(pair.similarity, abs=1e-9)
+
+
+def test_neighbours_and_queries_are_those_of_the_twin() -> None:
+    pages, content = newspaper()[:20], "tags"
+    method = method_of(content)
+    choices: dict[str, Any] = {"features": "words:2", "weights": "idf", "measure": "cosine"}
+    texts = [method(text) for text in pages]
+    assert list(nd.neighbors(pages, 2, content=content, **choices)) == list(nd.neighbors(texts, 2, **choices))
+    for then in ("", "edit >= 0.5"):
+        asked = choices | {"threshold": 0.5, "second_step": then}
+        answer = list(nd.query(pages[2:], pages[1], content=content, **asked))
+        assert answer
+        assert answer == list(nd.query(texts[2:], texts[1], **asked))
+
+
+@needs_html
+def test_an_article_is_found_under_any_navigation_and_navigation_alone_is_no_match() -> None:
+    pages = [page(paragraphs(1), 0), page(paragraphs(1), 1), page(paragraphs(2), 0)]
+    assert [(p.left, p.right) for p in nd.dedup(pages, **RULES).pairs] == [(0, 2)]
+    result = nd.dedup(pages, content="html", **RULES)
+    assert [(p.left, p.right) for p in result.pairs] == [(0, 1)]
+    why = result.explain(0, 1)
+    assert paragraphs(1)[3] in " ".join(passage.text for passage in why.passages)
+    assert "section" not in why.left
+    assert "<" not in why.left + why.right
+    assert "".join(why.left[s.start : s.end] for s in why.left_segments) == why.left
+    assert result.table()["text"].to_pylist() == [pages[0], pages[2]]
+
+
+@pytest.mark.parametrize("content", METHODS)
+@given(st.lists(st.text() | st.text(alphabet="<>/pbh1 &;#xD80a"), max_size=4))
+def test_any_text_has_a_content_that_utf8_can_write(content: str, texts: list[str]) -> None:
+    written = contents(pa.array(texts, pa.large_string()), method_of(content))
+    written.validate(full=True)
+    assert written.to_pylist() == [content_of(text, content) for text in texts]
+    assert len(written) == len(texts)
+
+
+def test_without_content_nothing_of_it_is_imported_or_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.text.html.contents", None)
+    monkeypatch.setattr("neardup.text.html.method_of", None)
+    assert nd.dedup(["a rose is a rose", "a rose is a rose"]).kept == [0]
+
+
+def test_a_missing_library_is_one_sentence_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    html._extract.cache_clear()
+    monkeypatch.setitem(sys.modules, "trafilatura", None)
+    for ask in (
+        lambda: nd.dedup(["<p>rose"], content="html"),
+        lambda: nd.dedup(["<p>rose"], content="html", features="terms:4"),
+        lambda: nd.query(["<p>rose"], "<p>rose", content="html"),
+        lambda: explain("<p>rose", "<p>rose", Recipe(content="html")),
+    ):
+        with pytest.raises(NeardupError) as refused:
+            ask()
+        assert 'pip install "neardup[html]"' in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (b"\xef\xbb\xbf<p>r\xc3\xb6se", "<p>röse"),
+        (b"\xff\xfe" + "<p>röse".encode("utf-16-le"), "<p>röse"),
+        (b"\xfe\xff" + "<p>röse".encode("utf-16-be"), "<p>röse"),
+        (b"\xff\xfe\0\0" + "<p>röse".encode("utf-32-le"), "<p>röse"),
+        ("<p>röse".encode("utf-16-le"), "<p>röse"),
+        ("<p>röse".encode("utf-16-be"), "<p>röse"),
+        (b"<p>r\xc3\xb6se", "<p>röse"),
+        (b"<p>r\xf6se", "<p>röse"),
+        (b"<p>r\xf6se \x93so\x94", "<p>röse “so”"),
+        (b'<meta charset="iso-8859-1"><p>\x93r\xf6se\x94', '<meta charset="iso-8859-1"><p>“röse”'),
+        # What is valid UTF-8 is no other encoding, whatever a page says that was saved in UTF-8 by a crawler.
+        (b"<meta charset=latin1><p>r\xc3\xb6se", "<meta charset=latin1><p>röse"),
+        (b"<META CONTENT='x; charset=koi8-r'>\xd2\xcf\xda\xc1", "<META CONTENT='x; charset=koi8-r'>роза"),
+        (b"<?xml encoding='windows-1251'?>\xf0\xee\xe7\xe0", "<?xml encoding='windows-1251'?>роза"),
+        (b"<meta charset=gb2312>\xc3\xb5\xb9\xe5", "<meta charset=gb2312>玫瑰"),
+        (b"<meta charset=x-sjis>\x83o\x83\x89", "<meta charset=x-sjis>バラ"),
+        (b"<meta charset=iso-2022-jp>\x1b$B%P%i\x1b(B", "<meta charset=iso-2022-jp>バラ"),
+        (b"<!-- <meta charset=koi8-r> -->\xe9t\xe9", "<!-- <meta charset=koi8-r> -->été"),
+        (b"<meta charset=utf-16>\xe9t\xc3\xa9", "<meta charset=utf-16>\ufffdté"),
+        (b"<meta charset=utf-7>+AOk-", "<meta charset=utf-7>+AOk-"),
+        (b"<meta charset=unicode_escape>\\u00e9\xe9", "<meta charset=unicode_escape>\\u00e9é"),
+        (b"<meta charset=base64>\xe9", "<meta charset=base64>é"),
+        (b"<meta charset=nonsense>\xe9", "<meta charset=nonsense>é"),
+        (b"<meta charset=utf-8>\xe9", "<meta charset=utf-8>\ufffd"),
+        (b"", ""),
+    ],
+)
+def test_bytes_of_pages_become_text(written: bytes, text: str) -> None:
+    assert page_text(written) == text
+
+
+@given(st.binary() | st.binary().map(lambda rest: b"<meta charset=shift_jis>" + rest))
+def test_no_byte_makes_a_page_unreadable(written: bytes) -> None:
+    page_text(written).encode()
+
+
+def test_files_that_are_pages_are_read_in_their_encoding_and_written_as_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    one, other = page(["Röschen stand allein auf der Heide, so morgenschön." * 9], 0), page(paragraphs(4), 1)
+    (folder / "a.html").write_bytes(one.replace("utf-8", "iso-8859-1").encode("latin-1"))
+    (folder / "b.HTM").write_bytes(b"\xff\xfe" + one.encode("utf-16-le"))
+    (folder / "c.xhtml").write_bytes(other.encode())
+    (folder / "d.txt").write_bytes("Röschen".encode("latin-1"))
+    result = nd.dedup_files(folder, content="tags", features="words:3", threshold=0.9)
+    assert (result.kept, [drop.id for drop in result.dropped]) == (["a.html", "c.xhtml"], ["b.HTM"])
+    assert result.summary["rejected"] == {"not valid UTF-8": 1}
+    assert "Röschen" in result.table()["text"].to_pylist()[0]
+    result.write(str(tmp_path / "out") + "/")
+    assert (tmp_path / "out" / "a.html").read_bytes() == (folder / "a.html").read_bytes()
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.html", "c.xhtml"]
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not HTML.is_dir(), reason="the pages are not in ../shared/data/html beside the project")
+class TestRealPages:
+    def test_the_twin_of_real_pages(self) -> None:
+        pages = [page_text(path.read_bytes()) for path in sorted((HTML / "pages").iterdir())[::4]]
+        for content in ("tags", "html"):
+            if content == "html" and needs_html.args[0]:
+                continue
+            method = method_of(content)
+            several: list[dict[str, Any]] = [
+                {"features": "words:3", "threshold": 0.05},
+                {"recipe": "ddd", "threshold": 0.3},
+            ]
+            for choices in several:
+                twin = nd.dedup([method(text) for text in pages], **choices)
+                assert found(nd.dedup(pages, content=content, threads=2, **choices)) == found(twin)
+
+    @needs_html
+    def test_real_articles_are_found_by_their_text_in_another_frame(self) -> None:
+        gold = [json.loads(line) for line in (HTML / "gold.jsonl").read_text("utf-8").splitlines()][::4]
+        files = {path.stem: path for path in (HTML / "pages").iterdir()}
+        framed = [page(one["text"].split("\n"), 0) for one in gold]
+        pages = [page_text(files[one["id"]].read_bytes()) for one in gold]
+        choices: dict[str, Any] = {"features": "words:4", "threshold": 0.5}
+        pairs = {(p.left, p.right) for p in nd.dedup(framed + pages, content="html", **choices).pairs}
+        right = {(i, len(gold) + i) for i in range(len(gold))}
+        assert len(pairs & right) >= 0.8 * len(gold)
+        assert pairs <= right
+        plain = {(p.left, p.right) for p in nd.dedup(framed + pages, **choices).pairs}
+        assert len(plain & right) < len(pairs & right) / 2

@@ -1,0 +1,264 @@
+"""Explanations against a second, plain computation, and on texts of many scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from places import SAMPLE
+from saying import says
+
+from neardup.documents import open_corpus
+from neardup.features.reading import gather
+from neardup.pipeline.counterfactual import bar_of, flip_of
+from neardup.pipeline.explanation import explain
+from neardup.pipeline.pipeline import run
+from neardup.recipe import Recipe
+from neardup.recipe.measures import SET_MEASURES
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]), max_size=14).map(" ".join)
+MIXED = st.text(st.sampled_from("aB \n.,-éß中文の한ไทยกลับمرحبا👍🏽\u0301\u200dﬁ１"), max_size=40)
+RECIPES = st.builds(
+    Recipe,
+    features=st.sampled_from(["words:1", "words:2", "words:3", "words:5", "words:2:multiset", "qgrams:3"]),
+    measure=st.sampled_from([name for name in SET_MEASURES if name != "euclidean"]),
+    threshold=st.sampled_from([0.01, 0.3, 1 / 3, 0.5, 0.7, 0.8, 1.0]),
+    jaccard_floor=st.sampled_from([0.0, 0.0, 0.2, 0.5]),
+) | st.builds(
+    Recipe,
+    features=st.sampled_from(["words:1", "words:2:multiset"]),
+    measure=st.just("euclidean"),
+    threshold=st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0]),
+)
+
+
+def plain_features(text: str, n: int, multiset: bool) -> set[Any]:
+    """The features of ASCII text, written once more: of a multiset, (gram, i) for the i-th repeat."""
+    words = re.findall(r"\w+", text.lower())
+    n = min(n, len(words)) or 1
+    grams = [" ".join(words[i : i + n]) for i in range(len(words) - n + 1)]
+    if not multiset:
+        return set(grams)
+    seen: Counter[str] = Counter()
+    features = set()
+    for gram in grams:
+        features.add((gram, seen[gram]))
+        seen[gram] += 1
+    return features
+
+
+def plain_measures(left: set[Any], right: set[Any]) -> dict[str, float]:
+    a, b, o = len(left), len(right), len(left & right)
+    distance = {"euclidean": math.sqrt(len(left ^ right))}
+    if not a or not b:
+        return dict.fromkeys(SET_MEASURES, 0.0) | distance
+    return {
+        "jaccard": o / len(left | right),
+        "overlap": o / max(a, b),
+        "dice": 2 * o / (a + b),
+        "cosine": o / math.sqrt(a * b),
+        "containment": o / min(a, b),
+        "extended_jaccard": o / len(left | right),
+    } | distance
+
+
+@given(n=st.sampled_from([1, 2, 3, 5]), multiset=st.booleans(), left=WORDS, right=WORDS)
+def test_numbers_are_those_of_a_plain_computation(n: int, multiset: bool, left: str, right: str) -> None:
+    recipe = Recipe(features=f"words:{n}" + ":multiset" * multiset, threshold=0.6)
+    why = explain(left, right, recipe)
+    sets = plain_features(left, n, multiset), plain_features(right, n, multiset)
+    assert why.sizes == (len(sets[0]), len(sets[1]))
+    assert why.shared == len(sets[0] & sets[1])
+    assert why.measures == pytest.approx(plain_measures(*sets), abs=1e-12)
+    assert why.match == (why.measures["jaccard"] >= 0.6)
+
+
+@given(left=WORDS, right=WORDS, recipe=RECIPES)
+def test_verdict_flips_where_it_says(left: str, right: str, recipe: Recipe) -> None:
+    why = explain(left, right, recipe)
+    (a, b), o, flip, bar = why.sizes, why.shared, why.flip, bar_of(recipe)
+    assert flip == flip_of(recipe, o, a, b)
+    assert flip.sentences
+    if not a or not b:
+        assert (why.match, why.needed, flip.threshold, flip.shared, flip.changed_words) == (
+            False,
+            *[None] * 4,
+        )
+        return
+    assert why.needed is not None
+    assert why.match == (o >= why.needed)
+    assert bar.reached(why.needed, a, b)
+    assert not bar.reached(why.needed - 1, a, b)
+    lower_matches = recipe.measure != "euclidean"
+    if flip.threshold is not None:
+        assert explain(left, right, recipe.changed(threshold=flip.threshold)).match != why.match
+        step = Fraction(-1 if why.match == lower_matches else 1, 10_000)
+        nearer = Fraction(str(flip.threshold)) + step
+        if 0 < nearer <= (1 if lower_matches else 10):
+            assert bar.reached(o, a, b, nearer) == why.match
+    elif not why.match:
+        assert not bar.reached(o, a, b, Fraction(1, 10**9) if lower_matches else Fraction(10))
+    if flip.shared is None:
+        assert not why.match
+        assert not bar.reached(min(a, b), a, b)
+    else:
+        assert bar.reached(o + flip.shared, a, b) != why.match
+        assert bar.reached(o + flip.shared + (1 if why.match else -1), a, b) == why.match
+    assert (flip.changed_words is None) == (not why.match)
+
+
+@given(left=MIXED, right=MIXED, recipe=RECIPES)
+def test_segments_and_passages_lie_on_the_texts(left: str, right: str, recipe: Recipe) -> None:
+    why = explain(left, right, recipe)
+    for text, segments, changes in (
+        (left, why.left_segments, why.left_changes),
+        (right, why.right_segments, why.right_changes),
+    ):
+        assert "".join(text[s.start : s.end] for s in segments) == text
+        assert all(s.start < s.end for s in segments)
+        assert all(0 <= c.start <= c.end <= len(text) for c in changes)
+    assert bool(why.passages) == (why.shared > 0)
+    for passage in why.passages:
+        assert passage.text == left[passage.left.start : passage.left.end]
+        assert passage.right == tuple(sorted(set(passage.right)))
+        for span in passage.right:
+            again = explain(passage.text, right[span.start : span.end], recipe)
+            assert again.left_grams == again.right_grams
+    json.dumps(why.as_dict())
+
+
+@given(left=MIXED, right=MIXED, recipe=RECIPES)
+def test_sides_are_alike(left: str, right: str, recipe: Recipe) -> None:
+    why, mirrored = explain(left, right, recipe), explain(right, left, recipe)
+    assert (why.match, why.shared, why.needed) == (mirrored.match, mirrored.shared, mirrored.needed)
+    assert why.sizes == mirrored.sizes[::-1]
+    assert why.left_segments == mirrored.right_segments
+    assert why.measures == mirrored.measures
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shared"),
+    [
+        ("الساعة الثامنة صباحا", "الساعة الثامنة مساء", 2),
+        ("清河市地铁三号线通车", "清河市地铁四号线通车", 9),
+        ("ตลาดน้ำเปิดแล้ว", "ตลาดน้ำปิดแล้ว", 11),
+        ("good 👍🏽 news", "good 👍 news", 3),
+        ("Cafe\u0301 Straße ﬁn", "café STRASSE fin", 3),
+    ],
+    ids=["arabic", "chinese", "thai", "emoji", "nfd"],
+)
+def test_scripts(left: str, right: str, shared: int) -> None:
+    why = explain(left, right, Recipe(features="words:1:multiset", threshold=0.3))
+    assert why.shared == shared
+    assert why.match
+
+
+@pytest.mark.parametrize(
+    ("recipe", "numbers", "sentences"),
+    [
+        (
+            Recipe(threshold=0.8),
+            (188, 193, 193),
+            [
+                ("no longer match", " 0.9495 or higher"),
+                ("no longer match", " 17 shared features", "fewer than 188."),
+                ("survive", " 3 more changed words", "estimate", "up to 5 5-grams"),
+            ],
+        ),
+        (
+            Recipe(threshold=0.8),
+            (70, 100, 100),
+            [
+                ("They match", " 0.5384 or lower"),
+                ("they match", " 19 shared features", "more than 70."),
+            ],
+        ),
+        (
+            Recipe(threshold=0.8),
+            (10, 10, 100),
+            [
+                ("They match", " 0.1 or lower"),
+                (" 49 shared features", "smaller document", "lengths alone", "apart"),
+            ],
+        ),
+        (
+            Recipe(measure="containment", jaccard_floor=0.5, threshold=0.8),
+            (10, 10, 100),
+            [
+                ("No threshold", "match", "Jaccard", "floor of 0.5."),
+                (" 37 shared features", "smaller document", "lengths alone", "apart"),
+            ],
+        ),
+        (
+            Recipe(threshold=1.0),
+            (5, 5, 5),
+            [
+                ("No threshold would part", "highest"),
+                ("no longer match", " 1 shared feature", "fewer than 5."),
+                ("One more changed word", "may part them", "estimate", "up to 5 5-grams"),
+            ],
+        ),
+        (
+            Recipe(threshold=0.5),
+            (0, 2, 2),
+            [
+                ("No threshold", "match", "share no feature"),
+                ("they match", " 2 shared features", "more than 0."),
+            ],
+        ),
+    ],
+)
+def test_sentences(recipe: Recipe, numbers: tuple[int, int, int], sentences: list[tuple[str, ...]]) -> None:
+    for said, words in zip(flip_of(recipe, *numbers).sentences, sentences, strict=True):
+        assert says(said, *words)
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        Recipe(threshold=0.5),
+        Recipe(features="qgrams:6:multiset", normalize="words", measure="cosine", threshold=0.7),
+        Recipe(features="qgrams:4:positional", threshold=0.05),
+        Recipe(features="words:1", stop_words="en", measure="euclidean", threshold=8),
+        Recipe(features="sentence_words:3", threshold=0.4),
+        Recipe(features="spots:1:2:multiset", threshold=0.4),
+        Recipe(features="terms:3:sentence:positional", threshold=0.3),
+        Recipe(features="windows:20:4", threshold=0.4),
+        Recipe(features="checksum:md5", normalize="words"),
+        Recipe(features="words:2", clip="df:2:0.5", threshold=0.7),
+        Recipe(features="words:2", weights="tfidf", measure="cosine", threshold=0.5),
+        Recipe(features="words:3", weights="idf", measure="weighted_jaccard", threshold=0.4),
+        Recipe(features="words:3", signature="minhash:64", measure="overlap", threshold=0.5),
+        Recipe(features="words:3", signature="supershingle:6:4", measure="overlap", threshold=0.3),
+        Recipe(features="words:2", signature="simhash", measure="hamming", threshold=10),
+        Recipe(features="words:1", signature="imatch:5", clip="idf:0.2:0.8"),
+        Recipe(threshold=0.3, second_step="dice(qgrams:3) >= 0.8"),
+    ],
+    ids=lambda r: " ".join(
+        filter(None, [r.features, r.normalize, r.clip, r.weights, r.signature, r.measure, r.second_step])
+    ),
+)
+def test_a_run_comes_to_the_same_numbers(recipe: Recipe) -> None:
+    with SAMPLE.open(encoding="utf-8") as file:
+        texts = {item["id"]: item["text"] for item in map(json.loads, file)}
+    with open_corpus([SAMPLE]) as corpus:
+        pairs = list(run(corpus, recipe).pairs)
+        statistics = gather(corpus, recipe) if recipe.needs_statistics else None
+    assert len(pairs) > 10
+    found = {(left, right) for left, right, _ in pairs}
+    for left, right, similarity in pairs[:: max(len(pairs) // 20, 1)]:
+        why = explain(texts[left], texts[right], recipe, statistics)
+        assert why.match
+        assert why.similarity == pytest.approx(similarity, abs=1e-12)
+    others = [(left, right) for (left, _, _), (_, right, _) in pairwise(pairs) if left != right]
+    for left, right in others[:20]:
+        if (left, right) not in found and (right, left) not in found:
+            assert not explain(texts[left], texts[right], recipe, statistics).match

@@ -1,0 +1,151 @@
+"""Neighbours and queries of a corpus: rows, names, ranks, recipes of every kind, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from saying import says
+
+from neardup.documents import corpus_of
+from neardup.errors import InputError, RecipeError, UnknownDocument
+from neardup.pipeline.neighbors import Neighbor, Neighbors
+from neardup.pipeline.neighbors import neighbors_of as neighbors
+from neardup.pipeline.pipeline import run
+from neardup.pipeline.query import Answer, Similar
+from neardup.pipeline.query import answer_of as query
+from neardup.recipe import Recipe, load_recipe, names
+
+TEXTS = [
+    "the quick brown fox jumps over the lazy dog while the old farmer sleeps",
+    "a rose by any other name would smell as sweet said the poet to his friend",
+    "the quick brown fox jumps over the lazy dog while the old farmer snores",
+    "",
+    "the quick brown fox jumps over the lazy dog",
+    "a rose by any other name would smell as sweet said the poet",
+]
+IDS = ["fox", "rose", "fox2", "empty", "dog", "rose2"]
+WORDS = Recipe(features="words:1", threshold=0.5)
+NUMBERS = list(range(6))
+
+
+def neighbors_of(ids: Sequence[Any] | None, recipe: Recipe = WORDS, k: int = 3, **options: Any) -> Neighbors:
+    table = pa.table({"text": TEXTS} if ids is None else {"id": ids, "text": TEXTS})
+    with corpus_of(table) as corpus:
+        return neighbors(corpus, recipe, k, **options)
+
+
+def answer_of(text: str, recipe: Recipe = WORDS, **options: Any) -> Answer:
+    with corpus_of(pa.table({"id": IDS, "text": TEXTS})) as corpus:
+        return query(corpus, recipe, text, **options)
+
+
+def naive_jaccard(left: str, right: str) -> float:
+    a, b = set(left.split()), set(right.split())
+    return len(a & b) / len(a | b) if a & b else 0.0
+
+
+def test_rows_by_the_definition() -> None:
+    expected = []
+    for document, text in zip(IDS, TEXTS, strict=True):
+        others = [
+            (naive_jaccard(text, other), name) for name, other in zip(IDS, TEXTS, strict=True) if name != document
+        ]
+        near = sorted((pair for pair in others if pair[0]), key=lambda pair: -pair[0])[:3]
+        expected += [Neighbor(document, rank, name, value) for rank, (value, name) in enumerate(near, 1)]
+    found = neighbors_of(IDS)
+    assert list(found) == expected
+    assert len(found) == len(expected)
+    assert (found.documents, found.asked) == (6, 6)
+    assert [stage["name"] for stage in found.stages] == ["read and features", "neighbors"]
+    assert says(repr(found), f"<{len(expected)} neighbours", "of 5 documents", "among 6>")
+
+
+@pytest.mark.parametrize(("ids", "wanted"), [(IDS, ["rose2", "fox", "rose2"]), (NUMBERS, ["5", 0]), (None, [5, "0"])])
+def test_of_some_documents_in_the_order_asked_for(ids: Sequence[Any] | None, wanted: list[Any]) -> None:
+    found = neighbors_of(ids, k=1, of=wanted)
+    expected = ["rose2", "fox"] if ids is IDS else [5, 0]
+    assert [row.document for row in found] == expected
+    assert found.asked == 2
+
+
+def test_recipes_of_every_kind_answer_alike() -> None:
+    """The nearest documents of a text that is in the corpus are that one, and then its neighbours."""
+    for name in names():
+        recipe = load_recipe(name)
+        found = neighbors_of(IDS, recipe, k=5, of=["rose2"])
+        answer = list(answer_of(TEXTS[5], recipe, k=6))
+        if not answer:
+            continue
+        assert Similar("rose2", 1.0) in answer, name
+        others = [row for row in answer if row.document != "rose2"]
+        assert others == [Similar(row.neighbor, row.similarity) for row in found], name
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        WORDS,
+        WORDS.changed(measure="euclidean", threshold=3.0),
+        WORDS.changed(measure="containment", jaccard_floor=0.65),
+        WORDS.changed(weights="idf", measure="cosine"),
+        WORDS.changed(weights="tfidf", measure="euclidean", threshold=5.0),
+        WORDS.changed(weights="tf", measure="weighted_jaccard"),
+        WORDS.changed(signature="simhash", measure="hamming", threshold=12),
+        WORDS.changed(second_step="edit >= 0.9"),
+        WORDS.changed(second_step="jaccard(words:2) >= 0.6"),
+    ],
+    ids=lambda recipe: f"{recipe.weights} {recipe.signature} {recipe.measure} {recipe.second_step}",
+)
+def test_queries_and_pairs_agree(recipe: Recipe) -> None:
+    for place, text in enumerate(TEXTS):
+        if not text:
+            continue
+        found = {row.document: row.similarity for row in answer_of(text, recipe)}
+        with corpus_of(pa.table({"id": IDS, "text": TEXTS})) as corpus:
+            pairs = run(corpus, recipe).pairs.to_arrow().to_pylist()
+        expected = {IDS[place]: 1.0}
+        for pair in pairs:
+            ends = [pair["left"], pair["right"]]
+            if IDS[place] in ends:
+                ends.remove(IDS[place])
+                expected[ends[0]] = pair["similarity"]
+        assert found == pytest.approx(expected)
+
+
+def test_refusals() -> None:
+    with pytest.raises(RecipeError) as caught:
+        neighbors_of(IDS, k=6)
+    assert says(caught.value, "k 6 is more", "of 6 documents", "at most 5")
+    with pytest.raises(RecipeError) as caught:
+        answer_of("a", k=7)
+    assert says(caught.value, "k 7 is more", "of 6 documents", "at most 6")
+    with pytest.raises(RecipeError) as caught:
+        neighbors(corpus_of(["one"]), WORDS, 1)
+    assert says(caught.value, "k 1 is more", "of 1 document ", "give more documents")
+    with pytest.raises(RecipeError, match="k 0 is below 1"):
+        neighbors_of(IDS, k=0)
+    with pytest.raises(RecipeError, match="k 0 is below 1"):
+        answer_of("a", k=0)
+    with pytest.raises(RecipeError, match="first 0 is below 1"):
+        neighbors_of(IDS, first=0)
+    with pytest.raises(RecipeError, match="give one of the two"):
+        neighbors_of(IDS, first=1, of=["fox"])
+    with pytest.raises(RecipeError, match="measure 'semantic' compares embeddings"):
+        neighbors_of(IDS, Recipe(measure="semantic"))
+    with pytest.raises(UnknownDocument) as unknown:
+        neighbors_of(IDS, of=["fox", "foxx"])
+    assert says(unknown.value, "no document", "id 'foxx'", "close ones", "'fox'")
+    with pytest.raises(UnknownDocument) as unknown:
+        neighbors_of(None, of=[6])
+    assert says(unknown.value, "no document", "row number '6'")
+    with pytest.raises(InputError) as empty:
+        answer_of("")
+    assert says(empty.value, "text is empty", "nothing can match")
+    with pytest.raises(InputError) as empty:
+        answer_of(" ... \n")
+    assert says(empty.value, "no features", "words:1", "nothing can match")
+    with pytest.raises(InputError, match="no valid Unicode at character 1"):
+        answer_of("a\ud800")

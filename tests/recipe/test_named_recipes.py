@@ -1,0 +1,289 @@
+"""The recipes that come with the package: what their papers say, and that each runs on whatever there is."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from dataclasses import asdict
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import naive_features
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from places import ROOT
+from saying import says
+
+import neardup as nd
+from neardup.errors import RecipeError
+from neardup.features import reading
+from neardup.recipe import Recipe, load_recipe, names
+
+CORNELL = ROOT.parent / "shared" / "data" / "cornell"
+
+#: What each differs in from the usual choices, and what its description must name: the paper and the place in it.
+PAPERS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "checksum": (
+        {"normalize": "raw", "features": "checksum:sha1", "threshold": 1.0},
+        ["Montanari & Puglisi 2012, 3.1"],
+    ),
+    "cornell": (
+        {
+            "normalize": "strip",
+            "features": "words:3",
+            "signature": "sketch:25",
+            "measure": "overlap",
+            "threshold": 0.52,
+        },
+        ["Cornell INFO 4300", "2012", "steps 1 to 4"],
+    ),
+    "ddd": (
+        {"normalize": "compact", "features": "qgrams:4", "measure": "overlap", "threshold": 0.7},
+        ["Montanari & Puglisi 2012, 3.3 and 4", "24-hour window"],
+    ),
+    "default": ({}, ["News and articles"]),
+    "imatch": (
+        {"features": "words:1", "clip": "idf:0.2:0.8", "signature": "imatch:5", "threshold": 1.0},
+        ["Chowdhury, Frieder, Grossman & McCabe 2002", "ICGICT 2014, II"],
+    ),
+    "jaccard": (
+        {"normalize": "whitespace", "features": "words:4:multiset", "threshold": 0.5},
+        ["blog of 19 April 2020", "section on shingles"],
+    ),
+    "lsh": ({"search": "lsh", "recall": 0.99}, ["Broder 1997", "Montanari & Puglisi 2012, 3.1"]),
+    "manber": (
+        {"normalize": "compact", "features": "windows:50:256", "threshold": 0.5},
+        ["Manber 1994", "Montanari & Puglisi 2012, 3.1"],
+    ),
+    "simhash": (
+        {
+            "features": "words:1",
+            "stop_words": "en",
+            "weights": "tf",
+            "signature": "simhash",
+            "measure": "hamming",
+            "threshold": 3,
+        },
+        ["Charikar 2002", "Manku, Jain & Das Sarma 2007, 3", "ICGICT 2014, II"],
+    ),
+    "spotsigs": (
+        {"features": "spots:1:2:multiset", "stop_words": "en", "threshold": 0.44},
+        ["Theobald, Siddharth & Paepcke 2008", "Montanari & Puglisi 2012, 3.1"],
+    ),
+    "supershingle": (
+        {"features": "words:5", "signature": "supershingle:6:14", "measure": "overlap", "threshold": 0.33},
+        ["Broder 1997", "Fetterly, Manasse & Najork 2003", "Montanari & Puglisi 2012, 3.1"],
+    ),
+    "terms": (
+        {"features": "terms:64", "stop_words": "en", "weights": "tfidf", "measure": "cosine", "threshold": 0.9},
+        ["ICGICT 2014, 3.2.1", "formula 2"],
+    ),
+}
+USUAL = {
+    "content": "",
+    "normalize": "words",
+    "features": "words:5",
+    "stop_words": "",
+    "antecedents": "",
+    "clip": "",
+    "weights": "",
+    "signature": "",
+    "measure": "jaccard",
+    "threshold": 0.85,
+    "jaccard_floor": 0.0,
+    "search": "exact",
+    "recall": 0.99,
+    "num_perm": 256,
+    "seed": 1,
+    "second_step": "",
+    "keep": "first",
+}
+
+
+def test_every_paper_has_its_recipe() -> None:
+    assert names() == sorted(PAPERS)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_recipe_says_what_its_paper_says(name: str) -> None:
+    recipe = load_recipe(name)
+    choices, sources = PAPERS[name]
+    found = asdict(recipe)
+    assert (found.pop("name"), found.pop("description")) == (name, recipe.description)
+    assert found == USUAL | choices
+    for source in sources:
+        assert source in recipe.description
+    assert "\n" not in recipe.description
+
+
+def test_no_two_recipes_give_the_same_answer() -> None:
+    assert len({load_recipe(name).fingerprint for name in names()}) == len(names())
+
+
+@cache
+def newswire() -> list[str]:
+    lines = (ROOT / "examples" / "newswire.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line)["text"] for line in lines]
+
+
+def pairs_of(result: nd.Result) -> list[tuple[int, int, float]]:
+    return [(p.left, p.right, p.similarity) for p in result.pairs]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_recipe_runs_on_the_newswire(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = newswire()
+    result = nd.dedup(texts, recipe=name, threads=1)
+    once = pairs_of(result)
+    summary = result.summary
+    assert summary["documents"] == len(texts) == summary["kept"] + summary["dropped"]
+    assert 0 < summary["dropped"] < len(texts) / 2
+    undecided = result._joined.representative < 0
+    assert summary["undecidable"] == undecided.sum() < len(texts) / 3
+    # Equal texts match, unless they cannot be decided; then none of them matches anything.
+    places = defaultdict(list)
+    for place, text in enumerate(texts):
+        places[text].append(place)
+    copies = {(i, j) for group in places.values() for i in group for j in group if i < j}
+    assert len(copies) >= 18
+    decided = {(i, j) for i, j in copies if not undecided[i]}
+    found = {(left, right): similarity for left, right, similarity in once}
+    assert decided == copies & found.keys()
+    assert all(found[pair] == 1.0 for pair in decided)
+    assert not any(undecided[i] or undecided[j] for i, j in found)
+    if name == "checksum":
+        assert found.keys() == decided
+    else:
+        assert len(found) > len(decided)
+    # Threads, pieces and another run change nothing.
+    monkeypatch.setattr(reading, "_PIECE", 3000)
+    for threads in (1, 2):
+        again = nd.dedup(texts, recipe=name, threads=threads)
+        assert pairs_of(again) == once
+        assert again.kept == result.kept
+        assert again.duplicates().equals(result.duplicates())
+        assert again.summary["fingerprint"] == summary["fingerprint"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_recipe_writes_itself_and_explains(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(load_recipe(name).to_toml())
+    texts = newswire()[:60]
+    result = nd.dedup(texts, recipe=str(file))
+    assert pairs_of(result) == pairs_of(nd.dedup(texts, recipe=name))
+    assert load_recipe(name).measure in load_recipe(name).in_words()
+    for pair in list(result.pairs)[:3]:
+        assert result.explain(pair.left, pair.right).match
+
+
+def answer(texts: list[str], name: str) -> nd.Result | str:
+    """The result, or why there is none."""
+    try:
+        return nd.dedup(texts, recipe=name, threads=1)
+    except RecipeError as error:
+        return str(error)
+
+
+@settings(max_examples=12)
+@given(st.lists(st.text(max_size=40) | st.text("the a is fox ran. 東京,\u0301\n", max_size=60), max_size=6), st.data())
+@pytest.mark.parametrize("name", PAPERS)
+def test_no_text_is_too_strange(name: str, texts: list[str], data: st.DataObject) -> None:
+    texts = texts + (data.draw(st.permutations(texts)) if texts else [])
+    result = answer(texts, name)
+    if isinstance(result, str):
+        # Of few documents no word may be of middling frequency.
+        assert name == "imatch"
+        assert "leaves none of the" in result
+        assert "\n" not in result
+        return
+    undecided = np.asarray(result._joined.representative) < 0
+    found = {(p.left, p.right): p.similarity for p in result.pairs}
+    for (left, right), similarity in found.items():
+        assert 0 < similarity <= 1
+        assert not undecided[left]
+        assert not undecided[right]
+    for i in range(len(texts)):
+        assert texts[i] or undecided[i]
+        for j in range(i):
+            if texts[i] == texts[j] and not undecided[i]:
+                assert found[j, i] == 1.0
+    assert result.summary["undecidable"] == undecided.sum()
+
+
+def test_a_lexicon_without_words_is_refused() -> None:
+    with pytest.raises(RecipeError) as refused:
+        nd.dedup(["fox ran off", "owl sat down"], recipe="imatch")
+    assert says(refused.value, "clip 'idf:0.2:0.8'", "none of the 6", "2 documents", "widen its bounds")
+
+
+def test_ddd_is_half_exact_by_content() -> None:
+    # The paper's own example of a normal form; 9 of the 15 and 12 q-grams of two of these are shared.
+    texts = ["A rose is a flower", "A rose, is a flower!", "a rose is a flower", "A rose is a tulip"]
+    result = nd.dedup(texts, recipe="ddd", threshold=0.5)
+    grams = [set(naive_features.features(text, "qgrams:4", "compact")) for text in texts]
+    expected = [
+        (i, j, len(grams[i] & grams[j]) / max(len(grams[i]), len(grams[j]))) for i in range(4) for j in range(i + 1, 4)
+    ]
+    assert pairs_of(result) == [(i, j, s) for i, j, s in expected if s >= 0.5]
+    assert (0, 1, 1.0) in pairs_of(result)
+
+
+shared = [
+    pytest.mark.shared,
+    pytest.mark.skipif(not CORNELL.is_dir(), reason="the corpora are not in ../shared/data beside the project"),
+]
+
+
+class TestCornell:
+    """The hundred documents of the course, by its program and by its exact twin."""
+
+    pytestmark = shared
+
+    @staticmethod
+    def ten() -> dict[frozenset[str], float]:
+        with open(CORNELL / "pairs.csv", encoding="utf-8", newline="") as file:
+            return {frozenset((row["id1"], row["id2"])): float(row["exact_jaccard3"]) for row in csv.DictReader(file)}
+
+    @pytest.mark.parametrize("seed", [1, 2012])
+    def test_the_program_finds_its_ten_pairs(self, seed: int) -> None:
+        result = nd.dedup_files(CORNELL / "docs", recipe="cornell", seed=seed)
+        found = {frozenset((p.left, p.right)): p.similarity for p in result.pairs}
+        ten = self.ten()
+        assert len(ten) == 10
+        assert found.keys() == ten.keys()
+        for pair, similarity in found.items():
+            assert Fraction(similarity).limit_denominator(100).denominator in (1, 5, 25)
+            # Four standard deviations of 25 draws.
+            assert abs(similarity - ten[pair]) <= 4 * (ten[pair] * (1 - ten[pair]) / 25) ** 0.5
+        assert len(result.dropped) == 10
+
+    def test_estimates_of_many_seeds_are_near_the_exact_value(self) -> None:
+        sums: dict[frozenset[str], float] = defaultdict(float)
+        for seed in range(1, 21):
+            result = nd.dedup_files(CORNELL / "docs", recipe="cornell", seed=seed)
+            for p in result.pairs:
+                sums[frozenset((p.left, p.right))] += p.similarity / 20
+        for pair, exact in self.ten().items():
+            assert abs(sums[pair] - exact) <= 4 * (exact * (1 - exact) / 500) ** 0.5 + 0.01
+
+    def test_the_exact_twin_finds_the_same_with_the_exact_values(self) -> None:
+        exact = Recipe(normalize="strip", features="words:3", measure="jaccard", threshold=0.5)
+        result = nd.dedup_files(CORNELL / "docs", recipe=exact)
+        found = {frozenset((p.left, p.right)): round(p.similarity, 6) for p in result.pairs if p.similarity > 0.5}
+        assert found == self.ten()
+
+    def test_the_exact_twin_has_the_value_of_every_pair(self) -> None:
+        low = Recipe(normalize="strip", features="words:3", threshold=0.0001)
+        found = {
+            frozenset((p.left, p.right)): f"{p.similarity:.6f}"
+            for p in nd.dedup_files(CORNELL / "docs", recipe=low).pairs
+        }
+        with open(CORNELL / "exact_jaccard_all_pairs.csv", encoding="utf-8", newline="") as file:
+            expected = {frozenset((row["id1"], row["id2"])): row["j3"] for row in csv.DictReader(file)}
+        assert found == {pair: value for pair, value in expected.items() if float(value) > 0}

@@ -1,0 +1,223 @@
+"""The exact join against a plain comparison of all pairs."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import naive
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.documents.records import Names
+from neardup.features.extraction import extract
+from neardup.features.store import FeatureStore
+from neardup.keep.keepers import families, graph, keepers
+from neardup.keep.pairs import Pairs
+from neardup.kernels.bounds import largest_partner, need, smallest_partner
+from neardup.recipe import Recipe
+from neardup.recipe.measures import SET_MEASURES, exact_fraction, measure, rule, similarities, threshold_of
+from neardup.runtime import Memory
+from neardup.search import join as join_module
+from neardup.search.join import self_join
+from neardup.search.matches import Matches
+
+ALPHABETS = ["ab", "abcd", "abcdefghijklmnopqrst"]
+THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
+
+
+def joined(texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None) -> Matches:
+    with FeatureStore(Memory(budget)) as store:
+        for begin in range(0, len(texts), split):
+            store.add(
+                extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, allocate=store.allocate)
+            )
+        return self_join(store, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads=threads)
+
+
+def pairs_of(result: Matches, recipe: Recipe) -> dict[tuple[int, int], float]:
+    count = len(result.representative)
+    similarity = similarities(recipe.measure, result.counts)
+    pairs = Pairs(Names(np.arange(count), None), result.representative, result.left, result.right, similarity)
+    listed = [(p.left, p.right, p.similarity) for p in pairs]
+    assert listed == sorted(listed)
+    assert len(listed) == len(pairs)
+    return {(left, right): s for left, right, s in listed}
+
+
+def naive_sets(texts: list[str], recipe: Recipe) -> list[frozenset[naive.Gram]]:
+    wanted = recipe.parsed_features
+    return [naive.grams(t, recipe.normalize, wanted.kind, wanted.n, wanted.multiset) for t in texts]
+
+
+def naive_pairs(texts: list[str], recipe: Recipe) -> dict[tuple[int, int], float]:
+    return naive.all_pairs(
+        naive_sets(texts, recipe),
+        recipe.measure,
+        recipe.exact_threshold,
+        exact_fraction(recipe.jaccard_floor, "floor", zero=True),
+    )
+
+
+def edited_corpus(rng: random.Random, count: int, words: int, alphabet: str) -> list[str]:
+    """Texts of which many are copies of others with a few words changed."""
+    vocabulary = ["".join(rng.choices(alphabet, k=rng.randint(1, 9))) for _ in range(words)]
+    texts: list[str] = []
+    for _ in range(count):
+        if texts and rng.random() < 0.6:
+            tokens = rng.choice(texts).split()
+            for _ in range(rng.choice([0, 0, 1, 1, 2, 4])):
+                if tokens:
+                    tokens[rng.randrange(len(tokens))] = rng.choice(vocabulary)
+            if tokens and rng.random() < 0.2:
+                del tokens[rng.randrange(len(tokens)) :]
+        else:
+            tokens = rng.choices(vocabulary, k=rng.choice([0, 1, 2, 3, 5, 8, 20, 60]))
+        texts.append(rng.choice([" ", ", ", "  "]).join(tokens))
+    return texts
+
+
+def recipe_of(kind: str, n: int, multiset: bool, name: str, threshold: float, floor: float) -> Recipe:
+    """A recipe of any set measure; a distance takes another threshold and no floor."""
+    distance = measure(name).distance
+    return Recipe(
+        features=f"{kind}:{n}" + (":multiset" if multiset else ""),
+        measure=name,
+        threshold=round(6 * threshold, 4) if distance else threshold,
+        jaccard_floor=0.0 if distance else floor,
+    )
+
+
+RECIPES = st.builds(
+    recipe_of,
+    st.sampled_from(["words", "qgrams"]),
+    st.integers(1, 6),
+    st.booleans(),
+    st.sampled_from(SET_MEASURES),
+    st.sampled_from(THRESHOLDS),
+    st.sampled_from([0.0, 0.0, 0.25, 0.6]),
+)
+
+
+@given(RECIPES, st.integers(0, 10**9), st.sampled_from(ALPHABETS), st.integers(0, 60), st.integers(1, 3))
+def test_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, count: int, threads: int) -> None:
+    rng = random.Random(seed)
+    texts = edited_corpus(rng, count, rng.choice([3, 10, 100]), alphabet)
+    assert pairs_of(joined(texts, recipe, threads), recipe) == naive_pairs(texts, recipe)
+
+
+@given(RECIPES, st.lists(st.text(max_size=30), max_size=12))
+def test_pairs_of_any_text_are_those_of_naive(recipe: Recipe, texts: list[str]) -> None:
+    texts = texts + [text.upper() for text in texts[:2]]
+    assert pairs_of(joined(texts, recipe), recipe) == naive_pairs(texts, recipe)
+
+
+@pytest.mark.parametrize("name", SET_MEASURES)
+@pytest.mark.parametrize("threshold", [0.05, 1 / 3, 0.8, 1.0])
+@pytest.mark.parametrize("floor", [0.0, 0.4])
+def test_bounds_are_those_of_naive(name: str, threshold: float, floor: float) -> None:
+    bound = rule(name, threshold, floor)
+    t, f = threshold_of(name, threshold), exact_fraction(floor, "floor", zero=True)
+    sizes = range(1, 33)
+    needed = {(a, b): naive.need(name, a, b, t, f) if _possible(name, a, b, t, f) else 99 for a in sizes for b in sizes}
+    for a in sizes:
+        for b in sizes:
+            assert min(need(bound, a, b), min(a, b) + 1) == min(needed[a, b], min(a, b) + 1)
+        partners = [m for m in range(1, a + 1) if needed[m, a] <= m]
+        assert smallest_partner(bound, a) == partners[0]
+        for shared in range(1, a + 1):
+            fitting = [m for m in partners if needed[m, a] <= shared]
+            assert largest_partner(bound, a, shared, partners[0]) == (fitting[-1] if fitting else partners[0] - 1)
+
+
+def _possible(name: str, a: int, b: int, t: Fraction, floor: Fraction) -> bool:
+    o = min(a, b)
+    return naive.reaches(name, o, a, b, t) and (floor == 0 or naive.reaches("jaccard", o, a, b, floor))
+
+
+def test_bounds_are_exact_for_huge_sets() -> None:
+    for name in SET_MEASURES:
+        for text in ("9999.5", "0.3333", "4000") if measure(name).distance else ("0.7", "0.333333333", "0.999999999"):
+            bound = rule(name, float(text))
+            for a, b in [(10**7, 10**7 + 1), (99_999_989, 100_000_007), (7, 10**8)]:
+                o = need(bound, a, b)
+                assert naive.reaches(name, o, a, b, Fraction(text))
+                assert o == 1 or not naive.reaches(name, o - 1, a, b, Fraction(text))
+
+
+@given(st.integers(0, 10**9), st.integers(1, 40), st.sampled_from([0.3, 0.5, 0.8, 1.0]))
+def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshold: float) -> None:
+    rng = random.Random(seed)
+    recipe = recipe_of("words", 2, False, rng.choice(SET_MEASURES), threshold, 0.0)
+    texts = edited_corpus(rng, count, 6, "abc")
+    order = list(range(count))
+    rng.shuffle(order)
+    expected = naive_pairs(texts, recipe)
+    found = joined(texts, recipe)
+    similarity = similarities(recipe.measure, found.counts)
+    kept = keepers(found.representative, graph(count, found.left, found.right, similarity), np.array(order, np.int64))
+    dropped = {d: (int(kept.keeper[d]), float(kept.similarity[d])) for d in range(count) if kept.keeper[d] != d}
+    assert dropped == naive.keepers(count, expected, order)
+    for i, j in expected:
+        assert i in dropped or j in dropped, "two kept documents match"
+    grouped = families(found.representative, found.left, found.right, similarity)
+    groups = naive.families(count, expected)
+    assert [np.flatnonzero(grouped.family == f + 1).tolist() for f in range(len(grouped.documents))] == groups
+    for f, members in enumerate(groups):
+        inside = [s for (i, j), s in expected.items() if i in members and j in members]
+        assert grouped.pairs[f] == len(inside)
+        assert grouped.smallest[f] == min(inside)
+        assert grouped.mean[f] == pytest.approx(sum(inside) / len(inside))
+
+
+@given(RECIPES, st.integers(0, 10**9), st.sampled_from(ALPHABETS), st.integers(1, 50))
+def test_keepers_without_all_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, count: int) -> None:
+    rng = random.Random(seed)
+    texts = edited_corpus(rng, count, rng.choice([3, 10, 100]), alphabet)
+    order = np.array(rng.sample(range(count), count), np.int64)
+    with FeatureStore() as store:
+        store.add(extract(pa.array(texts, pa.large_string()), recipe, allocate=store.allocate))
+        bound = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
+        found = self_join(store, bound, keep_order=order, most_pairs=-1)
+    assert not found.complete or found.statistics["sets_with_enough_shared_features"] == 0
+    similarity = similarities(recipe.measure, found.counts)
+    kept = keepers(found.representative, graph(count, found.left, found.right, similarity), order)
+    dropped = {d: (int(kept.keeper[d]), float(kept.similarity[d])) for d in np.flatnonzero(kept.dropped)}
+    assert dropped == naive.keepers(count, naive_pairs(texts, recipe), order.tolist())
+
+
+def test_threads_pieces_and_spilling_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_module, "SETS_AT_A_TIME", 7)
+    monkeypatch.setattr(join_module, "_ROOM_FOR_PAIRS", 1)
+    texts = edited_corpus(random.Random(5), 400, 30, "abcdef")
+    recipe = Recipe(features="words:2", threshold=0.5)
+    first = joined(texts, recipe)
+    for threads, split, budget in [(2, 3, None), (3, 50, 0), (1, 1, 250_000_100), (4, 400, 320_000_000)]:
+        again = joined(texts, recipe, threads, split, budget)
+        for name in ("representative", "left", "right", "counts"):
+            assert np.array_equal(getattr(first, name), getattr(again, name)), name
+    assert pairs_of(first, recipe) == naive_pairs(texts, recipe)
+
+
+def test_many_copies_cost_their_number_not_its_square() -> None:
+    bodies = [" ".join(f"w{d}x{i}" for i in range(40)) for d in range(10)]
+    texts = [bodies[i % 10] for i in range(5_000)]
+    found = joined(texts, Recipe(), split=1000)
+    assert found.statistics["distinct_sets"] == 10
+    assert len(found.left) == 0
+    pairs = Pairs(Names(np.arange(len(texts)), None), found.representative, found.left, found.right, np.zeros(0))
+    assert len(pairs) == 10 * (500 * 499 // 2)
+
+
+def test_a_shared_footer_makes_no_candidates() -> None:
+    rng = random.Random(1)
+    footer = " ".join(f"legal{i}" for i in range(300))
+    texts = [
+        " ".join(f"w{rng.randrange(10**9)}" for _ in range(rng.randint(130, 300))) + " " + footer for _ in range(1000)
+    ]
+    found = joined(texts, Recipe(threshold=0.7), split=100)
+    assert found.statistics["candidates"] == 0
+    assert found.statistics["longest_list"] < 50

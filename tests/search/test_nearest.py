@@ -1,0 +1,295 @@
+"""Nearest documents and matches against a plain comparison of all pairs in whole numbers and fractions."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.errors import NeardupError, RecipeError
+from neardup.features.store import Vectors
+from neardup.kernels.bits import first_is_greater
+from neardup.kernels.postings import closer
+from neardup.recipe.measures import MEASURES, similarities
+from neardup.search import nearest as nearest_module
+from neardup.search.nearest import Matching, Nearest, closest, matching, nearest
+
+Document = dict[int, int]
+Counts = tuple[int, int, int]
+
+SETS = ["jaccard", "overlap", "dice", "cosine", "containment", "euclidean", "extended_jaccard"]
+WEIGHTS = ["weighted_jaccard", "cosine", "dice", "extended_jaccard", "euclidean"]
+NO_WEIGHTS = np.empty(0, np.int64)
+LARGE = 1 << 28
+
+
+def vectors_of(documents: list[Document], *, weighted: bool) -> Vectors:
+    heads = np.cumsum([0, *map(len, documents)]).astype(np.int64)
+    features = np.array([feature for document in documents for feature in document], np.uint64)
+    weights = np.array([w for document in documents for w in document.values()], np.int64)
+    return Vectors(heads, features, weights if weighted else NO_WEIGHTS)
+
+
+def counts_of(measure: str, f: Document, g: Document, *, weighted: bool) -> Counts:
+    if not weighted:
+        return len(f.keys() & g.keys()), len(f), len(g)
+    if measure == "weighted_jaccard":
+        return sum(min(f[x], g[x]) for x in f.keys() & g.keys()), sum(f.values()), sum(g.values())
+    return sum(f[x] * g[x] for x in f.keys() & g.keys()), sum(w * w for w in f.values()), sum(w * w for w in g.values())
+
+
+def closeness(measure: str, o: int, a: int, b: int) -> Fraction:
+    """A fraction that orders pairs of one query as the measure does, the closest the greatest."""
+    if measure == "cosine":
+        return Fraction(o * o, a * b)
+    return {
+        "overlap": lambda: Fraction(o, max(a, b)),
+        "dice": lambda: Fraction(2 * o, a + b),
+        "containment": lambda: Fraction(o, min(a, b)),
+        "euclidean": lambda: Fraction(-(a + b - 2 * o)),
+    }.get(measure, lambda: Fraction(o, a + b - o))()
+
+
+def naive_ranking(
+    documents: list[Document], query: Document, others: list[int], measure: str, *, weighted: bool
+) -> list[tuple[int, Counts]]:
+    """All documents that share a feature, the closest first, of equally close ones the first."""
+    counts = {d: counts_of(measure, query, documents[d], weighted=weighted) for d in others}
+    sharing = [d for d in others if counts[d][0]]
+    sharing.sort(key=lambda d: (-closeness(measure, *counts[d]), d))
+    return [(d, counts[d]) for d in sharing]
+
+
+def naive_nearest(
+    documents: list[Document], measure: str, queries: list[int], k: int, excluded: set[int], *, weighted: bool
+) -> list[tuple[int, int, Counts]]:
+    rows = []
+    for q in queries:
+        others = [d for d in range(len(documents)) if d != q and d not in excluded and q not in excluded]
+        ranking = naive_ranking(documents, documents[q], others, measure, weighted=weighted)
+        rows += [(q, d, counts) for d, counts in ranking[:k]]
+    return rows
+
+
+def rows_of(found: Nearest) -> list[tuple[int, int, Counts]]:
+    columns = found.query.tolist(), found.document.tolist(), found.counts.tolist()
+    return [(q, d, (o, a, b)) for q, d, (o, a, b) in zip(*columns, strict=True)]
+
+
+def matches_of(found: Matching) -> list[tuple[int, Counts]]:
+    return [(d, (o, a, b)) for d, (o, a, b) in zip(found.document.tolist(), found.counts.tolist(), strict=True)]
+
+
+def zipfian(rng: random.Random, count: int, length: int, heaviest: int = 1) -> list[Document]:
+    """Documents whose features are common ones often and rare ones rarely; some are edited copies."""
+    documents: list[Document] = []
+    for _ in range(count):
+        size = rng.randint(0, length)
+        document = {int(2000 ** rng.random()) * 0x9E3779B97F4A7C15 % (1 << 64): 1 for _ in range(size)}
+        if documents and rng.random() < 0.3:
+            document = dict(rng.choice(documents))
+            for feature in rng.sample(sorted(document), len(document) // 5):
+                del document[feature]
+        documents.append({feature: rng.randint(1, heaviest) for feature in document})
+    return documents
+
+
+def check(
+    documents: list[Document],
+    measure: str,
+    queries: list[int],
+    k: int,
+    *,
+    weighted: bool,
+    excluded: frozenset[int] = frozenset(),
+    threads: int = 1,
+) -> None:
+    mask = np.array([d in excluded for d in range(len(documents))], np.bool_)
+    found = nearest(
+        vectors_of(documents, weighted=weighted), measure, np.array(queries), k, excluded=mask, threads=threads
+    )
+    expected = naive_nearest(documents, measure, queries, k, set(excluded), weighted=weighted)
+    assert rows_of(found) == expected
+    assert found.similarity.tolist() == similarities(measure, found.counts).tolist()
+
+
+small_documents = st.lists(st.dictionaries(st.integers(1, 12), st.integers(1, 5), max_size=8), min_size=1, max_size=25)
+
+
+@given(documents=small_documents, data=st.data())
+def test_nearest_is_what_comparing_all_gives(documents: list[Document], data: st.DataObject) -> None:
+    weighted = data.draw(st.booleans())
+    if weighted and not any(documents):
+        return
+    places = st.integers(0, len(documents) - 1)
+    check(
+        documents,
+        data.draw(st.sampled_from(WEIGHTS if weighted else SETS)),
+        data.draw(st.lists(places, unique=True)),
+        data.draw(st.integers(1, len(documents) + 2)),
+        weighted=weighted,
+        excluded=data.draw(st.frozensets(places, max_size=4)),
+        threads=data.draw(st.sampled_from([1, 2])),
+    )
+
+
+@pytest.mark.parametrize("measure", SETS)
+@pytest.mark.parametrize("k", [1, 4])
+def test_pruning_loses_nothing_of_sets(measure: str, k: int) -> None:
+    rng = random.Random(f"{measure} {k}")
+    check(zipfian(rng, 300, 60), measure, rng.sample(range(300), 40), k, weighted=False)
+
+
+@pytest.mark.parametrize("measure", WEIGHTS)
+@pytest.mark.parametrize("heaviest", [3, LARGE])
+def test_pruning_loses_nothing_of_weights(measure: str, heaviest: int) -> None:
+    rng = random.Random(f"{measure} {heaviest}")
+    documents = zipfian(rng, 300, 4 if heaviest == LARGE else 60, heaviest)
+    check(documents, measure, rng.sample(range(300), 40), 2, weighted=True)
+
+
+def test_equally_close_documents_come_in_their_order() -> None:
+    documents = [{1: 1, 2: 1}] * 500 + [{1: 1, 2: 1, 3: 1}] * 500
+    found = nearest(vectors_of(documents, weighted=False), "jaccard", np.array([999, 3]), 5)
+    assert found.query.tolist() == [999] * 5 + [3] * 5
+    assert found.document.tolist() == [500, 501, 502, 503, 504, 0, 1, 2, 4, 5]
+    assert found.similarity.tolist() == [1.0] * 10
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_lists_of_some_queries_at_a_time(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_module, "_FEWEST_LISTED", 50)
+    monkeypatch.setattr(nearest_module, "_QUERIES_AT_A_TIME", 2)
+    monkeypatch.setattr(nearest_module, "_ROOM", 1)
+    documents = zipfian(random.Random(7), 80, 30)
+    check(documents, "jaccard", list(range(79, -1, -1)), 3, weighted=False, threads=threads)
+
+
+@given(
+    values=st.lists(st.one_of(st.none(), st.integers(0, 7), st.integers(0, 2**64 - 1)), min_size=1, max_size=30),
+    k=st.integers(1, 32),
+    threads=st.sampled_from([1, 2]),
+    excluded=st.frozensets(st.integers(0, 29), max_size=3),
+)
+def test_nearest_values(values: list[int | None], k: int, threads: int, excluded: frozenset[int]) -> None:
+    heads = np.cumsum([0, *(value is not None for value in values)]).astype(np.int64)
+    vectors = Vectors(heads, np.array([v for v in values if v is not None], np.uint64), NO_WEIGHTS)
+    mask = np.array([d in excluded for d in range(len(values))], np.bool_)
+    found = nearest(vectors, "hamming", np.arange(len(values)), k, excluded=mask, threads=threads)
+    expected = []
+    for q, value in enumerate(values):
+        if value is None or q in excluded:
+            continue
+        others = [(d, v) for d, v in enumerate(values) if v is not None and d not in excluded and d != q]
+        common = sorted((-(64 - (value ^ v).bit_count()), d) for d, v in others)
+        expected += [(q, d, (-less, 64, 64)) for less, d in common[:k]]
+    assert rows_of(found) == expected
+
+
+@given(
+    documents=small_documents, new=st.dictionaries(st.integers(1, 12), st.integers(1, 5), min_size=1), data=st.data()
+)
+def test_a_new_document_matches_what_comparing_all_gives(
+    documents: list[Document], new: Document, data: st.DataObject
+) -> None:
+    weighted = any(documents) and data.draw(st.booleans())
+    measure = data.draw(st.sampled_from(WEIGHTS if weighted else SETS))
+    if measure == "euclidean":
+        threshold = Fraction(data.draw(st.integers(1, 50)), 10)
+    else:
+        threshold = Fraction(data.draw(st.integers(1, 10)), 10)
+    floor = Fraction(0 if weighted else data.draw(st.integers(0, 10)), 10)
+    vectors = vectors_of(documents, weighted=weighted)
+    features = np.array(list(new), np.uint64)
+    weights = np.array(list(new.values()), np.int64) if weighted else NO_WEIGHTS
+    ranking = naive_ranking(documents, new, list(range(len(documents))), measure, weighted=weighted)
+    known = MEASURES[measure]
+
+    def enough(counts: Counts) -> bool:
+        reaches = known.reaches(*counts, known.bound(threshold, 1))
+        return reaches and MEASURES["jaccard"].reaches(*counts, floor)
+
+    found = matching(vectors, features, weights, measure, threshold, jaccard_floor=floor)
+    assert matches_of(found) == [(d, counts) for d, counts in ranking if enough(counts)]
+    k = data.draw(st.integers(1, 30))
+    assert matches_of(closest(vectors, features, weights, measure, k)) == ranking[:k]
+
+
+def test_excluded_documents_match_nothing() -> None:
+    vectors = vectors_of([{1: 1}, {1: 1}], weighted=False)
+    new = np.array([1], np.uint64)
+    found = matching(vectors, new, NO_WEIGHTS, "jaccard", Fraction(1), excluded=np.array([True, False]))
+    assert found.document.tolist() == [1]
+
+
+def test_units_of_weights_are_divided_out_of_distances() -> None:
+    vectors = vectors_of([{1: 4, 2: 4}, {1: 4}, {1: 2}], weighted=True)
+    found = nearest(vectors, "euclidean", np.array([0]), 2, unit=16)
+    assert found.similarity.tolist() == [0.5, 1 / (1 + np.sqrt(20 / 16))]
+
+
+large = st.integers(1, 2**61)
+near = st.integers(-2, 2)
+
+
+@given(numbers=st.tuples(*[large] * 6), data=st.data())
+def test_products_of_three_are_compared_without_rounding(numbers: tuple[int, ...], data: st.DataObject) -> None:
+    a, b, c, d, e, f = numbers
+    assert first_is_greater_of(a, b, c, d, e, f) == (a * b * c > d * e * f)
+    close = [max(x + data.draw(near), 0) for x in (c, a, b)]
+    assert first_is_greater_of(a, b, c, *close) == (a * b * c > close[0] * close[1] * close[2])
+
+
+def first_is_greater_of(*numbers: int) -> bool:
+    return bool(_jitted()(*map(np.int64, numbers)))
+
+
+def _jitted() -> Any:
+    from numba import njit
+
+    if not hasattr(_jitted, "function"):
+        compiled = njit(lambda a, b, c, d, e, f: first_is_greater(a, b, c, d, e, f))
+        _jitted.function = compiled  # type: ignore[attr-defined]
+    return _jitted.function  # type: ignore[attr-defined]
+
+
+@given(
+    a=large,
+    pairs=st.tuples(st.tuples(large, large), st.tuples(large, large)),
+    shift=st.tuples(near, near),
+    places=st.permutations([0, 1]),
+    measure=st.sampled_from(SETS),
+)
+def test_closer_is_decided_by_fractions(
+    a: int, pairs: tuple[tuple[int, int], tuple[int, int]], shift: tuple[int, int], places: list[int], measure: str
+) -> None:
+    (o, b), (p, c) = pairs
+    for second in ((p, c), (max(o + shift[0], 1), max(b + shift[1], 1))):
+        first = closeness(measure, o % min(a, b) + 1, a, b), places[0]
+        other = closeness(measure, second[0] % min(a, second[1]) + 1, a, second[1]), places[1]
+        expected = first[0] > other[0] or (first[0] == other[0] and first[1] < other[1])
+        o_first, o_other = o % min(a, b) + 1, second[0] % min(a, second[1]) + 1
+        code = MEASURES[measure].code
+        assert closer(code, a, o_first, b, places[0], o_other, second[1], places[1]) == expected
+
+
+def test_refusals() -> None:
+    vectors = vectors_of([{1: 1}, {1: 1}], weighted=False)
+    with pytest.raises(RecipeError, match="k 0 is below 1"):
+        nearest(vectors, "jaccard", np.array([0]), 0)
+    with pytest.raises(RecipeError, match="k 0 is below 1"):
+        closest(vectors, vectors.features[:1], NO_WEIGHTS, "jaccard", 0)
+    with pytest.raises(RecipeError, match="measure 'weighted_jaccard' does not compare sets"):
+        nearest(vectors, "weighted_jaccard", np.array([0]), 1)
+    with pytest.raises(RecipeError, match="measure 'jaccard' does not compare weights"):
+        nearest(vectors_of([{1: 1}], weighted=True), "jaccard", np.array([0]), 1)
+    heavy = vectors_of([{1: 1 << 31}, {1: 1}], weighted=True)
+    with pytest.raises(NeardupError, match=r"2\*\*61.*weights 'idf'"):
+        nearest(heavy, "cosine", np.array([0]), 1)
+    with pytest.raises(NeardupError, match=r"2\*\*61.*weights 'idf'"):
+        matching(heavy, heavy.features[:1], heavy.weights[:1], "cosine", Fraction(1))

@@ -1,0 +1,268 @@
+"""The second step, and embeddings, against plain tables of prefixes, sets and cosines."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import naive
+import naive_features
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from saying import says
+
+import neardup as nd
+from neardup.documents import corpus_of
+from neardup.errors import RecipeError
+from neardup.pipeline.pipeline import run
+from neardup.recipe import Recipe
+from neardup.search import engines
+from neardup.search import second_step as verify
+from neardup.search.second_step import edit_counts
+
+WORDS = ["fox", "dog", "Owl", "ran", "sat", "the", "élan", "東京", "a"]
+TEXTS = st.lists(
+    st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+    | st.sampled_from(["Fox, dog!", "fox dog", "FOX DOG", "...", " "]),
+    max_size=9,
+)
+
+
+def corpus(count: int, seed: int = 4) -> list[str]:
+    """Texts of which many are others with another word, another case or another sign."""
+    rng = random.Random(seed)
+    texts: list[str] = []
+    for _ in range(count):
+        if texts and rng.random() < 0.7:
+            words = rng.choice(texts).split()
+            at = rng.randrange(len(words))
+            words[at] = rng.choice([words[at], words[at].upper(), words[at] + ",", f"w{rng.randrange(40)}"])
+            texts.append(" ".join(words))
+        else:
+            texts.append(" ".join(f"w{rng.randrange(40)}" for _ in range(rng.randint(3, 12))))
+    return texts
+
+
+def features_of(text: str, features: str, normalizer: str = "") -> set[Any]:
+    recipe = Recipe(features=features, normalize=normalizer)
+    return set(naive_features.features(text, recipe.features, recipe.normalize))
+
+
+def passes(left: str, right: str, measure: str, t: Fraction, features: str) -> float | None:
+    """The similarity of two texts if it reaches t."""
+    if measure == "edit":
+        longer = max(len(left), len(right))
+        o = longer - naive.levenshtein(left, right)
+        return o / longer if o > 0 and Fraction(o, longer) >= t else None
+    one, other = features_of(left, features), features_of(right, features)
+    o, a, b = len(one & other), len(one), len(other)
+    return naive.similarity(measure, o, a, b) if naive.reaches(measure, o, a, b, t) else None
+
+
+def plain(
+    texts: Sequence[str], first: tuple[str, str, Fraction], second: tuple[str, str, Fraction]
+) -> dict[tuple[int, int], float]:
+    """All pairs that pass both steps; byte-equal texts with features match whatever the steps say."""
+    found = {}
+    for j in range(len(texts)):
+        for i in range(j):
+            if not features_of(texts[i], first[1]) or not features_of(texts[j], first[1]):
+                continue
+            if texts[i] == texts[j]:
+                found[i, j] = 1.0
+            elif passes(texts[i], texts[j], first[0], first[2], first[1]) is not None:
+                value = passes(texts[i], texts[j], second[0], second[2], second[1])
+                if value is not None:
+                    found[i, j] = value
+    return found
+
+
+def found_by(result: nd.Result) -> dict[tuple[int, int], float]:
+    listed = [(p.left, p.right, p.similarity) for p in result.pairs]
+    assert listed == sorted(listed)
+    assert len(listed) == len(result.pairs)
+    return {(left, right): similarity for left, right, similarity in listed}
+
+
+STEPS = [
+    ("edit >= 0.8", ("edit", "", Fraction(4, 5))),
+    ("edit >= 0.5", ("edit", "", Fraction(1, 2))),
+    ("edit >= 1", ("edit", "", Fraction(1))),
+    ("jaccard(words:2) >= 0.5", ("jaccard", "words:2", Fraction(1, 2))),
+    ("overlap(qgrams:3) >= 0.75", ("overlap", "qgrams:3", Fraction(3, 4))),
+    ("containment(words:1:multiset) >= 1", ("containment", "words:1:multiset", Fraction(1))),
+    ("cosine(clauses) >= 0.5", ("cosine", "clauses", Fraction(1, 2))),
+    ("dice(qgrams:2:positional) >= 0.6", ("dice", "qgrams:2:positional", Fraction(3, 5))),
+]
+
+
+@given(TEXTS, st.sampled_from(STEPS), st.sampled_from([0.2, 0.5, 1.0]), st.integers(1, 3))
+def test_pairs_pass_both_steps(
+    texts: list[str], step: tuple[str, tuple[str, str, Fraction]], threshold: float, threads: int
+) -> None:
+    result = nd.dedup(texts, features="words:1", threshold=threshold, second_step=step[0], threads=threads)
+    expected = plain(texts, ("jaccard", "words:1", Fraction(str(threshold))), step[1])
+    assert found_by(result) == pytest.approx(expected)
+    assert found_by(result).keys() == expected.keys()
+
+
+@pytest.mark.parametrize(("then", "step"), STEPS)
+def test_a_larger_corpus_passes_both_steps(
+    then: str, step: tuple[str, str, Fraction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = corpus(70)
+    expected = plain(texts, ("jaccard", "words:1", Fraction(3, 10)), step)
+    result = nd.dedup(texts, features="words:1", threshold=0.3, second_step=then, threads=1)
+    assert found_by(result) == pytest.approx(expected)
+    dropped = naive.keepers(len(texts), found_by(result), range(len(texts)))
+    assert {d.id: (d.keeper, d.similarity) for d in result.dropped} == dropped
+    monkeypatch.setattr(verify, "_PAIRS_AT_A_TIME", 7)
+    again = nd.dedup(texts, features="words:1", threshold=0.3, second_step=then, threads=2)
+    assert found_by(again) == found_by(result)
+    assert again.families == result.families
+    assert result.summary["search"]["first_step_pairs"] >= result.summary["search"]["pairs"]
+
+
+@given(st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), max_size=5), st.sampled_from([0.1, 0.5, 0.9]))
+def test_edit_counts_are_those_of_the_table_of_prefixes(pairs: list[tuple[str, str]], least: float) -> None:
+    pairs = [(left, right) for left, right in pairs if left or right]
+    found = edit_counts([left for left, _ in pairs], [right for _, right in pairs], least)
+    for (left, right), (o, a, b) in zip(pairs, found.tolist(), strict=True):
+        longer = max(len(left), len(right))
+        same = longer - naive.levenshtein(left, right)
+        assert a == b == longer
+        assert o == same or (o == 0 and same < least * longer)
+
+
+def test_at_exactly_the_threshold_texts_match() -> None:
+    # Ten characters, one or two of them others; three in ten are not 7 / 10 in floating point, but here they are.
+    base = "abcdefghij"
+    for changed, threshold, match in [(1, 0.9, True), (2, 0.8, True), (3, 0.7, True), (3, 0.71, False), (4, 0.6, True)]:
+        other = "x" * changed + base[changed:]
+        result = nd.dedup([base, other], features="qgrams:1", threshold=0.1, second_step=f"edit >= {threshold}")
+        assert len(result.pairs) == match, (changed, threshold)
+
+
+def test_equal_features_are_no_equal_texts() -> None:
+    texts = ["fox dog", "Fox, Dog!", "FOX DOG", "fox dog", "fox... dog", "Fox, Dog!", ""]
+    one_step = nd.dedup(texts, features="words:1", threshold=1.0)
+    assert len(one_step.pairs) == 15
+    strict = nd.dedup(texts, features="words:1", threshold=1.0, second_step="edit >= 1")
+    assert found_by(strict) == {(0, 3): 1.0, (1, 5): 1.0}
+    loose = nd.dedup(texts, features="words:1", threshold=1.0, second_step="edit >= 0.7")
+    assert found_by(loose) == {
+        (0, 3): 1.0,
+        (1, 5): 1.0,
+        (0, 4): 0.7,
+        (3, 4): 0.7,
+    }
+    assert strict.summary["undecidable"] == 1
+    assert strict.summary["exact_copies"] == 2
+
+
+def test_all_pairs_are_measured_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus(150)
+    choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "second_step": "edit >= 0.6"}
+    every = nd.dedup(texts, **choices)
+    monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 0)
+    assert not nd.dedup(texts, features="words:1", threshold=0.3, pairs_per_document=0).summary["all_pairs"]
+    again = nd.dedup(texts, pairs_per_document=0, **choices)
+    assert again.summary["all_pairs"]
+    assert found_by(again) == found_by(every)
+
+
+class Toy:
+    """Counts letters: a row of 26 numbers for each text."""
+
+    def encode(self, texts: list[str]) -> Any:
+        return np.array([[text.casefold().count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)
+
+
+def cosine(left: str, right: str) -> float:
+    f, g = (Toy().encode([text])[0].tolist() for text in (left, right))
+    norms = math.hypot(*f) * math.hypot(*g)
+    return sum(x * y for x, y in zip(f, g, strict=True)) / norms if norms else 0.0
+
+
+def by_cosine(texts: Sequence[str], t: float) -> dict[tuple[int, int], float]:
+    found = {}
+    for j in range(len(texts)):
+        for i in range(j):
+            if texts[i] and texts[i] == texts[j]:
+                found[i, j] = 1.0
+            elif cosine(texts[i], texts[j]) >= t:
+                found[i, j] = cosine(texts[i], texts[j])
+    return found
+
+
+@given(TEXTS, st.sampled_from([0.313, 0.717, 0.919]))
+def test_semantic_pairs_are_those_of_all_cosines(texts: list[str], threshold: float) -> None:
+    corpus = corpus_of(texts, text_column=None, id_column=None, order_column=None)
+    result = run(corpus, Recipe(measure="semantic", threshold=threshold), encoder=Toy())
+    assert found_by(result) == pytest.approx(by_cosine(texts, threshold), abs=2e-9)
+
+
+def test_a_semantic_pair_at_the_threshold_stays_there() -> None:
+    class Thirds:
+        def encode(self, texts: list[str]) -> Any:
+            return [[1, 0, 0], [1, 2, 2], [2, 1, 2]][: len(texts)]
+
+    # The cosines are 1/3, 2/3 and 8/9: in whole numbers of 10**-9 the first two are less or more by a third of one.
+    texts = ["one", "two", "three"]
+    for threshold in (1 / 3, 0.333333333, 2 / 3, 0.666666667, 8 / 9, 0.888888889):
+        first = nd.dedup(texts, measure="semantic", threshold=threshold, encoder=Thirds())
+        assert found_by(first.at(threshold)) == found_by(first)
+        second = nd.dedup(
+            ["a one", "a two", "a three"], features="words:1", threshold=0.1, second_step=f"semantic >= {threshold}",
+            encoder=Thirds(),
+        )  # fmt: skip
+        assert found_by(second) == found_by(first)
+    assert len(nd.dedup(texts, measure="semantic", threshold=0.333333333, encoder=Thirds()).pairs) == 3
+
+
+def test_semantic_as_second_step_is_a_cosine() -> None:
+    texts = corpus(100)
+    result = nd.dedup(texts, features="words:1", threshold=0.3, second_step="semantic >= 0.917", encoder=Toy())
+    expected = {
+        pair: value
+        for pair, value in by_cosine(texts, 0.917).items()
+        if texts[pair[0]] == texts[pair[1]]
+        or passes(texts[pair[0]], texts[pair[1]], "jaccard", Fraction(3, 10), "words:1") is not None
+    }
+    assert found_by(result) == pytest.approx(expected, abs=2e-9)
+
+
+class Wrong:
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def encode(self, texts: list[str]) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize("choices", [{"measure": "semantic"}, {"second_step": "semantic >= 0.5", "threshold": 0.1}])
+@pytest.mark.parametrize(
+    ("encoder", "words"),
+    [
+        (Wrong([1.0, 2.0]), ("encoder", "shape (2,)", "2 texts")),
+        (Wrong([[1.0], [2.0], [3.0]]), ("encoder", "shape (3, 1)", "2 texts")),
+        (Wrong([[1.0, 0.0], [math.nan, 1.0]]), ("a row of", "finite numbers", "for each")),
+        (Wrong([[1.0, 0.0], [math.inf, 1.0]]), ("a row of", "finite numbers", "for each")),
+        (Wrong([[[1.0]], [[2.0]]]), ("encoder", "shape (2, 1, 1)", "2 texts")),
+        (Wrong([[1.0], [2.0, 3.0]]), ("must have encode(texts)", "a row of", "finite numbers")),
+        (Wrong([["one"], ["two"]]), ("must have encode(texts)", "a row of", "finite numbers")),
+        (Wrong(None), ("2 texts",)),
+        (object(), ("encoder object fails",)),
+    ],
+)
+def test_wrong_encoders_are_refused_in_one_sentence(
+    choices: dict[str, Any], encoder: Any, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(RecipeError) as refused:
+        nd.dedup(["a fox ran", "a fox sat"], features="words:1", encoder=encoder, **choices)
+    assert says(refused.value, *words)

@@ -1,0 +1,308 @@
+"""Text to comparable text: the kernel, `normalize` and `tokens` against the naive twin."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_text import (
+    UNASSIGNED,
+    is_ignorable,
+    is_later,
+    is_point,
+    is_single,
+    naive_fold,
+    naive_normalize,
+    naive_tokens,
+)
+
+from neardup.kernels import unicode_tables
+from neardup.kernels.characters import composed, fold, properties
+from neardup.kernels.unicode import normalize_utf8
+from neardup.text.normalize import (
+    EMPTY,
+    MAX_EXPANSION,
+    NORMALIZERS,
+    has_kernel,
+    kernel_tables,
+    normalize,
+    tokens,
+)
+
+ALPHABETS = {
+    "ascii": "abzAZ09_ .,-=<\t\n\x1f",
+    "latin": "éÉßſÅİıŉǰſﬁﬃªº²½©®´¨\xa0\x85ẞḍ̇Ǆ",
+    "marks": "\u0300\u0301\u0307\u0308\u0316\u0323\u0327\u0338\u0345\u034f\u0360\u20dd\u20e3",
+    "greek": "ΑαΣςσΐᾳᾼΆ\u037a\u0390\u1fbe\u0313",
+    "jamo": "\u1100\u1112\u1161\u1175\u11a8\u11c2\u1160\uac00\uac01\ud7a3\u3131\u314f\u3133\uffc2\u3260",
+    "arabic": "ابتأإآ\u0627\u0653\u0654\u064b\u064e\u0651\u0652\u0670ـﷺﷲﻻﺍ٠۹\u0600\u06dd\u06de",
+    "recited": "اويى\u0654\u065f\u0656\u06d6\u06e3\u06e5\u08f0\u08d3\u0610\ufc5e\ufcf2\ufe70\ufe71\ufe7f\ufd3c\ufc5d",
+    "hebrew": "אבש\u05b0\u05bc\u05c1שּׁיִ\u0591\u05bd\u05be\u05bf\u05c7\ufb1e\u0301",
+    "syriac": "ܐܒܪ\u0711\u0730\u0742\u0308\u070f",
+    "later": "\u0378\u0897\u0cf3\u0ece\u1c89\u209d\u2b96\u31e4\ua7cb\U0001e030\U0001fae8\U0001cc00\U0001ccd6\U0002ebf0",
+    "han": "漢字々〇豈﨎㈱㍿⼀⺀、。\U00020000\U0002f800",
+    "kana": "かカーｶﾞﾟ\u3099\u309a゛ガ゙・ヿ",
+    "thai": "กน้ำ\u0e4d\u0e31\u0e38\u0e48ๆ๐ຳໜ",
+    "indic": "हिन्दी\u093c\u0958ক\u09c7\u09be\u09d7\u09dcகொ\u0bbe\u0bd7",
+    "tibetan": "ཀྵ\u0f40\u0f71\u0f72\u0f73\u0f77་༠",
+    "burmese": "မြန်\u1025\u102e\u1b05\u1b35",
+    "emoji": "👍\U0001f3fd\u200d\ufe0f👩🇫🇷🅰🄰☀\U0001fbf0\U0001f100",
+    "ignorable": "\xad\u200b\u200c\u200d\ufeff\u061c\u180e\U000e0061\U000e0101\U0001d173\uffa0\u3164",
+}
+LETTERS = sorted(set("".join(ALPHABETS.values())) - {chr(c) for c in range(0xD800, 0xE000)})
+ANY = st.characters(exclude_categories=["Cs"])
+TEXTS = st.text(st.one_of(st.sampled_from(LETTERS), ANY), max_size=30) | st.one_of(
+    [st.text(alphabet, max_size=20) for alphabet in ALPHABETS.values()]
+)
+CHARACTERS = [chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cs", "Cn") or c in UNASSIGNED]
+WITH_KERNEL = [name for name in NORMALIZERS if has_kernel(name)]
+GUARD = 0xFF  # never a byte of UTF-8
+#: Whether every code point is tried in every way: ``make test-long``.
+AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
+unhurried = settings(deadline=None)  # the first call compiles
+
+
+def kernel(text: str, normalizer: str = "words") -> str | None:
+    data = np.frombuffer(b"\xe2" + text.encode() + b"\x80", dtype=np.uint8)
+    room = MAX_EXPANSION * (len(data) - 2) + 64
+    out = np.full(room + 8, GUARD, dtype=np.uint8)
+    written = normalize_utf8(data, 1, len(data) - 1, kernel_tables(normalizer), out[:room])
+    assert (out[room:] == GUARD).all()
+    return None if written < 0 else out[:written].tobytes().decode()
+
+
+def every_way(text: str, normalizer: str = "words") -> set[str]:
+    """Normalize by all ways there are; one result is right."""
+    glue = "" if normalizer == "compact" else " "
+    ways = {normalize(text, normalizer), glue.join(t.text for t in tokens(text, normalizer))}
+    by_kernel = kernel(text, normalizer) if has_kernel(normalizer) else None
+    return ways if by_kernel is None else ways | {by_kernel}
+
+
+@unhurried
+@given(text=TEXTS, normalizer=st.sampled_from(sorted(NORMALIZERS)))
+def test_kernel_normalize_and_tokens_equal_the_twin(text: str, normalizer: str) -> None:
+    assert every_way(text, normalizer) == {naive_normalize(text, normalizer)}
+    assert [t.text for t in tokens(text, normalizer)] == naive_tokens(text, normalizer)
+
+
+@pytest.mark.parametrize("normalizer", WITH_KERNEL)
+@pytest.mark.parametrize("pattern", ["{}", "q{}q"] if AT_LENGTH else ["q{}q"])
+def test_every_code_point_equals_the_twin(normalizer: str, pattern: str) -> None:
+    # A line feed melts into nothing, so one text holds all cases; q is no half of any composite.
+    unsure = kernel_tables(normalizer).kinds == unicode_tables.UNSURE
+    text = "\n".join(pattern.format(c) for c in CHARACTERS if not unsure[ord(c)])
+    want = naive_normalize(text, normalizer)
+    assert kernel(text, normalizer) == want
+    assert normalize(text, normalizer) == want
+    rest = [pattern.format(c) for c in CHARACTERS if unsure[ord(c)]]
+    assert len(rest) < 50
+    for case in rest:
+        assert every_way(case, normalizer) == {naive_normalize(case, normalizer)}
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_every_code_point_is_found_in_its_place(normalizer: str) -> None:
+    text = "\n".join(CHARACTERS if AT_LENGTH else CHARACTERS[::7])
+    assert [t.text for t in tokens(text, normalizer)] == naive_tokens(text, normalizer)
+
+
+def test_marks_on_whatever_composes_or_decomposes_equal_the_twin() -> None:
+    kinds, orders = kernel_tables("words")[:2]
+    bases = [c for c in CHARACTERS if unicodedata.normalize("NFKD", c) != c]
+    bases = bases[::97] + sorted({first for first, _ in unicode_tables.composites()})[::3]
+    clinging = np.flatnonzero(kinds & (unicode_tables.MOVES | unicode_tables.JOINS))
+    one_of_a_class = {(orders[c], c if kinds[c] & unicode_tables.JOINS else 0): chr(c) for c in clinging.tolist()}
+    assert len(one_of_a_class) > 100
+    for mark in list(one_of_a_class.values())[:: 1 if AT_LENGTH else 3]:
+        lines = [f"{base}{mark}q" for base in bases]
+        want = [" ".join(naive_tokens(line)) for line in lines[::16]]
+        assert [normalize(line) for line in lines[::16]] == want
+        assert all(kernel(line) in (None, normalize(line)) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("Hello, World! don't stop_me 3.14", "hello world don t stop_me 3 14"),
+        ("Die Straße — GROẞ", "die strasse gross"),
+        ("L’E\u0301te\u0301 à l'École", "l été à l école"),
+        ("ﬁne ﬂow … co\xadoperate", "fine flow cooperate"),
+        ("ＡＢＣ１２３ ™ m² ½", "abc123 tm m2 1 2"),
+        ("it´s © 20°C → x", "it s 20 c x"),
+        ("ΟΔΥΣΣΕΎΣ", "οδυσσεύσ"),
+        ("Украї́на", "украї́на"),
+        ("مُحَمَّدٌ ﷺ", "محمد صلى الله عليه وسلم"),
+        ("كِتَـــابٌ", "كتاب"),
+        ("سُئِلَ القُرْآن", "سئل القرآن"),
+        ("\u0627\u064e\u0654", "\u0623"),
+        ("\u0627\u06d6\u0654\u0640\u0655", "\u0623\u0655"),
+        ("بﹷب ﹰ بﱞبﳲب", "بب ببب"),
+        ("بِسْمِ ٱللَّهِ ٱلرَّحْمَـٰنِ ۝١", "بسم ٱلله ٱلرحمن ١"),
+        ("ﭑ ﴼ ﴽ", "ٱ ا ا"),
+        ("می\u200cخواهم", "میخواهم"),
+        ("שָׁלוֹם", "שלום"),
+        ("שּׁלום בְּרֵאשִׁ֖ית־בָּרָ֣א", "שלום בראשית ברא"),
+        ("ܫܠܳܡܳܐ", "ܫܠܡܐ"),
+        ("हिन्दी ज़रूर।", "हिन्दी ज़रूर"),
+        ("বাংলা ড়া", "বাংলা ড়া"),
+        ("汉字abc漢字12", "汉 字 abc 漢 字 12"),
+        ("スーパーマン、ガｶﾞ", "ス ー パ ー マ ン ガ ガ"),
+        ("か\u3099き", "が き"),
+        ("น้ำไทย ๒๕", "น้ํ า ไ ท ย ๒ ๕"),
+        ("ភាសាខ្មែរ", "ភា សា ខ្ មែ រ"),
+        ("བོད་ཡིག", "བོ ད ཡི ག"),
+        ("한국어 문서, \u1112\u1161\u11ab", "한국어 문서 한"),
+        ("ㅋㅋㅠㅠ", "\u110f\u110f\u1172\u1172"),
+        ("ok👍🏽👩\u200d👧 ❤\ufe0f 🇫🇷 1\ufe0f\u20e3", "ok 👍 👩 👧 🇫 🇷 1\u20e3"),
+        ("\u0301a \u0301b", "a b"),
+        ("Việt Nam", "việt nam"),
+    ],
+)
+def test_worked_examples_of_words(text: str, want: str) -> None:
+    want = unicodedata.normalize("NFKC", want)
+    assert every_way(text) == {want} == {naive_normalize(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        # Unicode 15 has a mapping for the first, 16 a small letter for the second.
+        ("\U0001e030x \u1c89\u0301Y", "\U0001e030x \u1c89\u0301y"),
+        ("a\u0cf3b \u0897c", "a\u0cf3b c"),
+        ("\U0001fae8! \U0002ebf0\U0002ebf1 \u0ece", "\U0001fae8 \U0002ebf0 \U0002ebf1 \u0ece"),
+        ("a\u20c1b \U0001ccd6c", "a b c"),
+    ],
+)
+def test_characters_that_came_after_unicode_14_are_letters_without_case(text: str, want: str) -> None:
+    assert every_way(text) == {want} == {naive_normalize(text)}
+
+
+@unhurried
+@given(text=TEXTS, normalizer=st.sampled_from(sorted(NORMALIZERS)))
+def test_normalizing_again_changes_nothing(text: str, normalizer: str) -> None:
+    once = normalize(text, normalizer)
+    assert every_way(once, normalizer) == {once}
+
+
+@unhurried
+@given(text=TEXTS, normalizer=st.sampled_from(sorted(NORMALIZERS)))
+def test_spans_hold_what_the_token_came_from(text: str, normalizer: str) -> None:
+    before = 0
+    for token in tokens(text, normalizer):
+        assert 0 <= before <= token.start < token.end <= len(text)
+        source = text[token.start : token.end]
+        if normalizer == "strip":  # which would strip a token of its own punctuation
+            assert token.text == (EMPTY if source == " " else source)
+        else:
+            assert token.text in naive_tokens(source, normalizer)
+        before = token.start
+
+
+POINTS = [c for c in CHARACTERS if is_point(c)]
+#: Arabic, Hebrew and Syriac letters with and without hamza and madda, which stay, and what parts words.
+LETTERS_OF_ABJADS = "ابتسلموىيأإآؤئءٱ\u0653\u0654\u0655\u065fﻻﷲאבשםﬠܐܒ\u0308 ،.-a1漢"
+
+
+@unhurried
+@given(st.data())
+def test_points_are_as_if_they_were_not_there(data: st.DataObject) -> None:
+    text = data.draw(st.text(LETTERS_OF_ABJADS, max_size=20))
+    points = st.text(st.sampled_from(POINTS), max_size=3)
+    pointed = "".join(data.draw(points) + character for character in text) + data.draw(points)
+    for normalizer in ("words", "compact"):
+        assert every_way(pointed, normalizer) == every_way(text, normalizer) == {naive_normalize(text, normalizer)}
+    for normalizer in ("whitespace", "strip", "raw"):
+        assert normalize(f"a{pointed}a", normalizer).count("a") == pointed.count("a") + 2
+
+
+@unhurried
+@given(st.text(st.sampled_from(LETTERS_OF_ABJADS + "".join(POINTS[::7])), max_size=20))
+def test_tokens_of_pointed_text_lie_where_they_are_written(text: str) -> None:
+    found = tokens(text)
+    for token in found:
+        assert normalize(text[token.start : token.end]).split().count(token.text)
+        # What is marked in a page ends behind the points of the last letter, not before them.
+        assert token.end == len(text) or not is_point(text[token.end])
+
+
+def test_folding_a_character_never_moves_a_boundary() -> None:
+    # What lets the tables treat characters one by one: no folded character begins with a moving mark.
+    kinds = kernel_tables("words").kinds
+    for character in CHARACTERS:
+        if kinds[ord(character)] == unicode_tables.MAPPED:
+            folded = naive_fold(character)
+            assert folded
+            assert not unicodedata.combining(folded[0])
+
+
+def test_ranges_agree_with_names_and_categories() -> None:
+    kinds = kernel_tables("words").kinds
+    for character in CHARACTERS:
+        kind = kinds[ord(character)] & unicode_tables.KIND_MASK
+        assert (kind == unicode_tables.IGNORABLE) == is_ignorable(character)
+        if kind != unicode_tables.MAPPED:
+            assert (kind == unicode_tables.SINGLE) == is_single(character)
+
+
+@pytest.mark.parametrize("normalizer", WITH_KERNEL)
+def test_output_fits_the_stated_room(normalizer: str) -> None:
+    # `kernel` checks the bytes behind the room; each ideograph makes room for a space on either side.
+    for start in range(0, len(CHARACTERS), 512):
+        kernel("漢".join(CHARACTERS[start : start + 512]), normalizer)
+        kernel("a".join(CHARACTERS[start : start + 512]), normalizer)
+
+
+def test_kernel_gives_up_where_replacements_outgrow_the_room() -> None:
+    assert kernel("ﷺ" * 100) is None
+    assert kernel("ﷺ") == "صلى الله عليه وسلم"
+    assert kernel("و" * 50 + "ﷺ") is not None
+
+
+def test_kernel_gives_up_on_endless_marks() -> None:
+    assert kernel("a" + "\u0316" * 30) == "a" + "\u0316" * 30
+    assert kernel("a" + "\u0316" * 31) is None
+
+
+@pytest.mark.parametrize("text", ["Été à Besançon", "Việt Nam ở", "ガギグ プ", "한국어 문서", "й ё ї́", "ভালো কৌ", "آأؤ"])
+def test_decomposed_text_stays_in_the_kernel(text: str) -> None:
+    assert kernel(unicodedata.normalize("NFD", text)) == kernel(text) == normalize(text)
+
+
+@pytest.mark.parametrize("text", ["e\u0308\u0323", "ᾳ\u0301", "ｶﾞ", "x\u0344"])
+def test_kernel_gives_up_where_marks_compose_out_of_order(text: str) -> None:
+    assert kernel(text) is None
+
+
+def test_what_unicode_14_leaves_unassigned_is_listed() -> None:
+    every = {c for c in range(0x40000) if unicodedata.category(chr(c)) == "Cn"}
+    noncharacters = {c for c in every if c & 0xFFFE == 0xFFFE or 0xFDD0 <= c <= 0xFDEF}
+    if unicodedata.unidata_version == "14.0.0":
+        assert every - noncharacters == UNASSIGNED
+    else:
+        assert every - noncharacters < UNASSIGNED
+
+
+def test_later_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unicode14:
+        """What any newer version does with text of Unicode 14.0, and no answer on anything else."""
+
+        def __getattr__(self, name: str) -> Any:
+            def asked(*given: str) -> Any:
+                assert not any(map(is_later, given[-1]))
+                return getattr(unicodedata, name)(*given)
+
+            return asked
+
+    monkeypatch.setattr("neardup.kernels.characters.unicodedata", Unicode14())
+    monkeypatch.setattr("neardup.kernels.unicode_tables.unicodedata", Unicode14())
+    text = "".join(map(chr, sorted(UNASSIGNED)))[:1000] + "é\U0001e030\U0002ebf0\U0001fae8\u0301"
+    assert fold(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
+    assert composed(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
+    for function in (properties, unicode_tables.composites, unicode_tables.word_tables):
+        assert function.__wrapped__() is not None

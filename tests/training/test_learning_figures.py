@@ -1,0 +1,67 @@
+"""Figures and their intervals, held to counting by hand and to ``evaluation.scoring``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.training.figures import Draws, draw
+
+ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.booleans(), st.booleans()), min_size=1, max_size=30)
+
+
+def plain(labels: list[bool], groups: list[int], verdicts: list[list[bool]], seed: int, count: int) -> list[list[int]]:
+    """Counts as they are and in draws, by loops over groups and kinds of groups."""
+
+    def cells(group: int) -> tuple[int, ...]:
+        rows = [i for i, g in enumerate(groups) if g == group]
+        found: list[int] = []
+        for verdict in verdicts:
+            found += [sum(verdict[i] and labels[i] for i in rows), sum(verdict[i] and not labels[i] for i in rows)]
+        return (*found, sum(labels[i] for i in rows), sum(not labels[i] for i in rows))
+
+    held = [cells(group) for group in sorted(set(groups))]
+    kinds = sorted(set(held))
+    shares = [held.count(kind) / len(held) for kind in kinds]
+    drawn = np.random.default_rng(seed).multinomial(len(held), shares, size=count)
+    whole = [[sum(cell[c] for cell in held) for c in range(len(held[0]))]]
+    return whole + [
+        [sum(int(n) * k[c] for n, k in zip(d, kinds, strict=True)) for c in range(len(held[0]))] for d in drawn
+    ]
+
+
+@given(ROWS, st.integers(0, 2))
+def test_draws_are_those_of_loops(rows: list[tuple[bool, int, bool, bool]], seed: int) -> None:
+    labels, groups, one, other = (list(column) for column in zip(*rows, strict=True))
+    drawn = draw(np.array(labels), np.array(groups), [np.array(one), np.array(other)], count=12, seed=seed)
+    assert drawn.table.tolist() == plain(labels, groups, [one, other], seed, 12)
+    apart = {
+        g
+        for kind in (True, False)
+        for g in groups
+        if sum(v for v, h, t in zip(one, groups, labels, strict=True) if h == g and t == kind)
+        != sum(v for v, h, t in zip(other, groups, labels, strict=True) if h == g and t == kind)
+    }
+    assert drawn.apart[0, 1] == drawn.apart[1, 0] == len(apart)
+
+
+def drawn_of(labels: list[int], *verdicts: list[int], groups: list[int] | None = None) -> Draws:
+    truth = np.array(labels, np.bool_)
+    return draw(
+        truth, np.arange(len(labels)) if groups is None else np.array(groups), [np.array(v) > 0 for v in verdicts]
+    )
+
+
+def test_a_gain_is_measured_on_the_same_draws() -> None:
+    labels = [1, 0] * 60
+    right, half = list(labels), [1, 1] * 60
+    drawn = drawn_of(labels, right, half)
+    gain = drawn.gain(0, 1)
+    assert gain.difference.value == pytest.approx(1 - 2 / 3)
+    assert gain.beyond_chance
+    assert drawn.gain(1, 0).beyond_chance
+    assert (drawn.gain(1, 0).difference.value or 0) < 0
+    assert not drawn.gain(0, 0).beyond_chance
+    assert gain.to_dict()["beyond_chance"] is True

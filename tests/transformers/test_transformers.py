@@ -1,0 +1,332 @@
+"""The steps for scikit-learn: their rows against what a run compares, and scikit-learn's own checks."""
+
+from __future__ import annotations
+
+import doctest
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.decomposition import TruncatedSVD
+from sklearn.exceptions import SkipTestWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.utils import estimator_checks
+from sklearn.utils.validation import validate_data
+
+from neardup.api import dedup
+from neardup.errors import RecipeError
+from neardup.features.extraction import extract
+from neardup.features.sketches import MinHash, SimHash
+from neardup.recipe import Recipe
+from neardup.transformers import FeatureTransformer, SimHashTransformer, SketchTransformer, steps
+
+ALL: list[Any] = [FeatureTransformer, SketchTransformer, SimHashTransformer]
+#: So many columns that no two of the few features here meet.
+WIDE = 1 << 50
+WORDS = st.sampled_from(["the", "rose", "Is", "red.", "a", "not", "blue;", "日本", "é", "of"])
+TEXTS = st.lists(st.lists(WORDS, max_size=12).map(" ".join), min_size=1, max_size=8)
+NEWS = [
+    "the president said on monday that the talks will go on",
+    "the president said on tuesday that the talks will go on",
+    "the president said on monday that the talks will end. the talks!",
+    "shares fell in tokyo as the yen rose, and shares fell in seoul",
+    "shares fell in tokyo as the yen rose; and oil rose",
+    "",
+]
+Row = dict[int, float]
+Counts = tuple[float, float, float]
+
+
+def array(texts: list[str]) -> Any:
+    return pa.array(texts, pa.large_string())
+
+
+def rows_of(matrix: Any) -> list[Row]:
+    return [
+        dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+        for row in map(matrix.getrow, range(matrix.shape[0]))
+    ]
+
+
+def by_minima(f: Row, g: Row) -> Counts:
+    return sum(min(f[x], g[x]) for x in f.keys() & g.keys()), sum(f.values()), sum(g.values())
+
+
+def by_products(f: Row, g: Row) -> Counts:
+    return sum(f[x] * g[x] for x in f.keys() & g.keys()), sum(x * x for x in f.values()), sum(x * x for x in g.values())
+
+
+MEASURES: dict[str, Callable[[float, float, float], float]] = {
+    "jaccard": lambda o, a, b: o / (a + b - o),
+    "weighted_jaccard": lambda o, a, b: o / (a + b - o),
+    "extended_jaccard": lambda o, a, b: o / (a + b - o),
+    "overlap": lambda o, a, b: o / max(a, b),
+    "containment": lambda o, a, b: o / min(a, b),
+    "dice": lambda o, a, b: 2 * o / (a + b),
+    "cosine": lambda o, a, b: o / math.sqrt(a * b),
+    "euclidean": lambda o, a, b: 1 / (1 + math.sqrt(max(a + b - 2 * o, 0))),
+}
+OF_SETS = [name for name in MEASURES if name != "weighted_jaccard"]
+OF_WEIGHTS = ["weighted_jaccard", "extended_jaccard", "dice", "cosine", "euclidean"]
+CHAINS: list[tuple[dict[str, Any], str]] = [
+    *(
+        ({"features": kind}, name)
+        for kind in ("words:1", "words:2:multiset", "qgrams:3:positional")
+        for name in OF_SETS
+    ),
+    *(({"features": "words:1", "weights": w}, name) for w in ("tf", "idf", "tfidf") for name in OF_WEIGHTS),
+    ({"features": "words:1", "weights": "tfidf", "clip": "df:1:0.9"}, "cosine"),
+    ({"features": "words:1", "clip": "df:2:1.0"}, "jaccard"),
+    ({"features": "words:2", "stop_words": "en"}, "jaccard"),
+    ({"features": "terms:3", "stop_words": "none"}, "jaccard"),
+    ({"features": "terms:2:sentence", "weights": "idf"}, "cosine"),
+    ({"features": "terms:2", "weights": "tf"}, "cosine"),
+    ({"features": "spots:1:2", "antecedents": "the a of", "stop_words": "none"}, "jaccard"),
+    ({"features": "skips:2:1:multiset"}, "jaccard"),
+    ({"features": "clauses"}, "jaccard"),
+    ({"features": "sentence_words:2", "weights": "idf"}, "weighted_jaccard"),
+    ({"features": "windows:6:4"}, "jaccard"),
+    ({"features": "checksum:md5"}, "jaccard"),
+    ({"features": "qgrams:2:positional:multiset"}, "jaccard"),
+]
+
+
+@given(TEXTS, st.sampled_from(CHAINS))
+def test_rows_have_the_similarities_that_a_run_finds(texts: list[str], chain: tuple[dict[str, Any], str]) -> None:
+    choices, measure = chain
+    transformer = FeatureTransformer(n_columns=WIDE, threads=1, **choices)
+    try:
+        rows = rows_of(transformer.fit_transform(texts))
+    except RecipeError:
+        with pytest.raises(RecipeError, match="leaves none"):
+            dedup(texts, threads=1, measure=measure, **choices)
+        return
+    threshold = 1e6 if measure == "euclidean" else 1e-6
+    found = dedup(texts, threads=1, measure=measure, threshold=threshold, **choices).pairs
+    products = choices.get("weights") and measure != "weighted_jaccard"
+    expected = {}
+    for left in range(len(texts)):
+        for right in range(left + 1, len(texts)):
+            o, a, b = (by_products if products else by_minima)(rows[left], rows[right])
+            if o > 0:
+                expected[left, right] = pytest.approx(MEASURES[measure](o, a, b), rel=1e-9, abs=1e-7)
+    assert {(pair.left, pair.right): pair.similarity for pair in found} == expected
+
+
+def test_values_are_ones_counts_and_weights_in_real_units() -> None:
+    texts = ["a rose is a rose", "a tulip"]
+
+    def values(text: str, **choices: Any) -> list[float]:
+        fitted = FeatureTransformer("words:1", **choices).fit(texts)
+        return sorted(fitted.transform([text]).data.tolist())
+
+    assert values("a rose is a rose") == [1.0, 1.0, 1.0]
+    assert values("a rose is a rose", weights="tf") == [1.0, 2.0, 2.0]
+    both, one = math.log(1 + 2 / 2), math.log(1 + 2 / 1)
+    for weights, expected in (("idf", [both, one, one]), ("tfidf", [one, 2 * both, 2 * one])):
+        assert values("a rose is a rose", weights=weights) == pytest.approx(expected, abs=2**-15)
+    assert values("unseen", weights="idf") == pytest.approx([one], abs=2**-15)
+    counted = FeatureTransformer("words:1:multiset").fit_transform(texts)
+    assert (counted != FeatureTransformer("words:1", weights="tf").fit_transform(texts)).nnz == 0
+
+
+@settings(max_examples=20)
+@given(TEXTS, st.integers(1, 40), st.sampled_from(["words:1", "words:1:multiset", "windows:6:8"]))
+def test_a_feature_stands_in_its_column_and_those_that_meet_are_added(texts: list[str], n: int, kind: str) -> None:
+    transformer = FeatureTransformer(kind, n_columns=n, threads=1)
+    block = extract(array(texts), Recipe(features=kind.removesuffix(":multiset"), weights="tf", measure="cosine"))
+    of_sets = not kind.endswith(":multiset")
+    expected = np.zeros((len(texts), n))
+    documents = np.repeat(np.arange(len(texts)), block.sizes).tolist()
+    for document, feature, weight in zip(documents, block.features.tolist(), block.weights.tolist(), strict=True):
+        folded = feature >> 32 << 32 | (feature >> 32) ^ (feature & 0xFFFFFFFF)
+        expected[document, folded % n] += 1 if of_sets else weight
+    found = transformer.fit_transform(texts)
+    assert found.dtype == np.float64
+    assert found.has_canonical_format
+    assert found.toarray().tolist() == expected.tolist()
+
+
+def digest(matrix: Any) -> tuple[bytes, ...]:
+    if isinstance(matrix, np.ndarray):
+        return (matrix.dtype.str.encode(), matrix.tobytes())
+    return matrix.data.tobytes(), matrix.indices.tobytes(), matrix.indptr.tobytes()
+
+
+@pytest.mark.parametrize("make", ALL)
+@settings(max_examples=15)
+@given(texts=TEXTS, cut=st.integers(0, 8), threads=st.sampled_from([1, 2]), piece=st.integers(1, 60))
+def test_bytes_do_not_depend_on_how_texts_are_parted(
+    make: Any, texts: list[str], cut: int, threads: int, piece: int
+) -> None:
+    plain = make(features="terms:4", threads=1).fit(texts)
+    expected = plain.transform(texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "_PIECE", piece)
+        parted = make(features="terms:4", threads=threads).fit(texts)
+        assert digest(parted.transform(texts)) == digest(expected)
+        assert digest(parted.fit_transform(iter(texts))) == digest(expected)
+    halves = [plain.transform(part) for part in (texts[:cut], texts[cut:])]
+    for number, row in enumerate([*halves[0], *halves[1]]):
+        assert digest(row) == digest(expected[number : number + 1] if row.ndim == 2 else expected[number])
+
+
+@settings(max_examples=25)
+@given(
+    TEXTS, st.integers(1, 200), st.integers(0, 2**64 - 1), st.sampled_from(["words:2", "words:1:multiset", "terms:3"])
+)
+def test_sketches_are_those_of_the_features(texts: list[str], count: int, seed: int, kind: str) -> None:
+    transformer = SketchTransformer(count, seed, kind, threads=1)
+    found = transformer.fit_transform(texts)
+    assert (found.dtype, found.shape) == (np.uint64, (len(texts), count))
+    block = extract(array(texts), Recipe(features=kind), transformer.statistics_)
+    ends = np.cumsum(block.sizes)
+    for row, end, size in zip(found, ends.tolist(), block.sizes.tolist(), strict=True):
+        sketch = MinHash(count, seed=seed)
+        sketch.update(block.features[end - size : end].copy())
+        assert np.array_equal(row, sketch.hashvalues)
+
+
+@settings(max_examples=25)
+@given(TEXTS, st.sampled_from(["", "tf", "idf", "tfidf"]))
+def test_simhashes_are_those_of_the_features_and_of_a_run(texts: list[str], weights: str) -> None:
+    choices: dict[str, Any] = {"features": "words:1", "weights": weights}
+    transformer = SimHashTransformer(**choices, output="values", threads=1)
+    values = transformer.fit_transform(texts)
+    assert (values.dtype, values.shape) == (np.uint64, (len(texts), 1))
+    bits = SimHashTransformer(**choices, threads=1).fit_transform(texts)
+    assert (bits.dtype, bits.shape) == (np.uint8, (len(texts), 64))
+    assert [sum(bit << j for j, bit in enumerate(row)) for row in bits.tolist()] == values[:, 0].tolist()
+
+    block = extract(array(texts), Recipe(measure="cosine", **choices), transformer.statistics_)
+    ends = np.cumsum(block.sizes)
+    for i, (end, size) in enumerate(zip(ends.tolist(), block.sizes.tolist(), strict=True)):
+        own = block.weights[end - size : end].tolist() or None
+        assert SimHash.of(block.features[end - size : end].copy(), own).value == int(values[i, 0])
+
+    run = dedup(texts, signature="simhash", measure="hamming", threshold=20, threads=1, **choices)
+    able = np.flatnonzero(block.sizes).tolist()
+    distances = {(i, j): int((bits[i] != bits[j]).sum()) for i in able for j in able if i < j}
+    assert {(pair.left, pair.right): round(64 * (1 - pair.similarity)) for pair in run.pairs} == {
+        pair: distance for pair, distance in distances.items() if distance <= 20
+    }
+
+
+def test_steps_of_a_pipeline() -> None:
+    texts, labels = NEWS[:5], [0, 0, 0, 1, 1]
+    model = Pipeline([("features", FeatureTransformer("words:1", weights="tfidf")), ("model", LogisticRegression())])
+    assert model.fit(texts, labels).predict(texts).tolist() == labels
+    reduced = make_pipeline(FeatureTransformer("words:2"), TruncatedSVD(2, random_state=1))
+    assert reduced.fit_transform(texts).shape == (5, 2)
+    union = FeatureUnion([("bits", SimHashTransformer("words:1")), ("minima", SketchTransformer(16))])
+    assert union.fit_transform(texts).shape == (5, 80)
+    grid = {"features__features": ["words:1", "qgrams:3"], "features__n_columns": np.array([64])}
+    search = GridSearchCV(model, grid, cv=2)
+    search.fit(texts[1:], labels[1:])
+    assert search.best_score_ >= 0.5
+
+
+def test_without_scikit_learn_one_sentence_says_what_to_do() -> None:
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "from neardup.errors import RecipeError\n"
+        "try:\n    import neardup.transformers\n"
+        "except RecipeError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith('is not installed; pip install "neardup[sklearn]"')
+    assert "\n" not in done.stdout.strip()
+
+
+def test_examples() -> None:
+    assert doctest.testmod(steps, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+def written(numbers: Any) -> list[str]:
+    return [" ".join(f"c{j}v{value}" for j, value in enumerate(row)) for row in numbers.tolist()]
+
+
+class OfNumbers:
+    """Writes rows of numbers as texts, so that scikit-learn's checks, which give numbers, can go through a step.
+
+    What it says of the numbers themselves (how many in a row, none missing) is its own, not the step's.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        return super().fit(written(validate_data(self, X)), y)  # type: ignore[misc]
+
+    def transform(self, X: Any) -> Any:
+        estimator_checks.check_is_fitted(self)
+        return super().transform(written(validate_data(self, X, reset=False)))  # type: ignore[misc]
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        return super().fit_transform(written(validate_data(self, X)), y)  # type: ignore[misc]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = False, True
+        return tags
+
+
+class FeaturesOfNumbers(OfNumbers, FeatureTransformer):
+    pass
+
+
+class SketchesOfNumbers(OfNumbers, SketchTransformer):
+    pass
+
+
+class SimHashesOfNumbers(OfNumbers, SimHashTransformer):
+    pass
+
+
+@estimator_checks.parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [
+        FeaturesOfNumbers("words:1", n_columns=64),
+        FeaturesOfNumbers("words:1", weights="tfidf", n_columns=64),
+        SketchesOfNumbers(8, features="words:1"),
+        SimHashesOfNumbers("words:1"),
+        SimHashesOfNumbers("words:1", weights="idf", output="values"),
+    ]
+)
+def test_checks_of_scikit_learn_on_numbers_written_as_texts(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("make", ALL)
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_do_not_raise_errors_in_init_or_set_params,
+        estimator_checks.check_estimator_cloneable,
+        estimator_checks.check_estimator_repr,
+        estimator_checks.check_estimator_tags_renamed,
+        estimator_checks.check_get_params_invariance,
+        estimator_checks.check_mixin_order,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_parameters_default_constructible,
+        estimator_checks.check_set_params,
+        estimator_checks.check_transformers_unfitted,
+        estimator_checks.check_valid_tag_types,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_checks_of_scikit_learn_that_need_no_numbers(make: Any, check: Any) -> None:
+    check(make.__name__, make())
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_scikit_learn_knows_that_the_input_are_texts(make: Any) -> None:
+    with pytest.warns(SkipTestWarning, match="requires input"):
+        estimator_checks.check_estimator(make())
+    tags = make().__sklearn_tags__().input_tags
+    assert (tags.string, tags.one_d_array, tags.two_d_array) == (True, True, False)
