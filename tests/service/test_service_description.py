@@ -47,7 +47,7 @@ def test_the_file_is_what_the_service_says(service: httpx.Client) -> None:
 schema = schemathesis.openapi.from_dict(json.loads(FILE.read_text("utf-8")))
 
 
-@schema.parametrize()
+@schema.parametrize()  # type: ignore[untyped-decorator]
 @settings(
     max_examples=EXAMPLES,
     deadline=None,

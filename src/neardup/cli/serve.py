@@ -83,6 +83,7 @@ def serve(
     if not windows.store:
         raise RecipeError("serve needs --store FILE: where the window and all verdicts are kept")
     from neardup.cli.options import chosen_recipe
+    from neardup.pages.page import make_ready
     from neardup.service.app import Service
     from neardup.service.guard import Tokens
     from neardup.service.indexes import IndexOptions
@@ -109,6 +110,7 @@ def serve(
         limits=limited.limits,
         classifiers=serving.classifiers,
     )
+    make_ready()
     with stop_signals("every verdict that was answered is on the disk") as asked, service:
         for named in service.indexes:
             warm_up(named.index)

@@ -49,6 +49,7 @@ def page(
     data: Mapping[str, Any] | None = None,
     scripts: Sequence[str] = (),
     styles: Sequence[str] = (),
+    asks: bool = False,
 ) -> str:
     """Return a whole page.
 
@@ -68,6 +69,8 @@ def page(
         can use.
     styles : sequence of str
         Names of style sheets beside this one, such as ``report.css``, that come after ``page.css``.
+    asks : bool
+        Whether its scripts may ask the server that it came from.
     """
     if not isinstance(charts, Mapping):
         charts = {one.key: one.specification for one in charts if not one.missing}
@@ -77,6 +80,7 @@ def page(
     policy = (
         f"default-src 'none'; script-src {' '.join(map(_hashed, code))}; style-src {_hashed(style)}; "
         "style-src-attr 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
+        + ("; connect-src 'self'" if asks else "")
     )
     return rendered(
         "page.html",

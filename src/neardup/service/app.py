@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, Self
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -48,7 +47,7 @@ from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
 from neardup.service.metrics import Metrics
 from neardup.service.page import POLICY, PageAnswers, calls_page
 from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, Confined, Server, is_loopback
-from neardup.service.writer import Entered, Writer, entered
+from neardup.service.worker import Entered, Worker, checked, entered
 from neardup.stream.document import Document, Verdict
 from neardup.times import FORMS, microseconds_of
 from neardup.version import __version__
@@ -127,8 +126,9 @@ _Evidence = Annotated[bool, Query(description="Whether verdicts say the numbers 
 class Calls:
     """The calls of a service on its indexes."""
 
-    def __init__(self, indexes: Indexes, writer: Writer, metrics: Metrics, limits: Limits) -> None:
-        self._indexes, self._writer, self._metrics, self._limits = indexes, writer, metrics, limits
+    def __init__(self, indexes: Indexes, writer: Worker, checker: Worker, metrics: Metrics, limits: Limits) -> None:
+        self._indexes, self._metrics, self._limits = indexes, metrics, limits
+        self._writer, self._checker = writer, checker
 
     def _check_batch(self, documents: Sequence[DocumentBody]) -> None:
         if len(documents) > self._limits.max_batch:
@@ -164,10 +164,10 @@ class Calls:
             except InputError as error:
                 refused[at] = str(error)
         if mode == "enter":
-            found = await self._writer.enter(named, documents) if documents else []
+            found = await self._writer.judge(named, documents) if documents else []
             self._metrics.entered(name, (one.verdict for one in found if one.status == 201))
         else:
-            found = [Entered(one, 200) for one in await run_in_threadpool(named.index.check, documents)]
+            found = await self._checker.judge(named, documents) if documents else []
         each = iter(found)
         items = [
             _refused(one.id, 422, refused[at]) if at in refused else _item(next(each), evidence=evidence)
@@ -342,13 +342,17 @@ def _refused(name: str, status: int, detail: str) -> dict[str, Any]:
     return {"id": name, "status": status, "verdict": None, "detail": detail}
 
 
-def app_of(indexes: Indexes, writer: Writer, *, tokens: Tokens, limits: Limits, hosts: Collection[str]) -> ASGIApp:
+def app_of(
+    indexes: Indexes, writer: Worker, checker: Worker, *, tokens: Tokens, limits: Limits, hosts: Collection[str]
+) -> ASGIApp:
     """Return the application.
 
     Parameters
     ----------
-    indexes, writer
+    indexes : Indexes
         What it serves.
+    writer, checker : Worker
+        Which enter documents, and check them.
     tokens : Tokens
         Who may ask.
     limits : Limits
@@ -358,7 +362,9 @@ def app_of(indexes: Indexes, writer: Writer, *, tokens: Tokens, limits: Limits, 
     """
     api = description()
     metrics = Metrics(indexes, lambda: guard.waiting)
-    _add_calls(api, Calls(indexes, writer, metrics, limits), PageAnswers(indexes, metrics, tokens=bool(tokens)))
+    _add_calls(
+        api, Calls(indexes, writer, checker, metrics, limits), PageAnswers(indexes, metrics, tokens=bool(tokens))
+    )
     _add_errors(api)
     guard = Guard(api, tokens=tokens, max_body=limits.max_body, max_waiting=limits.max_waiting)
     return Confined(_Timed(guard, metrics), hosts=hosts, headers={"content-security-policy": POLICY, **HEADERS})
@@ -434,7 +440,7 @@ def _add_calls(api: FastAPI, calls: Calls, page: PageAnswers) -> None:
     for path, give in shown.items():
         api.add_api_route(path, _page(give), include_in_schema=False, methods=["GET"])
     for name, give in page.parts.items():
-        api.add_api_route(f"/page/{name}", give, include_in_schema=False, methods=["GET", "POST"])
+        api.add_api_route(f"/page/{name}", give, include_in_schema=False, methods=["POST"])
 
 
 def _page(give: Any) -> Any:
@@ -558,9 +564,10 @@ class Service:
         with ExitStack() as stack:
             self.indexes = Indexes(store, options, classifiers=classifiers)
             stack.callback(self.indexes.close)
-            writer = Writer()
+            writer, checker = Worker(entered), Worker(checked)
             stack.callback(writer.close)
-            app = app_of(self.indexes, writer, tokens=tokens, limits=limits, hosts=names)
+            stack.callback(checker.close)
+            app = app_of(self.indexes, writer, checker, tokens=tokens, limits=limits, hosts=names)
             self._server = Server(app, host=host, port=port, grace=_GRACE_S)
             self._stack = stack.pop_all()
 

@@ -1,41 +1,290 @@
-"""The page of the service: a frame without data, and the parts that its script asks for with a token."""
+"""The page of the service: a frame without data, and the parts that its script asks for with the caller's token."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from itertools import islice
 from typing import Any
 
-from neardup.pages.html import Html, closing, facts, joined, opening, section, table
+from fastapi import Response
+from pydantic import BaseModel
+
+from neardup.pages.charts import COLOURS, finished, time_axis, tooltips, two_kinds
+from neardup.pages.diff import Shown
+from neardup.pages.diff_view import beginning, change_of, side_by_side
+from neardup.pages.html import Chart, Html, closing, joined, opening, rendered, section, table, tiles
 from neardup.pages.page import page
-from neardup.service.indexes import Indexes
+from neardup.service.indexes import MAIN, Indexes, NamedIndex
 from neardup.service.metrics import Metrics
+from neardup.stream.document import Document, Verdict
+from neardup.times import utc
 from neardup.version import __version__
 
 #: What answers other than pages allow a browser.
 POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+#: Texts shown beside the one that is asked about, stops that are listed, and documents that a search finds.
+_SIMILAR, _STOPS, _FOUND = 10, 25, 25
+#: So many of the latest documents are looked through.
+_AMONG = 50_000
+#: Words that a search goes by.
+_WORDS = 8
+_KINDS = ("originals", "duplicates")
+
+
+class PageQuestion(BaseModel):
+    """What the page asks, and of which index."""
+
+    index: str = MAIN
+    asked: str = ""
 
 
 def calls_page(openapi: Mapping[str, Any]) -> str:
     """Return a page of all calls, from the description of the service."""
-    calls = []
-    for path, methods in openapi["paths"].items():
-        for method, call in methods.items():
-            calls.append([Html(f"<code>{method.upper()}</code>"), path, call["description"].partition("\n")[0]])
+    calls = [
+        [method.upper(), path, call["description"].partition("\n\n")[0].replace("\n", " ")]
+        for path, methods in openapi["paths"].items()
+        for method, call in methods.items()
+    ]
     body = [
         opening("Calls of the service", f"neardup {__version__}"),
         section("calls", "Calls", table(["method", "path", "what it does"], calls, left=3)),
-        closing("/openapi.json describes all of them for programs."),
+        closing("Programs read the same from /openapi.json."),
     ]
     return page("Calls - neardup", joined(body), {})
 
 
+@cache
+def _frame(tokens: bool) -> str:
+    """Return the page without data; tokens: whether it has to ask for one."""
+    charts = [_arrived_chart(), _share_chart(), _latency_chart()]
+    return page(
+        "neardup",
+        rendered("service.html", tokens=tokens, charts=charts, version=__version__),
+        charts,
+        scripts=["service.js"],
+        styles=["report.css", "service.css"],
+        asks=True,
+    )
+
+
+def _time(title: str) -> Any:
+    import altair as alt
+
+    return alt.X(f"{title}:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=time_axis())
+
+
+def _minutes() -> Any:
+    import altair as alt
+
+    # The script of the page fills it.
+    return alt.Chart(alt.NamedData("minutes"))
+
+
+def _arrived_chart() -> Chart:
+    import altair as alt
+
+    first = f"datum.kind == '{_KINDS[0]}'"
+    drawn = (
+        _minutes()
+        .transform_fold(list(_KINDS), as_=["kind", "count"])
+        .transform_calculate(
+            low=f"{first} ? 0 : datum.originals", high=f"datum.count + ({first} ? 0 : datum.originals)"
+        )
+        .mark_rect(strokeWidth=0.7)
+        .encode(
+            x=_time("begin"),
+            x2="end:T",
+            y=alt.Y("low:Q", title="documents per minute", axis=alt.Axis(format=",d", tickMinStep=1)),
+            y2="high:Q",
+            color=alt.Color("kind:N", **two_kinds(_KINDS)),
+            stroke=alt.Stroke("kind:N", **two_kinds(_KINDS)),
+            tooltip=tooltips(**{kind: (",", kind) for kind in _KINDS}),
+        )
+    )
+    return Chart(
+        key="arrived",
+        title="What arrived, by minute",
+        note="the last day, since the service was started",
+        told="Originals and duplicates that arrived in each minute of the last day.",
+        specification=finished(drawn, height=220),
+    )
+
+
+def _share_chart() -> Chart:
+    import altair as alt
+
+    drawn = (
+        _minutes()
+        .mark_circle(size=45, color=COLOURS[1])
+        .encode(
+            x=_time("begin"),
+            y=alt.Y("share:Q", title="share stopped", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+            tooltip=tooltips(share=(".1%", "share stopped"), duplicates=(",", "duplicates")),
+        )
+    )
+    return Chart(
+        key="share",
+        title="Share stopped, by minute",
+        note="duplicates among all that arrived",
+        told="The share of duplicates among what arrived in each minute of the last day.",
+        specification=finished(drawn, height=220),
+    )
+
+
+def _latency_chart() -> Chart:
+    import altair as alt
+
+    names = ("half of them", "99 of 100")
+    drawn = (
+        _minutes()
+        .transform_calculate(**{names[0]: "datum.p50", names[1]: "datum.p99"})
+        .transform_fold(list(names), as_=["kind", "ms"])
+        .transform_filter("isValid(datum.ms)")
+        .mark_line(point=True, strokeWidth=1.5)
+        .encode(
+            x=_time("begin"),
+            y=alt.Y("ms:Q", title="answered within, ms", axis=alt.Axis(format=",d")),
+            color=alt.Color("kind:N", **two_kinds(names)),
+            tooltip=tooltips(kind=("", "of the requests"), ms=(",", "within, ms")),
+        )
+    )
+    return Chart(
+        key="latency",
+        title="Time to an answer, by minute",
+        note="of requests that entered documents; upper ends of the boxes that /metrics counts in",
+        told="In how many milliseconds half, and 99 of 100, of the requests of each minute were answered.",
+        specification=finished(drawn, height=220),
+    )
+
+
 class PageAnswers:
-    """What the page asks for."""
+    """What the page asks for: pieces of HTML, in which all texts of documents are escaped.
+
+    Parameters
+    ----------
+    indexes, metrics
+        Of the service.
+    tokens : bool
+        Whether the service asks for tokens.
+    """
 
     def __init__(self, indexes: Indexes, metrics: Metrics, *, tokens: bool) -> None:
         self._indexes, self._metrics, self._tokens = indexes, metrics, tokens
-        self.parts: dict[str, Any] = {}
+
+    @property
+    def parts(self) -> dict[str, Callable[[PageQuestion], Response]]:
+        """The questions, by name."""
+        return {"similar": self.similar, "stopped": self.stopped, "found": self.found, "flow": self.flow}
 
     def page(self) -> str:
         """Return the frame."""
-        return page("neardup", joined([opening("neardup"), facts({})]), {})
+        return _frame(self._tokens)
+
+    def similar(self, question: PageQuestion) -> Response:
+        """Answer which documents a text repeats, each beside it with what differs marked."""
+        named = self._indexes.get(question.index)
+        (verdict,) = named.index.check([Document("pasted", question.asked)])
+        matching = named.index.query(question.asked)
+        found = matching or named.index.query(question.asked, 1)
+        pasted = Shown("the text above", "", question.asked)
+        cases = [
+            side_by_side(shown, pasted, words=300, head=f"{one.id}: similarity {one.similarity:.4f}")
+            for one in found[:_SIMILAR]
+            if (shown := _shown(named, one.id)) is not None
+        ]
+        said = _KINDS_SAID[verdict.kind]
+        if verdict.flag == "undecidable":
+            said = "Too little text to compare."
+        elif not matching and found:
+            said += " The nearest is shown."
+        elif len(found) > _SIMILAR:
+            said += f" {len(found):,} documents match; the {_SIMILAR} most similar are shown."
+        return _piece(rendered("service_parts.html", kind="similar", said=said, cases=cases))
+
+    def stopped(self, question: PageQuestion) -> Response:
+        """Answer what was stopped since midnight (UTC), the newest first."""
+        named = self._indexes.get(question.index)
+        midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+        rows = named.reader.last_stopped(midnight, _STOPS + 1)
+        said = "Nothing was stopped today." if not rows else ""
+        if len(rows) > _STOPS:
+            said = f"The last {_STOPS} are listed; GET /v1/indexes/{named.name}/stopped gives all."
+        return _piece(self._listed(named, [row.verdict for row in islice(rows, _STOPS)], said))
+
+    def found(self, question: PageQuestion) -> Response:
+        """Answer which documents have all of some words, or that id."""
+        named, asked = self._indexes.get(question.index), question.asked.strip()
+        names = [asked] if named.reader.find(asked, text=False) is not None else []
+        if asked:
+            names += [
+                name for name in named.reader.with_words(asked.split()[:_WORDS], _FOUND, _AMONG) if name not in names
+            ]
+        verdicts = [verdict for name in names[:_FOUND] if (verdict := named.reader.verdict_of(name)) is not None]
+        said = "" if verdicts else f"None of the latest {_AMONG:,} documents has this id or all of these words."
+        return _piece(self._listed(named, verdicts, said))
+
+    def flow(self, question: PageQuestion) -> Response:
+        """Answer the counts of an index, and the minutes for the charts."""
+        known = self._indexes.get(question.index).as_dict()
+        stopped = known["duplicates"] / known["documents"] if known["documents"] else 0.0
+        head = tiles(
+            [
+                (f"{known['documents']:,}", "documents arrived", f"window {known['window']}"),
+                (f"{known['duplicates']:,}", "of them stopped", f"{stopped:.1%}"),
+                (f"{known['held']:,}", "held", "new ones are compared with these"),
+            ]
+        )
+        recipe = f"{known['recipe']}: {known['in_words']}, against {known['against']}"
+        return _piece(
+            head,
+            recipe=recipe,
+            indexes=[named.name for named in self._indexes],
+            minutes=[
+                {
+                    "begin": 1000 * minute.begin,
+                    "end": 1000 * (minute.begin + 60),
+                    "originals": minute.originals,
+                    "duplicates": minute.duplicates,
+                    "share": minute.duplicates / (minute.originals + minute.duplicates),
+                    "p50": minute.quantile_ms(0.5),
+                    "p99": minute.quantile_ms(0.99),
+                }
+                for minute in self._metrics.minutes
+                if minute.originals + minute.duplicates
+            ],
+        )
+
+    def _listed(self, named: NamedIndex, verdicts: list[Verdict], said: str) -> Html:
+        items = []
+        for verdict in verdicts:
+            own = _shown(named, verdict.id)
+            other = None if verdict.of is None else _shown(named, verdict.of)
+            items.append(
+                {
+                    "verdict": verdict,
+                    "time": utc(round(verdict.time * 1e6)).isoformat(" ", "seconds").removesuffix("+00:00"),
+                    "own": own,
+                    "change": None if own is None or other is None else change_of(other, own),
+                }
+            )
+        return rendered("service_parts.html", kind="listed", said=said, items=items, beginning=beginning)
+
+
+_KINDS_SAID = {
+    "original": "New: no document that is held repeats it.",
+    "near": "A near-duplicate.",
+    "exact": "An exact copy.",
+}
+
+
+def _shown(named: NamedIndex, name: str) -> Shown | None:
+    """Return a document for the page, None where its text is not kept any more."""
+    text = named.text_of(name)
+    return None if text is None else Shown(name, "", text)
+
+
+def _piece(html: Html, **more: Any) -> Response:
+    return Response(json.dumps({"html": str(html), **more}), media_type="application/json")

@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 from neardup.pipeline.explanation import explain as explain_texts
 from neardup.service.client import Client
 from neardup.service.indexes import NamedIndex
-from neardup.service.writer import entered
+from neardup.service.worker import entered
 from neardup.stream.document import Document, Verdict
 from neardup.stream.store import text_digest
 from neardup.version import __version__

@@ -443,6 +443,7 @@ _BARE = f"SELECT {_OF_D}, d.sum, NULL, NULL, NULL, NULL FROM documents d WHERE" 
 BARE_SINCE = f"{_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
 BARE_OF_ID = f"{_BARE} d.id = ?"
 STOPPED = f"{_BARE} d.kind <> 'original' AND d.judged >= ? AND d.serial >= ? ORDER BY d.serial LIMIT ?"
+LAST_STOPPED = f"{_BARE} d.kind <> 'original' AND d.judged >= ? ORDER BY d.serial DESC LIMIT ?"
 STOPPED_TEXT = (
     "SELECT k.digest, k.text, k.title FROM documents d JOIN kept k ON k.serial = d.serial "
     "WHERE d.id = ? AND k.serial >= ?"
@@ -752,6 +753,11 @@ class StoreReader:
         """
         for found in self._batches(STOPPED, after + 1, _ROWS, since):
             yield from found
+
+    def last_stopped(self, since: float, most: int) -> list[Stored]:
+        """Return the latest duplicates with a time from one on, the newest first, without their texts."""
+        with self._reading() as connection:
+            return [self._stored(row) for row in connection.execute(LAST_STOPPED, (since, most)).fetchall()]
 
     def find(self, name: str, *, text: bool = True) -> Stored | None:
         """Return the document of that id; None if it has no verdict.

@@ -1,4 +1,4 @@
-"""The one writer of a service: what arrives together is judged as one batch and stored in one transaction."""
+"""The two workers of a service, one that writes and one that checks: what arrives together is judged as one batch."""
 
 from __future__ import annotations
 
@@ -56,18 +56,28 @@ class _Task:
             self.future.set_result(self.result)
 
 
-class Writer:
-    """A thread that changes the indexes, in the order in which it is asked.
+#: Judges documents for an index, and says of each what became of it.
+Judge = Callable[[NamedIndex, Sequence[Document]], list[Entered]]
 
-    While it writes, more requests come; they are its next batch.
+
+class Worker:
+    """A thread that judges documents, in the order in which it is asked.
+
+    While it judges some, more come; they are its next batch.
+
+    Parameters
+    ----------
+    judge : callable
+        ``entered``, which stores them in one transaction, or ``checked``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._closed = False
         #: Why the last batch could not be stored; empty if it could.
         self.failure = ""
-        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=judge.__name__, daemon=True)
         self._thread.start()
 
     @property
@@ -75,13 +85,13 @@ class Writer:
         """Whether it can take on anything."""
         return self._thread.is_alive() and not self._closed
 
-    async def enter(self, index: NamedIndex, documents: Sequence[Document]) -> list[Entered]:
-        """Judge documents and enter them; their verdicts are on the disk when this returns.
+    async def judge(self, index: NamedIndex, documents: Sequence[Document]) -> list[Entered]:
+        """Judge documents; where they are entered, their verdicts are on the disk when this returns.
 
         Raises
         ------
         StoreError
-            If the store cannot be written; asking again is safe.
+            If the store cannot be written or read; asking again is safe.
         """
         found: list[Entered] = await self._do(index=index, documents=documents)
         return found
@@ -138,7 +148,7 @@ class Writer:
             if first.work is not None:
                 first.result = first.work()
             elif first.index is not None:
-                found = iter(entered(first.index, [document for task in tasks for document in task.documents]))
+                found = iter(self._judge(first.index, [document for task in tasks for document in task.documents]))
                 for task in tasks:
                     task.result = [next(found) for _ in task.documents]
             self.failure = ""
@@ -153,6 +163,11 @@ class Writer:
                 task.resolve()
 
         first.loop.call_soon_threadsafe(resolve)
+
+
+def checked(named: NamedIndex, documents: Sequence[Document]) -> list[Entered]:
+    """Say what would be said of each document if it were the next one; nothing is entered."""
+    return [Entered(verdict, 200) for verdict in named.index.check(documents)]
 
 
 def entered(named: NamedIndex, documents: Sequence[Document]) -> list[Entered]:

@@ -1,0 +1,121 @@
+"""The page of the service in a browser: what a desk does with it, with and without a token, by keyboard, on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from browser import chromium
+from serving import EDITED, FOX, OTHER, document, enter, problem, served, until
+
+from neardup.service.guard import Tokens
+
+HOSTILE = f"{FOX} <script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"
+WRITE = "w" * 20
+
+
+@contextmanager
+def page_of(client: httpx.Client, width: int = 1280) -> Iterator[Any]:
+    """Open the page; it may ask its own service only, and nothing may go wrong."""
+    context = chromium().new_context(viewport={"width": width, "height": 900})
+    context.set_default_timeout(120_000)
+    wrong: list[str] = []
+    own = str(client.base_url).rstrip("/")
+    try:
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda asked: None if asked.url.startswith((own, "data:")) else wrong.append(asked.url))
+        page.goto(own)
+        yield page
+        assert page.title() == "neardup"
+    finally:
+        context.close()
+    assert not wrong
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with served(tmp_path_factory.mktemp("page")) as made:
+        enter(made, document("a"), document("b", EDITED), document("evil <b>id", HOSTILE), document("c", FOX))
+        made.put("/v1/indexes/other", json={}).raise_for_status()
+        yield made
+
+
+def test_a_pasted_text_is_shown_beside_what_it_repeats(client: httpx.Client) -> None:
+    with page_of(client) as page:
+        page.fill("#asked", EDITED.replace("lazy", "sleepy"))
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        answer = page.locator("#similar .answer")
+        answer.wait_for()
+        assert answer.inner_text().startswith(("A near-duplicate", "New"))
+        assert "sleepy" in page.locator("#similar .right mark.changed").all_inner_texts()[0]
+        assert "lazy" in page.locator("#similar .left mark.changed").all_inner_texts()[0]
+        page.fill("#asked", OTHER)
+        page.click("#ask-form button")
+        page.locator("#similar .answer", has_text="New").wait_for()
+        assert client.get("/v1/indexes/main").json()["documents"] == 4
+
+
+def test_stops_are_listed_and_released(client: httpx.Client) -> None:
+    with page_of(client, width=390) as page:
+        page.locator("#stops li").first.wait_for()
+        before = page.locator("#stops li").count()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.locator('#stops [data-release="b"]').click()
+        until(lambda: page.evaluate(f"document.querySelectorAll('#stops li').length === {before - 1}"))
+        verdict = client.get("/v1/indexes/main/documents/b").json()["verdict"]
+        assert verdict["kind"] == "original"
+        page.click("#again")
+        until(lambda: page.evaluate("!document.querySelector('#again').disabled"))
+        assert page.locator('#stops [data-release="b"]').count() == 0
+        assert page.locator("#trouble").is_hidden()
+
+
+def test_documents_are_found_by_id_and_by_word(client: httpx.Client) -> None:
+    with page_of(client) as page:
+        for asked, found in (("c", "c"), ("evil <b>id", "evil <b>id"), ("FARMER onerror", "evil <b>id")):
+            page.fill("#words", asked)
+            page.click("#search-form button")
+            page.locator("#found strong", has_text=found).first.wait_for()
+        page.fill("#words", "zebra")
+        page.click("#search-form button")
+        page.locator("#found .answer", has_text="None of the latest").wait_for()
+
+
+def test_the_flow_is_drawn_and_indexes_are_chosen(client: httpx.Client) -> None:
+    with page_of(client) as page:
+        page.locator("#tiles .value").first.wait_for()
+        assert page.locator("#tiles .value").all_inner_texts()[0] == "4"
+        page.locator("#flow").scroll_into_view_if_needed()
+        for chart in ("arrived", "share", "latency"):
+            page.locator(f"#{chart} svg").wait_for()
+        until(lambda: page.evaluate("neardup.views.arrived?.data('minutes').length > 0"))
+        page.select_option("#index", "other")
+        until(lambda: page.evaluate("document.querySelector('#tiles .value').textContent === '0'"))
+        page.locator("#stops .answer", has_text="Nothing was stopped today").wait_for()
+
+
+def test_a_token_opens_the_page(tmp_path: Path) -> None:
+    headers = {"Authorization": f"Bearer {WRITE}"}
+    with served(tmp_path, tokens=Tokens(write=(WRITE,))) as client:
+        client.headers.update(headers)
+        enter(client, document("a"), document("b", EDITED))
+        # The frame says nothing of the documents.
+        frame = httpx.get(client.base_url, timeout=60)
+        assert frame.is_success
+        assert "farmer" not in frame.text
+        problem(httpx.post(client.base_url.join("/page/stopped"), json={}, timeout=60), 401)
+        with page_of(client) as page:
+            assert page.locator("#stops").inner_html() == ""
+            page.fill("#token", WRITE)
+            page.keyboard.press("Enter")
+            page.locator("#stops li").first.wait_for()
+            page.reload()
+            page.locator("#stops li").first.wait_for()
+            assert WRITE not in page.url
