@@ -159,7 +159,7 @@ def threads_table(results: Results) -> str:
     start = row["cpu_s"] - sum(stage["cpu_s"] for stage in row["stages"])
     parts = [("start", start, start)]
     parts += [(stage["name"], stage["cpu_s"], stage["serial_cpu_s"]) for stage in row["stages"]]
-    whole, alone = (sum(part[at] for part in parts) for at in (1, 2))
+    whole, alone = sum(cpu for _, cpu, _ in parts), sum(serial for _, _, serial in parts)
     shares = [
         [name, f"{cpu:.2f}", f"{serial:.2f}", f"{serial / cpu:.0%}" if cpu else ""]
         for name, cpu, serial in [*parts, ("all", whole, alone)]

@@ -35,7 +35,7 @@ def documents(index: Path) -> int:
 
 def test_answers_are_those_of_the_files(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
     new, old, index = sides
-    made = {}
+    made: dict[str, list[Any]] = {}
     for name, reference, rules in (("index", index, ()), ("files", old, RULES)):
         folder = tmp_path / name
         folder.mkdir()

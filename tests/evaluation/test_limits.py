@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from neardup.evaluation.estimates import (
     Cell,
+    Moves,
     allocate,
     doubt,
     duplicates,
@@ -97,7 +98,7 @@ def test_intervals_hold_the_truth_about_95_times_in_100(name: str) -> None:
         for at, (stratum, count) in enumerate(zip(strata, allocate(strata, 120), strict=True)):
             drawn = random.choice(np.flatnonzero(place == at), count, replace=False)
             known.append(Cell(stratum.pairs, count, int(truth[drawn].sum())))
-        point = points(strata, known, 0.7, (False, False))[0]
+        point = points(strata, known, 0.7, Moves(stricter=False, looser=False))[0]
         truths = {
             "duplicates": (duplicates(known), truth.sum()),
             "precision": (point.precision, truth[returned].mean()),

@@ -291,7 +291,8 @@ class Extractor:
             normal = comparable(data, offsets, self._normalize)
         # The constructor itself: hashlib.new looks for it anew each time, which takes longer than most texts.
         digest_of = partial(getattr(hashlib, self._wanted.flags[0]), usedforsecurity=False)
-        view, spans = memoryview(normal.text), normal.spans.tolist()
+        view, spans = normal.text.data, normal.spans.tolist()
+        texts: list[bytes | memoryview]
         if self._normalize == "raw":
             texts = [view[begin:end] for begin, end in spans]
         else:

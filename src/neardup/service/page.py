@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import Response
 from pydantic import BaseModel
 
-from neardup.pages.charts import COLOURS, finished, time_axis, tooltips, two_kinds
+from neardup.pages.charts import COLOURS, finished, kinds_of, time_axis, tooltips
 from neardup.pages.diff import Shown
 from neardup.pages.diff_view import beginning, change_of, side_by_side
 from neardup.pages.html import Chart, Html, closing, joined, opening, rendered, section, table, tiles
@@ -99,8 +99,8 @@ def _arrived_chart() -> Chart:
             x2="end:T",
             y=alt.Y("low:Q", title="documents per minute", axis=alt.Axis(format=",d", tickMinStep=1)),
             y2="high:Q",
-            color=alt.Color("kind:N", **two_kinds(_KINDS)),
-            stroke=alt.Stroke("kind:N", **two_kinds(_KINDS)),
+            color=alt.Color("kind:N", **kinds_of(_KINDS)),
+            stroke=alt.Stroke("kind:N", **kinds_of(_KINDS)),
             tooltip=tooltips(**{kind: (",", kind) for kind in _KINDS}),
         )
     )
@@ -147,7 +147,7 @@ def _latency_chart() -> Chart:
         .encode(
             x=_time("begin"),
             y=alt.Y("ms:Q", title="answered within, ms", axis=alt.Axis(format=",d")),
-            color=alt.Color("kind:N", **two_kinds(names)),
+            color=alt.Color("kind:N", **kinds_of(names)),
             tooltip=tooltips(kind=("", "of the requests"), ms=(",", "within, ms")),
         )
     )
