@@ -291,13 +291,11 @@ class Extractor:
             normal = comparable(data, offsets, self._normalize)
         # The constructor itself: hashlib.new looks for it anew each time, which takes longer than most texts.
         digest_of = partial(getattr(hashlib, self._wanted.flags[0]), usedforsecurity=False)
-        view, spans = normal.text.data, normal.spans.tolist()
-        texts: list[bytes | memoryview]
-        if self._normalize == "raw":
-            texts = [view[begin:end] for begin, end in spans]
-        else:
+        view = normal.text.data
+        texts: list[Any] = [view[begin:end] for begin, end in normal.spans.tolist()]
+        if self._normalize != "raw":
             # Comparable text parts tokens by one space or several.
-            texts = [b" ".join(filter(None, bytes(view[begin:end]).split(b" "))) for begin, end in spans]
+            texts = [b" ".join(filter(None, bytes(text).split(b" "))) for text in texts]
         found = b"".join([digest_of(text).digest()[:16] for text in texts])
         digests = np.frombuffer(found, "<u8").astype(np.uint64).reshape(-1, 2)
         block.sizes[:] = list(map(bool, map(len, texts)))
