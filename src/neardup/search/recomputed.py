@@ -37,8 +37,8 @@ Booleans = npt.NDArray[np.bool_]
 
 #: Which share of the room the features of one step may take.
 _SHARE_HELD = 0.4
-#: Bytes of each document that are held beside features, of what is noted of a set besides its bitmap (with its document,
-#: rank and place), and of a word of the bitmap.
+#: Bytes of each document that are held beside features, of what is noted of a set besides its bitmap, and of a word of
+#: that.
 _A_DOCUMENT, _A_SET, _A_WORD = 75, 24, 8
 #: The words of a bitmap: fewer where there is no room for them.
 _WORDS = (8, 4, 2, 1)
