@@ -39,7 +39,7 @@ Booleans = npt.NDArray[np.bool_]
 _SHARE_HELD = 0.4
 #: Bytes of each document that are held beside features, of what is noted of a set besides its bitmap, and of a word of
 #: that.
-_A_DOCUMENT, _A_SET, _A_WORD = 75, 12, 8
+_A_DOCUMENT, _A_SET, _A_WORD = 75, 24, 8
 #: The words of a bitmap: fewer where there is no room for them.
 _WORDS = (8, 4, 2, 1)
 #: However little room there is, features of so many bytes are held at once.
@@ -273,8 +273,7 @@ class Passes:
             return len(ranks), results
 
         found, total = [np.zeros((0, 2), np.int32)], 0
-        # Beside what was noted of each set there are its document, its rank and where its keys begin.
-        room = self._left - count * 2 * _A_SET - sets.bitmaps.nbytes - keys.in_memory
+        room = self._left - count * _A_SET - sets.bitmaps.nbytes - keys.in_memory
         for index, asking in Join(self.steps).sides(sets, of_input, keys, max(room, _LEAST_HELD)):
             done = 0
             work = partial(find, index=index, asking=asking)
