@@ -376,3 +376,13 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
         with pytest.raises(nd.OutputError):
             index.add([OTHER])
         (tmp_path / "index").chmod(0o755)
+
+
+#: By them an index of one format is told from that of another: see ``manifest.FORMAT``.
+LAYOUT = {"bitmaps": "ee586879", "counts": "760f7710", "entries": "0868d4d7", "heads": "e9a52375", "sizes": "67e086f4"}
+
+
+def test_bytes_of_the_format(place: Path) -> None:
+    index = nd.build_index([NEWS, OTHER, NEWS + " today"], place, features="words:2", threshold=0.6)
+    made = {name.partition("/")[2]: file.digest for name, file in index.manifest.files.items()}
+    assert {name: made[name][:8] for name in LAYOUT} == LAYOUT, "other bytes need another FORMAT"

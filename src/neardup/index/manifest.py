@@ -20,7 +20,7 @@ from neardup.version import __version__
 #: The file that makes a folder an index.
 MANIFEST = "neardup-index.json"
 _LOCK = "lock"
-#: What this version writes and reads.
+#: What this version writes and reads. Whatever changes the bytes of a segment, or how kernels read them, raises it.
 FORMAT = 1
 _DIGEST_BYTES = 16
 _PIECE = 1 << 22

@@ -422,24 +422,23 @@ def look_up(begin, end, asking, held, index, rule, scratch, out):
             for place in range(int64(index.heads[bucket]), int64(index.heads[bucket + 1])):
                 entry = index.entries[place]
                 other = rank_of(entry)
-                if tag_of_entry(entry) != tag or met[other] < 0:
+                if tag_of_entry(entry) != tag:
                     continue
                 already = met[other]
-                if already == 0:
-                    found[count] = other
-                    count += 1
                 other_size = int64(sizes[other])
                 left = min(shared - i, other_size - place_of(entry))
-                met[other] = already + int32(1) if already + left >= need(rule, other_size, size) else int32(-1)
+                # Keys that are equal by chance lie anywhere: they may count, and never rule out.
+                if already + left >= need(rule, other_size, size):
+                    if already == 0:
+                        found[count] = other
+                        count += 1
+                    met[other] = already + int32(1)
         if written + count > out.shape[0]:
             forget(count, met, found)
             break
         for c in range(count):
             other = found[c]
-            passed = met[other] > 0
             met[other] = 0
-            if not passed:
-                continue
             apart = uint64(0)
             for w in range(8):
                 apart += popcount(asking.bitmaps[at, w] ^ bitmaps[other, w])
