@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neardup.documents import corpus_of
-from neardup.errors import InputError, NeardupError, RecipeError, StoreError, UnknownDocument
+from neardup.errors import InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
 from neardup.pipeline.explanation import explain as explain_texts
 from neardup.pipeline.pipeline import run
 from neardup.service.bodies import (
@@ -552,12 +552,15 @@ class Service:
     ) -> None:
         if not is_loopback(host) and not tokens:
             raise RecipeError(
-                f"--host {host} lets other machines in, and anybody there could write: give --token-file FILE, or stay "
-                f"on {LOOPBACK}"
+                f"{option('--host')} {host} lets other machines in, and anybody there could write: give "
+                f"{option('--token-file FILE', 'tokens')}, or stay on {LOOPBACK}"
             )
         wild = host in ("0.0.0.0", "::")  # noqa: S104 - refused without names
         if wild and not hosts:
-            raise RecipeError(f"--host {host} is no name that callers use; give theirs with --allow-host NAME")
+            raise RecipeError(
+                f"{option('--host')} {host} is no name that callers use; give theirs with "
+                f"{option('--allow-host NAME', 'hosts')}"
+            )
         own = [f"[{host}]" if ":" in host else host] if not wild else []
         names = {name.lower() for name in (*LOOPBACK_NAMES, *own, *hosts)}
         self._stack = ExitStack()
