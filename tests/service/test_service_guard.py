@@ -139,7 +139,7 @@ def test_other_machines_need_a_token(host: str, loopback: bool, tmp_path: Path) 
 
 
 def test_all_addresses_need_a_name(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="--allow-host"):
+    with pytest.raises(RecipeError, match="hosts"):
         Service(str(tmp_path / "news.db"), host=EVERYWHERE, tokens=TOKENS)
     with served(tmp_path, host=EVERYWHERE, tokens=TOKENS, hosts=["News.example"]) as client:
         assert client.get(f"http://127.0.0.1:{port_of(client)}/healthz", headers={"Host": "news.example"}).is_success

@@ -91,7 +91,7 @@ class IndexBody(_Body):
         Field(default_factory=dict, description="Fields of the recipe that take another value, such as threshold."),
     ]
     classifier: Annotated[
-        str | None, Field(description="In place of a recipe: a file in the folder of --classifiers.")
+        str | None, Field(description="In place of a recipe: a file in the service's folder of classifiers.")
     ] = None
     window: Annotated[str, Field(description="24h, 7d, '8000 documents'; endless for all.")] = "24h"
     window_by: Literal["time", "hour"] = "time"

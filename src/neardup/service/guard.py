@@ -94,7 +94,7 @@ class Tokens:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise InputError(
-                f"--token-file {name} cannot be read ({reason}); name a file of lines like: write TOKEN"
+                f"token file {name} cannot be read ({reason}); name a file of lines like: write TOKEN"
             ) from None
         found: dict[str, list[str]] = {"read": [], "write": []}
         for number, line in enumerate(text.splitlines(), 1):
@@ -102,15 +102,15 @@ class Tokens:
             if not words or words[0].startswith("#"):
                 continue
             if len(words) != 2 or words[0] not in found:
-                raise InputError(f"--token-file {name}: line {number} is not like: read TOKEN, or write TOKEN")
+                raise InputError(f"token file {name}: line {number} is not like: read TOKEN, or write TOKEN")
             if len(words[1]) < _SHORTEST or not words[1].isascii():
                 raise InputError(
-                    f"--token-file {name}: the token in line {number} is shorter than {_SHORTEST} characters, or not "
+                    f"token file {name}: the token in line {number} is shorter than {_SHORTEST} characters, or not "
                     "ASCII; make one with: openssl rand -hex 24"
                 )
             found[words[0]].append(words[1])
         if not any(found.values()):
-            raise InputError(f"--token-file {name} holds no token; write a line into it like: write TOKEN")
+            raise InputError(f"token file {name} holds no token; write a line into it like: write TOKEN")
         return cls(tuple(found["read"]), tuple(found["write"]))
 
     def __bool__(self) -> bool:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from neardup.classifier.classifier import Classifier, classifier_of
-from neardup.errors import InputError, StoreError
+from neardup.errors import InputError, StoreError, option
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.recipe.named import names as recipe_names
@@ -198,7 +198,9 @@ class Indexes:
 
     def _classifier(self, name: str) -> Classifier:
         if self._classifiers is None:
-            raise InputError(f"classifier {name!r} is in no folder; start the service with --classifiers FOLDER")
+            raise InputError(
+                f"classifier {name!r} is in no folder; start the service with {option('--classifiers FOLDER')}"
+            )
         if Path(name).name != name or name.startswith("."):
             raise InputError(
                 f"classifier {name!r} is no name of a file in the folder of classifiers; give its name alone"

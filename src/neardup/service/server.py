@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from neardup.errors import NeardupError, OutputError
+from neardup.errors import NeardupError, OutputError, option
 
 if TYPE_CHECKING:
     import asyncio
@@ -217,7 +217,9 @@ class Server:
         if not self._server.started:
             self.__exit__(None, None, None)
             at = "" if self.host == LOOPBACK else f" of {self.host}"
-            raise OutputError(f"port {self.port}{at} is in use or not yours; name another with --port, or 0 for any")
+            raise OutputError(
+                f"port {self.port}{at} is in use or not yours; name another with {option('--port')}, or 0 for any"
+            )
         self.port = int(self._server.servers[0].sockets[0].getsockname()[1])
         return self
 

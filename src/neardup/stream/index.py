@@ -622,8 +622,8 @@ def stored_recipe(reader: StoreReader) -> Recipe:
     known = reader.state("recipe")
     if known is None:
         raise StoreError(
-            f"{reader.path} does not say by which recipe it was filled; name a classifier with --classifier FILE, "
-            "or open the store once more"
+            f"{reader.path} does not say by which recipe it was filled; name a classifier with "
+            f"{option('--classifier FILE', 'classifier=')}, or open the store once more"
         )
     return parse(known, "the store's recipe")
 
