@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from neardup.documents.records import Names
 from neardup.features.extraction import extract
-from neardup.features.store import FeatureStore
+from neardup.features.store import Block, FeatureStore
 from neardup.keep.keepers import families, graph, keepers
 from neardup.keep.pairs import Pairs
 from neardup.kernels.bounds import largest_partner, need, smallest_partner
@@ -221,3 +221,33 @@ def test_a_shared_footer_makes_no_candidates() -> None:
     found = joined(texts, Recipe(threshold=0.7), split=100)
     assert found.statistics["candidates"] == 0
     assert found.statistics["longest_list"] < 50
+
+
+def colliding(rng: random.Random, count: int) -> list[int]:
+    """Features that the index of prefixes takes for one another, some of each kind: bucket and tag have 26 bits."""
+    inverse = pow(0xD6E8FEB86659FD93, -1, 2**64)
+    kinds = [rng.getrandbits(26) for _ in range(max(count // 5, 1))]
+    # A key drops the last eight bits of a feature.
+    return [((rng.choice(kinds) << 38) + (rng.getrandbits(20) << 8)) * inverse % 2**64 | 1 for _ in range(count)]
+
+
+@given(st.integers(0, 10**9), st.sampled_from([0.3, 0.5, 0.7, 0.8]), st.sampled_from(["jaccard", "overlap"]))
+def test_keys_that_are_equal_by_chance_rule_nothing_out(seed: int, threshold: float, name: str) -> None:
+    rng = random.Random(seed)
+    pool = colliding(rng, 40)
+    sets = [frozenset(rng.sample(pool, rng.randint(2, 14))) for _ in range(30)]
+    sets += [frozenset([*rng.sample(sorted(one), len(one) - 1), rng.choice(pool)]) for one in sets]
+    features = np.array([feature for one in sets for feature in sorted(one, key=lambda f: (f * 7) % 1009)], np.uint64)
+    sizes = np.array([len(one) for one in sets], np.int64)
+    marks = np.array([[hash(one) % 2**63, len(one)] for one in sets], np.uint64)
+    with FeatureStore() as store:
+        held = store.allocate(len(features))
+        held[:] = features
+        store.add(Block(held, sizes, marks, marks, sizes, np.empty(0, np.int64)))
+        found = self_join(store, rule(name, threshold, 0.0))
+    reached = naive.all_pairs(sets, name, exact_fraction(threshold, "threshold"), Fraction(0))
+    first = {one: sets.index(one) for one in sets}
+    expected = {(left, right) for left, right in reached if first[sets[left]] == left and first[sets[right]] == right}
+    assert set(zip(found.left.tolist(), found.right.tolist(), strict=True)) == {
+        pair for pair in expected if sets[pair[0]] != sets[pair[1]]
+    }

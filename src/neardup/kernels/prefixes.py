@@ -209,12 +209,11 @@ def _fetch(following, later, sets, index):
 def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     """Write to found the earlier ranks that share a prefix key and pass the length and position bounds.
 
-    met: int32[r] zeros on entry, and then the keys met so far or -1 for ruled out, for the ranks in found. Where the
-    index has a part of the buckets, keys may have been met in another: then only the first key that is met rules out.
+    met: int32[r] zeros on entry, and then the keys met so far for the ranks in found. The first key that two matching
+    sets share passes whatever was met before, so each match is found where the index has that key.
     """
     size = sets.sizes[rank]
     lists = index.heads.shape[0] - 1
-    whole = lists == 1 << index.bits
     shared = sets.shared[rank]
     smallest = smallest_partner(rule, size)
     largest = largest_partner(rule, size, shared, smallest)
@@ -241,16 +240,13 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
             if other < first or tag_of_entry(entry) != tag:
                 continue
             already = met[other]
-            if already < 0:
-                continue
-            if already == 0:
-                found[count] = other
-                count += 1
             left = min(shared - i, sets.shared[other] - place_of(entry))
-            if already + left >= need(rule, sets.sizes[other], size) or (already > 0 and not whole):
+            # Keys that are equal by chance lie anywhere: they may count, and never rule out.
+            if already + left >= need(rule, sets.sizes[other], size):
+                if already == 0:
+                    found[count] = other
+                    count += 1
                 met[other] = already + int32(1)
-            else:
-                met[other] = -1
     return count
 
 
@@ -311,9 +307,8 @@ def verify(rank, count, floor, sets, rule, scratch, written):
     verified = 0
     for c in range(count):
         other = found[c]
-        passed = met[other] > 0
         met[other] = 0
-        if not passed or other < floor:
+        if other < floor:
             continue
         if c + 2 < count:
             prefetch(bitmaps + uint64(64 * found[c + 2]))
@@ -383,12 +378,9 @@ def list_candidates(at, ranks, sets, index, rule, ranks_of_size, scratch):
         size = sets.sizes[rank]
         for c in range(count):
             other = found[c]
-            passed = met[other] > 0
             met[other] = 0
             if c + 2 < count:
                 prefetch(bitmaps + uint64(8 * words * found[c + 2]))
-            if not passed:
-                continue
             if _most_shared(rank, other, sets, words) >= need(rule, sets.sizes[other], size):
                 pairs[written, 0] = other
                 pairs[written, 1] = rank
@@ -492,16 +484,13 @@ def _kept_candidates(rank, sets, chains, rule, met, found):
                 continue
             other = rank_of(entry)
             already = met[other]
-            if already < 0:
-                continue
-            if already == 0:
-                found[count] = other
-                count += 1
             left = min(shared - i, sets.shared[other] - place_of(entry))
+            # Keys that are equal by chance lie anywhere: they may count, and never rule out.
             if already + left >= need(rule, sets.sizes[other], size):
+                if already == 0:
+                    found[count] = other
+                    count += 1
                 met[other] = already + int32(1)
-            else:
-                met[other] = -1
     return count
 
 
