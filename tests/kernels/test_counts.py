@@ -101,4 +101,6 @@ def test_cells_know_what_is_in_two_sets_as_plain_counting_does(
     counts = np.zeros(1 << BITS, np.uint8)
     count_shared(features, cell_shift, cells, SHIFT, counts)
     expected = Counter(f >> 64 - BITS for s in sets for f in s if plain[cell(f)] > 1)
-    assert {slot: int(counts[slot]) for slot in np.flatnonzero(counts).tolist()} == expected
+    # Beyond 127 counts go on in steps.
+    exact = {slot: min(count, 127) for slot, count in expected.items()}
+    assert {slot: min(int(counts[slot]), 127) for slot in np.flatnonzero(counts).tolist()} == exact

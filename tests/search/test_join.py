@@ -245,7 +245,8 @@ def test_keys_that_are_equal_by_chance_rule_nothing_out(seed: int, threshold: fl
         held[:] = features
         store.add(Block(held, sizes, marks, marks, sizes, np.empty(0, np.int64)))
         found = self_join(store, rule(name, threshold, 0.0))
-    reached = naive.all_pairs(sets, name, exact_fraction(threshold, "threshold"), Fraction(0))
+    grams = [frozenset((feature,) for feature in one) for one in sets]
+    reached = naive.all_pairs(grams, name, exact_fraction(threshold, "threshold"), Fraction(0))
     first = {one: sets.index(one) for one in sets}
     expected = {(left, right) for left, right in reached if first[sets[left]] == left and first[sets[right]] == right}
     assert set(zip(found.left.tolist(), found.right.tolist(), strict=True)) == {

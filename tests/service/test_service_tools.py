@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,9 @@ def with_tools(options: list[str], use: Callable[[Ask, Any], Coroutine[Any, Any,
 
             await use(ask, agent)
 
-    asyncio.run(session())
+    # In a thread of its own: a browser that other tests drive has a loop in this one.
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, session()).result()
 
 
 def test_an_agent_does_not_write_twice(tmp_path: Path) -> None:

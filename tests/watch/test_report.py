@@ -172,7 +172,7 @@ def test_a_learned_store_needs_its_classifier(tmp_path: Path) -> None:
     with Index(classifier=classifier_of("facts", bias=0.4), path=tmp_path / "s.db") as index:
         index.add(Document("a", text_of(1)))
     report = StoreReport(store=str(tmp_path / "s.db"), output=str(tmp_path / "page.html"))
-    with pytest.raises(StoreError, match="--classifier FILE"):
+    with pytest.raises(StoreError, match="classifier="):
         report.write()
     with pytest.raises(RecipeError, match="not of that classifier"):
         replace(report, classifier=classifier_of("times", bias=1.0)).write()
