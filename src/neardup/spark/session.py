@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import importlib.metadata
@@ -11,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -244,12 +244,18 @@ def check_master(master: str) -> None:
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+            asyncio.run(asyncio.wait_for(_connected(host.strip("[]"), int(port)), _PATIENCE))
         except (OSError, ValueError) as caught:
             error = caught
         else:
             return
     raise silent(master, first_line(str(error)) or f"nothing within {_PATIENCE} s")
+
+
+async def _connected(host: str, port: int) -> None:
+    _, writer = await asyncio.open_connection(host, port)
+    writer.close()
+    await writer.wait_closed()
 
 
 def silent(master: str, why: str) -> RecipeError:
