@@ -120,7 +120,9 @@ def one_run(asked: str) -> dict[str, Any]:
         try:
             run = measure([*command, *(["--memory", f"{size}{unit}"] if size else [])])
         except CommandFailedError as error:
-            return row | {"failed": str(error).splitlines()[-1][:200]}
+            # Its last line may be the command, when the control group ended it.
+            last = str(error).splitlines()[-1]
+            return row | {"failed": last[:200] if last.startswith("neardup:") else "ended at the limit"}
         said = json.loads(summary.read_text("utf-8"))
         found, known = planted_found(planted, duplicates, float(JOB[JOB.index("--threshold") + 1]), said["documents"])
         with out.open("rb") as written:
