@@ -637,7 +637,7 @@ def dedup(
     index = _index_of(against)
     if index is not None:
         index.check_recipe(wanted)
-        index.stand_behind(corpus, threads=threads, progress=progress)
+        index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=progress)
     elif against is not None:
         known = isinstance(against, Corpus)
         corpus.stand_against(against if known else corpus_of(against, text_column=text_column, id_column=id_column))
@@ -725,7 +725,7 @@ def dedup_files(
     index = _index_of(against)
     if index is not None:
         index.check_recipe(wanted)
-        index.stand_behind(corpus, threads=threads, progress=progress)
+        index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=progress)
     elif against is not None:
         corpus.stand_against(
             against

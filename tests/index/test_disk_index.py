@@ -386,3 +386,12 @@ def test_bytes_of_the_format(place: Path) -> None:
     index = nd.build_index([NEWS, OTHER, NEWS + " today"], place, features="words:2", threshold=0.6)
     made = {name.partition("/")[2]: file.digest for name, file in index.manifest.files.items()}
     assert {name: made[name][:8] for name in LAYOUT} == LAYOUT, "other bytes need another FORMAT"
+
+
+def test_a_margin_finds_what_files_would(place: Path) -> None:
+    # Of each pair 16 words of 20 are shared: below the threshold, and most have no common key at it.
+    texts = [[f"w{pair}x{word}" for word in range(18)] for pair in range(40)]
+    news, old = ([" ".join([*text[:16], *(f"{side}{word}" for word in text[16:])]) for text in texts] for side in "ab")
+    index = nd.build_index(old, place, features="words:1", threshold=0.95)
+    assert len(nd.dedup(news, against=index).kept) == 40
+    assert nd.dedup(news, against=index, margin=0.3).at(0.8).kept == []

@@ -182,7 +182,7 @@ def dedup(
             corpus.check_folder(output)
         stages = stages_of(recipe, margin=margin is not None, write=not dry_run) if engine is None else ()
         with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
-            behind.look_up(corpus, limits["threads"], report)
+            behind.look_up(corpus, limits["threads"], report, margin=margin)
             if engine is not None:
                 records = read.quarantine is not None and not dry_run
                 result = stack.enter_context(

@@ -68,10 +68,12 @@ class IndexBehind:
         """The kernels that a run in memory uses, where they are not those of the recipe."""
         return () if self._index is None else ("prefixes.match", "prefixes.look_up")
 
-    def look_up(self, corpus: Corpus, threads: int | None, report: Progress | None) -> None:
-        """Make the index the reference of a corpus."""
+    def look_up(
+        self, corpus: Corpus, threads: int | None, report: Progress | None, *, margin: float | None = None
+    ) -> None:
+        """Make the index the reference of a corpus, all of it where pairs beyond the threshold are wanted."""
         if self._index is not None:
-            self._index.stand_behind(corpus, threads=threads, progress=report)
+            self._index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=report)
 
     def add_kept(self, corpus: Corpus, result: object, threads: int | None, report: Progress | None) -> None:
         """Write the documents that a result keeps into the index, where they do not count before ``commit``."""

@@ -206,18 +206,25 @@ class DiskIndex:
         found.left_out = 0 if places is None else len(self) - len(places)
         return found
 
-    def stand_behind(self, corpus: Corpus, *, threads: int | None = None, progress: Progress | None = None) -> None:
+    def stand_behind(
+        self, corpus: Corpus, *, whole: bool = False, threads: int | None = None, progress: Progress | None = None
+    ) -> None:
         """Make the index the reference of a corpus: of its documents those that may match any there.
 
         Parameters
         ----------
         corpus : Corpus
             It is read once.
+        whole : bool
+            Take all documents: for whoever looks beyond the threshold, which is what candidates are looked up by.
         threads : int, optional
             They change the time, never the answer.
         progress : callable, optional
             Told ("look up", bytes done, bytes in all).
         """
+        if whole:
+            corpus.stand_against(self.corpus())
+            return
         places = self.candidates(_texts_of(corpus, "look up", progress), threads)
         if not len(places):
             # One that does not match does no harm, and tables say then of what type the ids are.
