@@ -8,13 +8,15 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from types import MappingProxyType, TracebackType
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import parse_qsl
 
+import numpy as np
+import pyarrow as pa
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
@@ -22,6 +24,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from neardup.classifier.values import NO_TIME, Records
 from neardup.documents import corpus_of
 from neardup.errors import InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
 from neardup.pipeline.explanation import explain as explain_texts
@@ -53,6 +56,7 @@ from neardup.service.page import POLICY, PageAnswers, calls_page, frame
 from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, Confined, Server, is_loopback
 from neardup.service.worker import Entered, Worker, checked, entered
 from neardup.stream.document import Document, Verdict
+from neardup.stream.parts import Record
 from neardup.times import FORMS, microseconds_of
 from neardup.version import __version__
 
@@ -239,39 +243,47 @@ class Calls:
         found = named.index.query(_document("query", body), body.k)
         return _json({"similar": [one._asdict() for one in found]})
 
-    def _text(self, named: NamedIndex, side: Side) -> str:
+    def _record(self, named: NamedIndex, side: Side) -> Record:
         if (side.text is None) == (side.id is None):
             raise Problem(422, "A side is a text or the id of a document: give one of the two")
-        if side.text is not None:
-            return Document("side", side.text).text
-        named.verdict_of(side.id or "")
-        text = named.text_of(side.id or "")
-        if text is None:
+        if side.id is None:
+            given = Document("side", side.text or "", side.timestamp, title=side.title)
+            return Record(given.text, given.title, NO_TIME if given.microseconds is None else given.microseconds)
+        named.verdict_of(side.id)
+        found = named.record_of(side.id)
+        if found is None:
             raise Problem(404, "The text of this document is not kept any more; give the text itself", id=side.id)
-        return text
+        return found
 
     def explain(self, body: ExplainBody) -> Response:
         """Say why two texts match or not: what they share, and what would change the verdict."""
-        named = self._indexes.get(body.index)
-        index, left, right = named.index, self._text(named, body.left), self._text(named, body.right)
-        return _json(explain_texts(left, right, index.recipe, index.sample, classifier=index.classifier).as_dict())
+        index = (named := self._indexes.get(body.index)).index
+        left, right = (self._record(named, side) for side in (body.left, body.right))
+        records = Records(
+            [left.text, right.text], [left.title or None, right.title or None], np.array([left.time, right.time])
+        )
+        why = explain_texts(
+            left.text, right.text, index.recipe, index.sample, classifier=index.classifier, records=records
+        )
+        return _json(why.as_dict())
 
     def pairs(self, body: PairsBody) -> Response:
         """Return which of some documents match each other; nothing is entered."""
         self._check_batch(body.documents)
-        named = self._indexes.get(body.index)
-        ids = [one.id for one in body.documents]
-        if len(set(ids)) < len(ids):
+        index = self._indexes.get(body.index).index
+        documents = [_document(one.id, one) for one in body.documents]
+        if len({one.id for one in documents}) < len(documents):
             raise Problem(422, "Two documents have the same id; give each its own")
-        texts = [_document(one.id, one).text for one in body.documents]
-        if not texts:
+        if not documents:
             return _json({"pairs": []})
-        corpus = corpus_of({"id": ids, "text": texts}, text_column="text", id_column="id")
-        recipe = named.index.recipe.changed(keep="first")
-        result = run(corpus, recipe, classifier=named.index.classifier, pairs_per_document=None, threads=1)
-        columns = ("left", "right", "similarity")
-        rows = [row for table in result.pairs.chunks() for row in table.select(columns).to_pylist()]
-        return _json({"pairs": rows})
+        columns = {name: [getattr(one, name) for one in documents] for name in ("id", "text", "title")}
+        times = pa.array([one.microseconds for one in documents], pa.timestamp("us", "UTC"))
+        corpus = corpus_of(columns | {"time": times}, text_column="text", id_column="id")
+        classifier = index.classifier and replace(index.classifier, title_column="title", time_column="time")
+        recipe = index.recipe.changed(keep="first")
+        result = run(corpus, recipe, classifier=classifier, pairs_per_document=None, threads=1)
+        names = ("left", "right", "similarity")
+        return _json({"pairs": [row for table in result.pairs.chunks() for row in table.select(names).to_pylist()]})
 
     def stopped(
         self,
