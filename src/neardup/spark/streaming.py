@@ -27,14 +27,14 @@ from pyspark.sql.streaming import StatefulProcessor
 from neardup.classifier.classifier import Classifier, Given
 from neardup.classifier.columns import TITLES
 from neardup.documents.records import is_text_type
-from neardup.documents.tables import TIME_NAMES
+from neardup.documents.tables import TIME_NAMES, TextColumn
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.search.window import EventTime, FlowClock, Length, check_keys
-from neardup.spark.documents import column_of, documents_of
+from neardup.spark.documents import column_of, documents_of, text_of
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import chosen_recipe, record_at, statistics_for, verdicts_of
 from neardup.stream.judge import Judge
@@ -663,7 +663,7 @@ def stream_of(
     window: str | int | timedelta | None = "24h",
     window_by: str = "time",
     against: str = "originals",
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     time_column: str | None = None,
     title_column: str | None = None,
@@ -684,12 +684,14 @@ def stream_of(
     found = documents_of(frame, first, text_column=text_column, id_column=id_column, order=order)
     time = _time_column(frame, time_column, work.length)
     title = _title_column(frame, title_column, work.classifier)
-    columns = {"id": found.id, "text": found.text} | ({"time": time} if time else {})
+    columns = {"time": time} if time else {}
     columns |= {"title": title} if title else {}
     orders = [order] if isinstance(order, str) else list(order or [])
     columns |= {f"order_{number}": name for number, name in enumerate(orders)}
     group = F.lit("") if by is None else F.coalesce(column_of(frame, by).cast("string"), F.lit(""))
-    rows = frame.select(*(column_of(frame, name).alias(new) for new, name in columns.items()), group.alias("by"))
+    named = (column_of(frame, name).alias(new) for new, name in columns.items())
+    first_two = column_of(frame, found.id).alias("id"), text_of(frame, found.texts).alias("text")
+    rows = frame.select(*first_two, *named, group.alias("by"))
     dated = rows.withColumn("now", F.unix_micros(F.current_timestamp()))
     prepare(frame.sparkSession, alone=by is None)
     sent = Sent(frame.sparkSession, work)
