@@ -171,7 +171,9 @@ def readable(name: str) -> Iterator[None]:
     except (OSError, pa.ArrowException, UnicodeError, MemoryError, ValueError) as error:
         raise InputError(f"{name} cannot be read: {one_line(error)}") from None
     except ImportError as error:
-        raise InputError(f"{name} needs a package that is not installed: {one_line(error)}") from None
+        raise InputError(
+            f"{name} needs a package that is not installed ({one_line(error)}): hf:// needs neardup[hf]"
+        ) from None
 
 
 def one_line(error: BaseException, limit: int = 200) -> str:

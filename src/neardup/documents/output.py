@@ -67,7 +67,9 @@ def remote_place(uri: str) -> tuple[Any, str]:
     try:
         found: tuple[Any, str] = arrow_fs.FileSystem.from_uri(uri)
     except ImportError as error:
-        raise OutputError(f"{uri} needs a package that is not installed: {one_line(error)}") from None
+        raise OutputError(
+            f"{uri} needs a package that is not installed ({one_line(error)}): hf:// needs neardup[hf]"
+        ) from None
     except (OSError, ValueError, pa.ArrowException) as error:
         raise OutputError(f"{uri} names no place to write to: {one_line(error)}") from None
     return found
@@ -276,7 +278,7 @@ def check_place(
     if is_uri(output):
         if not remote:
             raise OutputError(f"{output} is a URI, but this is written to a local file: name one, and copy it")
-        _refuse_remote(output, list(map(os.fspath, inputs)), force)
+        _refuse_remote(output, [os.fspath(name) for name in inputs], force)
         return
     target = os.path.realpath(output)
     for name in inputs:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.documents.inputs import one_line
-from neardup.documents.records import Source, Wanted, is_id_type, is_text_type
+from neardup.documents.records import Columns, Wanted, is_id_type, is_text_type
 from neardup.errors import InputError, option
 
 TEXT, SPLIT = "text", "split"
@@ -174,7 +174,7 @@ ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid")
 TextColumn = str | Sequence[str] | None
 
 
-def _named_texts(told: Sequence[Source], text: str | Sequence[str]) -> list[str]:
+def _named_texts(told: Sequence[Columns], text: str | Sequence[str]) -> list[str]:
     """Return the columns of texts that are named; a name that an input has stands for itself, commas and all."""
     if not isinstance(text, str):
         names = list(text)
@@ -191,7 +191,7 @@ def _named_texts(told: Sequence[Source], text: str | Sequence[str]) -> list[str]
 
 
 def choose_columns(
-    sources: Sequence[Source],
+    sources: Sequence[Columns],
     text: TextColumn,
     key: str | None,
     order: str | None,
@@ -201,7 +201,7 @@ def choose_columns(
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of Columns
         The opened inputs; those that show no column at all (empty files) have no say.
     text : str, sequence of str or None
         Name of the text column, or of several (``TextColumn``); None lets it be found.
@@ -237,14 +237,14 @@ def choose_columns(
     return Wanted(names[0], key or None, order or None, max_document, more=tuple(names[1:]))
 
 
-def _listed(source: Source) -> str:
+def _listed(source: Columns) -> str:
     columns = list(source.columns().items())
     shown = [f"{' '.join(name.split())[:60]} ({str(kind)[:60]})" for name, kind in columns[:_SHOWN]]
     more = [f"and {len(columns) - _SHOWN} more"] if len(columns) > _SHOWN else []
     return ", ".join(shown + more)
 
 
-def require(sources: Sequence[Source], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
+def require(sources: Sequence[Columns], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
     """Refuse a column that an input does not have, or whose type does not do.
 
     Raises
@@ -266,7 +266,7 @@ def require(sources: Sequence[Source], name: str, option: str, fits: Callable[[p
 
 
 def _obvious(
-    sources: Sequence[Source], known: Sequence[str], fits: Callable[[pa.DataType], bool], taken: Sequence[str] = ()
+    sources: Sequence[Columns], known: Sequence[str], fits: Callable[[pa.DataType], bool], taken: Sequence[str] = ()
 ) -> str | None:
     """Return the column of the first known name that all inputs have with a fitting type; None where there is none."""
     for wanted in known:
@@ -276,11 +276,11 @@ def _obvious(
     return None
 
 
-def _everywhere(sources: Sequence[Source], name: str, fits: Callable[[pa.DataType], bool]) -> bool:
+def _everywhere(sources: Sequence[Columns], name: str, fits: Callable[[pa.DataType], bool]) -> bool:
     return all(name in source.columns() and fits(source.columns()[name]) for source in sources)
 
 
-def _obvious_text(sources: Sequence[Source]) -> str:
+def _obvious_text(sources: Sequence[Columns]) -> str:
     found = _obvious(sources, TEXT_NAMES, is_text_type)
     if found is not None:
         return found
@@ -294,7 +294,7 @@ def _obvious_text(sources: Sequence[Source]) -> str:
     )
 
 
-def _obvious_time(sources: Sequence[Source]) -> str:
+def _obvious_time(sources: Sequence[Columns]) -> str:
     found = _obvious(sources, TIME_NAMES, lambda kind: True)
     if found is not None:
         return found
