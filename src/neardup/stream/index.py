@@ -72,10 +72,7 @@ def chosen_recipe(
 ) -> tuple[Recipe, Classifier | None]:
     """Return the recipe of a flow, and the classifier whose it is, read where it is a path.
 
-    Raises
-    ------
-    NeardupError
-        If both are given, or one of them is refused.
+    Raises ``NeardupError`` if both are given, or one of them is refused.
     """
     if classifier is None:
         return chosen("default" if recipe is None else recipe, choices), None
@@ -105,10 +102,7 @@ def _microseconds(seconds: float) -> int:
 def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) -> Statistics | None:
     """Return the frequencies that a recipe takes from a collection, None where it takes none.
 
-    Raises
-    ------
-    RecipeError
-        If it needs a sample and there is none.
+    Raises ``RecipeError`` if it needs a sample and there is none.
     """
     if not recipe.needs_statistics:
         if sample is not None:
@@ -614,10 +608,8 @@ class Index:
 def stored_recipe(reader: StoreReader) -> Recipe:
     """Return the recipe that a store was filled by, as ``Index`` noted it.
 
-    Raises
-    ------
-    StoreError
-        If it was a classifier, whose file alone holds it, or the store is of a neardup that noted none.
+    Raises ``StoreError`` if it was a classifier, whose file alone holds it, or the store is of a neardup that noted
+    none.
     """
     known = reader.state("recipe")
     if known is None:
@@ -634,19 +626,7 @@ def matching(
     classifier: Classifier | None = None,
     statistics: Statistics | None = None,
 ) -> set[tuple[int, int]]:
-    """Return which of some documents match each other, the smaller key first.
-
-    Parameters
-    ----------
-    documents : mapping of int to Document
-        Each under a key.
-    recipe : Recipe
-        What a match is.
-    classifier : Classifier, optional
-        In place of the recipe.
-    statistics : Statistics, optional
-        Of the collection, for recipes that need them.
-    """
+    """Return which of some documents match each other, the smaller key first."""
     found = set()
     chosen = None if classifier else recipe
     options: dict[str, Any] = {"window": None, "against": "everything", "sample": statistics}

@@ -44,17 +44,10 @@ _UNKNOWN = Record("", "", NO_TIME)
 
 
 class Before(NamedTuple):
-    """What a judge goes by besides the window, as it was before some documents: ``Judge.before``.
+    """What a judge goes by besides the window, as it was before some documents: ``Judge.before``."""
 
-    Attributes
-    ----------
-    clock : dict
-        The state of the clock.
-    segments, ahead, revived, asked
-        As in the judge.
-    """
-
-    clock: dict[str, Any]
+    clock: dict[str, Any]  #: the state of the clock
+    #: As in the judge.
     segments: list[tuple[int, int]]
     ahead: Waiting | None
     revived: dict[int, int]
@@ -62,25 +55,7 @@ class Before(NamedTuple):
 
 
 class Judge:
-    """Looks each document up in the window and enters it there.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        What matches.
-    clock : FlowClock
-        When documents arrive.
-    everything : bool
-        Whether duplicates enter the window, too.
-    statistics : Statistics, optional
-        What recipes with ``needs_statistics`` take their frequencies from.
-    record_of : callable
-        What is known of a held document by its number, for recipes with a second step.
-    classifier : Classifier, optional
-        Where the recipe is that of a classifier.
-    best_only : bool
-        Whether of the partners of each document only the best is wanted; always so unless duplicates enter.
-    """
+    """Looks each document up in the window and enters it there."""
 
     def __init__(
         self,
@@ -120,21 +95,7 @@ class Judge:
         first: int,
         own: Booleans | None = None,
     ) -> Findings:
-        """Judge documents one after the other, and enter those that are to be held.
-
-        Parameters
-        ----------
-        texts : pyarrow.LargeStringArray or Block
-            Of each document; or features that were made of them, with digests.
-        records : sequence of Record
-            Of each, where ``needs_records``; else none.
-        moments : sequence of EventTime
-            Of each, by this judge's clock.
-        first : int
-            The number of the first; the others follow.
-        own : bool[n], optional
-            Which of them may enter; all if it is left out.
-        """
+        """Judge documents one after the other, and enter those that are to be held."""
         block, heads = self._block(texts)
         has_features = block.sizes > 0
         may = has_features & np.array([moment.flag != "late" for moment in moments], np.bool_)
@@ -234,15 +195,7 @@ class Judge:
         return g, self._second.contributions(partners.vectors[at])
 
     def enter(self, batches: Iterable[Sequence[Kept]], threads: int = 1) -> None:
-        """Enter documents that were held before a restart, in batches; ``restore`` comes before.
-
-        Parameters
-        ----------
-        batches : iterable
-            Documents in the order of their numbers.
-        threads : int
-            They make features while others are entered; it changes the time, never the window.
-        """
+        """Enter documents that were held before a restart, in batches; ``restore`` comes before."""
         confirmed: list[tuple[Block, Kept]] = []
         revived = dict(self._revived)
         for kept, (block, heads) in in_order(self._features_of, batches, threads):
@@ -275,17 +228,7 @@ class Judge:
                     self._ahead = Waiting(part_of(block, heads, i, i + 1), numbers[i], moments[i].time, moments[i].real)
 
     def admit(self, record: Record, moment: EventTime, serial: int) -> None:
-        """Enter a document now, whatever it matches.
-
-        Parameters
-        ----------
-        record : Record
-            Its text.
-        moment : EventTime
-            Of the clock, as ``FlowClock.next_event_time`` gives it.
-        serial : int
-            Its number, the next one.
-        """
+        """Enter a document now, whatever it matches."""
         segments = self._segments or self._segments_before
         part = segments[-1][0] if segments else 0
         self._enter(self._block(_texts([record.text]))[0], [serial], [moment._replace(part=part)])
@@ -363,13 +306,7 @@ class Judge:
         return gone
 
     def check(self, texts: pa.LargeStringArray, records: Sequence[Record], moments: Sequence[EventTime]) -> Findings:
-        """Find what each of some documents matches among what is held, as if it came next; none enters.
-
-        Parameters
-        ----------
-        texts, records, moments
-            As in ``judge``; no moment may confirm another document.
-        """
+        """Find what each of some documents matches among what is held, as if it came next; none enters."""
         block, count = self._block(texts)[0], len(moments)
         arrivals = arrivals_of(block, moments, np.full(count, -1), np.zeros(count, np.int8))
         places, partners = self._partners(arrivals, records, best_only=True)

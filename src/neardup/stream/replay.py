@@ -42,54 +42,32 @@ _AT_ONCE = 1024
 
 
 class Item(NamedTuple):
-    """A document that arrives.
+    """A document that arrives."""
 
-    Attributes
-    ----------
-    row : int
-        Its row in the corpus.
-    id, text : str
-        Its own.
-    time : int
-        Microseconds since 1970.
-    size : int
-        Bytes of its text.
-    title : str
-        Its title, where one is asked for.
-    """
-
-    row: int
+    row: int  #: its row in the corpus
+    #: Its own.
     id: str
     text: str
-    time: int
-    size: int
-    title: str = ""
+    time: int  #: microseconds since 1970
+    size: int  #: bytes of its text
+    title: str = ""  #: its title, where one is asked for
 
 
 class Timeline(NamedTuple):
-    """What the first pass leaves.
+    """What the first pass leaves."""
 
-    Attributes
-    ----------
-    rows, times, sizes : int64[n]
-        Of each document that was read: its row, its time in microseconds (0 where it has none), its bytes of text.
-    ids : pyarrow.Array or None
-        Their ids; None where rows stand for them.
-    order : int64[m]
-        Places of the documents to be handed out, in their order; of equal times the first in the corpus first.
-    undated, repeated : int64
-        Rows of those without a readable time, and of those with an id that an earlier one has.
-    titles : pyarrow.Array or None
-        Their titles; None where nothing asks for them.
-    """
-
+    #: int64[n]: of each document that was read: its row, its time in microseconds (0 where it has none), its bytes of
+    #: text.
     rows: Integers
     times: Integers
     sizes: Integers
-    ids: Any
+    ids: Any  #: their ids; None where rows stand for them
+    #: int64[m]: places of the documents to be handed out, in their order; of equal times the first in the corpus
+    #: first.
     order: Integers
+    #: Rows of those without a readable time, and of those with an id that an earlier one has.
     undated: Integers
-    titles: Any = None
+    titles: Any = None  #: their titles; None where nothing asks for them
 
     @property
     def text_bytes(self) -> int:
@@ -112,19 +90,8 @@ class Timeline(NamedTuple):
 def survey(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timeline:
     """Read a corpus once and return when its documents arrive.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        Opened with the column of times as its order column.
-    as_listed : bool
-        Whether they arrive in the order of the corpus, whatever their times say.
-    report : callable
-        Told stage, bytes read and all bytes.
-
-    Raises
-    ------
-    InputError
-        If no document has a readable time.
+    ``as_listed``: Whether they arrive in the order of the corpus, whatever their times say. Raises ``InputError`` if
+    no document has a readable time.
     """
     column = corpus.order_column or ""
     rows, times, sizes, known, ids = ([] for _ in range(5))  # type: list[Any], list[Any], list[Any], list[Any], list[Any]
@@ -179,21 +146,8 @@ def rejected(corpus: Corpus, timeline: Timeline) -> None:
 def arrivals(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING) -> Iterator[Item]:
     """Yield the documents in their order.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The one that was surveyed.
-    timeline : Timeline
-        What `survey` returned.
-    waiting : int
-        Bytes of texts that may wait in memory; if more must, all texts go through a temporary file.
-
-    Raises
-    ------
-    InputError
-        If the corpus has changed since it was surveyed.
-    OutputError
-        If the temporary file finds no room.
+    Raises ``InputError`` if the corpus has changed since it was surveyed. Raises ``OutputError`` if the temporary
+    file finds no room.
     """
     if timeline.most_waiting <= waiting:
         return _from_reader(corpus, timeline)
@@ -284,26 +238,17 @@ END_OF_TIME = 253_402_300_799.0
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """An hour of the flow in which documents arrived.
+    """An hour of the flow in which documents arrived."""
 
-    Attributes
-    ----------
-    hour : int
-        Hours since 1970 (UTC).
-    items, originals, duplicates : int
-        How many arrived, and what they were.
-    held, bytes : int
-        Documents in the window at its end, and the memory of the window.
-    median, p99 : float
-        Microseconds of processor time an item.
-    """
-
-    hour: int
+    hour: int  #: hours since 1970 (UTC)
+    #: How many arrived, and what they were.
     items: int
     originals: int
     duplicates: int
+    #: Documents in the window at its end, and the memory of the window.
     held: int
     bytes: int
+    #: Microseconds of processor time an item.
     median: float
     p99: float
 
@@ -321,37 +266,24 @@ class Hour:
 
 @dataclass(slots=True)
 class Totals:
-    """What a whole replay came to.
+    """What a whole replay came to."""
 
-    Attributes
-    ----------
-    items, exact, near : int
-        How many arrived; how many of them repeated another one byte for byte, or nearly.
-    flags : Counter
-        How many verdicts carry each flag.
-    text_bytes : int
-        Of the texts.
-    first, last : int or None
-        Times of the earliest and the latest, in microseconds.
-    cpu, wall : int
-        Nanoseconds spent on judging.
-    most_held, most_bytes : int
-        The fullest window at the end of an hour, and the most memory.
-    asked : DomainCounts
-        As in ``IndexStatistics``, with what a store had seen before.
-    """
-
+    #: How many arrived; how many of them repeated another one byte for byte, or nearly.
     items: int = 0
     exact: int = 0
     near: int = 0
-    flags: Counter[str] = field(default_factory=Counter)
-    text_bytes: int = 0
+    flags: Counter[str] = field(default_factory=Counter)  #: how many verdicts carry each flag
+    text_bytes: int = 0  #: of the texts
+    #: Times of the earliest and the latest, in microseconds.
     first: int | None = None
     last: int | None = None
+    #: Nanoseconds spent on judging.
     cpu: int = 0
     wall: int = 0
+    #: The fullest window at the end of an hour, and the most memory.
     most_held: int = 0
     most_bytes: int = 0
+    #: As in ``IndexStatistics``, with what a store had seen before.
     asked: DomainCounts = field(default_factory=DomainCounts)
 
     @property
@@ -398,20 +330,8 @@ class Totals:
 class Replay:
     """One run of documents through an index; iterate over it for the hours as they end.
 
-    Parameters
-    ----------
-    index : Index
-        The window; its clock on the wall is to stand at END_OF_TIME.
-    batch : int
-        How many documents are judged at once: with 1 each is timed by itself, and with more each counts as the mean of
-        those it came with.
-    speed : float, optional
-        How many seconds of the flow pass in one; None waits for nothing.
-    by_clock : bool
-        Whether an item belongs to the hour that the flow's clock shows when it is judged, and not to its own: where
-        items may come in any order.
-    see : callable, optional
-        Shown the documents judged at once, and their verdicts.
+    ``speed``: How many seconds of the flow pass in one; None waits for nothing. ``by_clock``: Whether an item belongs
+    to the hour that the flow's clock shows when it is judged, and not to its own: where items may come in any order.
 
     Attributes
     ----------
@@ -530,15 +450,7 @@ class _Tally:
 class Pace:
     """Lets the time of the flow pass so many times as fast as that on the wall.
 
-    Parameters
-    ----------
-    speed : float
-        Seconds of the flow in a second.
-
-    Raises
-    ------
-    RecipeError
-        If it is not above 0, or not finite.
+    Raises ``RecipeError`` if it is not above 0, or not finite.
     """
 
     def __init__(self, speed: float) -> None:
@@ -582,39 +494,22 @@ _MANY = 1500
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """What an index is made with.
+    """What an index is made with."""
 
-    Attributes
-    ----------
-    recipe : Recipe
-        What makes a match.
-    window, window_by, against : str
-        As ``Index`` takes them.
-    store : str or None
-        The file that verdicts go to.
-    classifier : Classifier or None
-        Where the recipe is that of a classifier.
-    """
-
-    recipe: Recipe
+    recipe: Recipe  #: what makes a match
+    #: As ``Index`` takes them.
     window: str = "24h"
     window_by: str = "time"
     against: str = "originals"
-    store: str | None = None
-    classifier: Classifier | None = None
+    store: str | None = None  #: the file that verdicts go to
+    classifier: Classifier | None = None  #: where the recipe is that of a classifier
 
     def statistics(self, corpus: Corpus, report: Progress) -> Statistics | None:
         """Return what the recipe takes of the collection, None where it needs nothing; the corpus is read for it."""
         return gather(corpus, self.recipe, report=report) if self.recipe.needs_statistics else None
 
     def index(self, statistics: Statistics | None = None) -> Index:
-        """Return the index of the replay.
-
-        Parameters
-        ----------
-        statistics : Statistics or None
-            Of the collection, for recipes that need them.
-        """
+        """Return the index of the replay."""
         return Index(
             None if self.classifier else self.recipe,
             classifier=self.classifier,
@@ -631,10 +526,8 @@ class ReplaySettings:
     def check_domain(self, totals: Totals) -> None:
         """Refuse what a classifier judged that is not at home.
 
-        Raises
-        ------
-        RecipeError
-            If too large a share of the pairs that it judged is outside, or passed, and it is not forced.
+        Raises ``RecipeError`` if too large a share of the pairs that it judged is outside, or passed, and it is not
+        forced.
         """
         if self.classifier is not None:
             self.classifier.check_domain(totals.asked)
@@ -680,10 +573,7 @@ _LOOKED_AT = 1000
 def title_column(corpus: Corpus, rows: Integers, classifier: Classifier) -> str:
     """Return the column of a corpus that holds titles, by some of its rows.
 
-    Raises
-    ------
-    RecipeError
-        If there is none.
+    Raises ``RecipeError`` if there is none.
     """
     names = corpus.take(rows[:_LOOKED_AT]).column_names
     return column_of(names, classifier.title_column, TITLES, "title", "--title-column")
@@ -692,14 +582,7 @@ def title_column(corpus: Corpus, rows: Integers, classifier: Classifier) -> str:
 def titles_of(corpus: Corpus, rows: Integers, report: Progress) -> Any:
     """Return the titles of rows as an Arrow array of strings, empty where there is none.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The inputs, opened with the column of titles as order column.
-    rows : int64[n]
-        Raw rows, ascending.
-    report : callable
-        Told stage, bytes read and all bytes.
+    ``corpus``: The inputs, opened with the column of titles as order column.
     """
     consumed = 0
     # The empty title lies in front.
@@ -732,15 +615,7 @@ _VERDICTS_AT_ONCE = 4096
 
 
 class Notes:
-    """Writes down each verdict, and remembers which rows of the corpus are originals.
-
-    Parameters
-    ----------
-    writer : Writer or None
-        Of tables with that schema.
-    schema : pyarrow.Schema
-        SCHEMA or LEARNED.
-    """
+    """Writes down each verdict, and remembers which rows of the corpus are originals."""
 
     def __init__(self, writer: Writer | None, schema: pa.Schema = SCHEMA) -> None:
         self._writer, self._schema = writer, schema

@@ -141,25 +141,8 @@ def around_of(
 ) -> KnownPairs:
     """Return the pairs of items of one window that reach a looser threshold.
 
-    Parameters
-    ----------
-    items : iterable of Item
-        All that were replayed, in their order.
-    settings : ReplaySettings
-        Of the replay.
-    around : float
-        How much looser; 0 for not at all. Raising it finds more pairs, slower.
-    total : int
-        How many items there are.
-    statistics : Statistics or None
-        Of the collection, for recipes that need them.
-    report : callable
-        Told the stage, how many items have gone through, and how many will.
-
-    Raises
-    ------
-    RecipeError
-        If it leads out of the measure's range.
+    ``around``: How much looser; 0 for not at all. Raising it finds more pairs, slower. Raises ``RecipeError`` if it
+    leads out of the measure's range.
     """
     recipe, classifier = settings.recipe, settings.classifier
     own = scale_of(recipe, classifier).threshold
@@ -312,13 +295,7 @@ class Arrived:
         return None if o < 0 else (o, a, b)
 
     def flow(self, timeline: Timeline) -> Verdicts:
-        """Return all that arrived.
-
-        Parameters
-        ----------
-        timeline : Timeline
-            Of the corpus that was replayed.
-        """
+        """Return all that arrived."""
         self._flush()
         names = Names(timeline.rows, timeline.ids)
         arrived = _array(names.of(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
@@ -350,41 +327,16 @@ _MORE = "The store held more than the corpus, so what came near the threshold wi
 
 
 class PageOptions(TypedDict):
-    """The report of a replay that is wanted.
+    """The report of a replay that is wanted."""
 
-    Attributes
-    ----------
-    output : str
-        The page.
-    margin : float
-        How much looser than the threshold it looks; 0 for not at all.
-    extent : Extent
-        How much is listed.
-    command : str
-        What was typed.
-    """
-
-    output: str
-    margin: float
-    extent: Extent
-    command: str
+    output: str  #: the page
+    margin: float  #: how much looser than the threshold it looks; 0 for not at all
+    extent: Extent  #: how much is listed
+    command: str  #: what was typed
 
 
 class ReplayReport:
     """Takes verdicts while a replay runs, and writes its report.
-
-    Parameters
-    ----------
-    page : PageOptions
-        What is wanted.
-    settings : ReplaySettings
-        Of the replay.
-    statistics : Statistics or None
-        Of the collection, for recipes that need them.
-    clock : Clock
-        Takes the cost of stages.
-    report : callable
-        Told of progress.
 
     Attributes
     ----------
@@ -544,18 +496,8 @@ def page_content(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Map
 def replay_page(content: Mapping[str, Any], report: Report) -> str:
     """Return the page of a replay.
 
-    Parameters
-    ----------
-    content : mapping
-        What `page_content` gives. Its ``settings`` are those of ``ReplaySettings.as_dict``, the ``inputs``, and the
-        ``batch`` that is judged at once.
-    report : Report
-        What arrived, what was stopped, and why.
-
-    Raises
-    ------
-    OutputError
-        If the packages that draw are not installed.
+    ``content``: What `page_content` gives. Its ``settings`` are those of ``ReplaySettings.as_dict``, the ``inputs``,
+    and the ``batch`` that is judged at once. Raises ``OutputError`` if the packages that draw are not installed.
     """
     check_drawing("a page")
     hours = content["hours"]

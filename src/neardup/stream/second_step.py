@@ -71,15 +71,7 @@ class _GrowingRows:
 
 
 class Pool:
-    """Prepared documents by number.
-
-    Parameters
-    ----------
-    measurer : Measurer
-        It prepares them; its vector takes no embeddings.
-    domain : Domain, optional
-        What says which texts are unlike those of the training.
-    """
+    """Prepared documents by number."""
 
     def __init__(self, measurer: Measurer, domain: Domain | None = None) -> None:
         self._measurer, self._domain = measurer, domain
@@ -142,35 +134,19 @@ RecordOf = Callable[[int], Record]
 
 
 class Looked(NamedTuple):
-    """Which of some documents pass a second step beside one.
+    """Which of some documents pass a second step beside one."""
 
-    Attributes
-    ----------
-    places : int64[k]
-        Those that do, ascending.
-    similarity, counts : float64[k], int64[k, 3]
-        How similar they are, and o, a and b.
-    g, vectors : float64[k], float64[k, r]
-        What a classifier makes of them, and from what; nan where none decides.
-    """
-
-    places: Integers
+    places: Integers  #: int64[k]: those that do, ascending
+    #: float64[k], int64[k, 3]: how similar they are, and o, a and b.
     similarity: Floats
     counts: Integers
+    #: float64[k], float64[k, r]: what a classifier makes of them, and from what; nan where none decides.
     g: Floats
     vectors: Floats
 
 
 class MeasuredStep:
-    """A second step by a measure.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Its ``then``, and the content that it is about.
-    record_of : callable
-        Gives what is known of a document by its number.
-    """
+    """A second step by a measure."""
 
     def __init__(self, recipe: Recipe, record_of: RecordOf) -> None:
         self._recipe, self._record_of = recipe, record_of
@@ -204,19 +180,7 @@ class MeasuredStep:
 class LearnedStep:
     """A second step by a classifier.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        That of the classifier.
-    record_of : callable
-        Gives what is known of a document by its number.
-    classifier : Classifier
-        What decides.
-
-    Raises
-    ------
-    RecipeError
-        If the recipe names another one.
+    Raises ``RecipeError`` if the recipe names another one.
     """
 
     def __init__(self, recipe: Recipe, record_of: RecordOf, classifier: Classifier) -> None:
@@ -267,10 +231,7 @@ class LearnedStep:
 def second_of(recipe: Recipe, record_of: RecordOf, classifier: Classifier | None) -> MeasuredStep | LearnedStep | None:
     """Return the second step of a recipe, None where it has none.
 
-    Raises
-    ------
-    RecipeError
-        If it is a learned one and the classifier is not there.
+    Raises ``RecipeError`` if it is a learned one and the classifier is not there.
     """
     step = recipe.parsed_second_step
     if step is None:

@@ -31,49 +31,25 @@ class Found(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _File:
-    """What is known of a file.
+    """What is known of a file."""
 
-    Attributes
-    ----------
-    stamp : Stamp
-        As last seen.
-    since : float
-        When this stamp was first seen, by a clock that never jumps.
-    due : float or None
-        From when on it may be taken; None while it is being judged, and for one that is to be left where it is.
-    tries : int
-        How often it was put off.
-    """
-
-    stamp: Stamp
-    since: float
+    stamp: Stamp  #: as last seen
+    since: float  #: when this stamp was first seen, by a clock that never jumps
+    #: From when on it may be taken; None while it is being judged, and for one that is to be left where it is.
     due: float | None
-    tries: int = 0
+    tries: int = 0  #: how often it was put off
 
 
 @dataclass(slots=True)
 class Scan:
-    """What a look at the whole inbox found.
+    """What a look at the whole inbox found."""
 
-    Attributes
-    ----------
-    files : dict of str to _File
-        The files that lie there, by their paths.
-    new : list of (str, _File)
-        Those that are new, or have changed.
-    links : int
-        How many symbolic links and other things that are no files.
-    failed : list of (str, OSError)
-        What could not be read: sub-folders, and single files that the system says nothing of.
-    seconds : float
-        How long it took.
-    """
-
-    files: dict[str, _File] = field(default_factory=dict)
-    new: list[tuple[str, _File]] = field(default_factory=list)
-    links: int = 0
+    files: dict[str, _File] = field(default_factory=dict)  #: the files that lie there, by their paths
+    new: list[tuple[str, _File]] = field(default_factory=list)  #: those that are new, or have changed
+    links: int = 0  #: how many symbolic links and other things that are no files
+    #: What could not be read: sub-folders, and single files that the system says nothing of.
     failed: list[tuple[str, OSError]] = field(default_factory=list)
-    seconds: float = 0.0
+    seconds: float = 0.0  #: how long it took
 
 
 class Inbox:
@@ -81,15 +57,6 @@ class Inbox:
 
     Symbolic links, to files and to folders, are passed over: what they point to is not in the inbox. So are hidden
     names, and endings that mean unfinished.
-
-    Parameters
-    ----------
-    root : str
-        The folder.
-    settle : float
-        For how many seconds a file must not have changed.
-    clock : callable
-        Seconds that never jump.
     """
 
     def __init__(self, root: str, settle: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -104,10 +71,7 @@ class Inbox:
     def scan(self) -> Scan:
         """Look at every file; those that are new or changed have to come to rest first.
 
-        Raises
-        ------
-        OSError
-            If the inbox itself cannot be read; what is known of it stays.
+        Raises ``OSError`` if the inbox itself cannot be read; what is known of it stays.
         """
         begin = self._clock()
         found = Scan()
@@ -233,11 +197,6 @@ class FileEvents:
     """Native file events as a hint that a look is worth while, and the wish to stop.
 
     The truth is always a look at the folder: an event may be lost, or never come, as on network folders.
-
-    Parameters
-    ----------
-    root : str
-        The inbox.
     """
 
     def __init__(self, root: str) -> None:
@@ -267,11 +226,6 @@ class FileEvents:
 
     def listen(self, failed: Callable[[str], None]) -> bool:
         """Start to take native events, unless that is done already.
-
-        Parameters
-        ----------
-        failed : callable
-            Told in one sentence why there are none; may be called from another thread.
 
         Returns
         -------
@@ -330,13 +284,6 @@ class InboxLock:
 
     The system lets go of it when the process ends, however it ends. Where folders cannot be locked, as on some network
     folders, nobody is kept out.
-
-    Parameters
-    ----------
-    inbox : str
-        The folder.
-    shared : bool
-        Whether others may have it at the same time that share it as well.
     """
 
     def __init__(self, inbox: str, *, shared: bool) -> None:

@@ -34,13 +34,6 @@ _REASONS, _OTHERS = 200, "other reasons"
 class Counters:
     """Numbers of a run.
 
-    Parameters
-    ----------
-    downstream : float
-        Seconds that everything behind the watcher spends on an item.
-    clock : callable
-        Seconds that never jump.
-
     Attributes
     ----------
     files, items, originals, duplicates, exact : int
@@ -120,13 +113,6 @@ class Log:
 
     A line has ``time`` (ISO 8601, UTC), ``event`` and the fields of the event. It is ASCII, so that nothing in a
     document can do anything to a terminal.
-
-    Parameters
-    ----------
-    listener : callable, optional
-        Takes the events in place of stderr.
-    clock : callable
-        Seconds that never jump.
     """
 
     def __init__(self, listener: Listener | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -148,17 +134,7 @@ class Log:
             return
 
     def trouble(self, about: str, message: str, **fields: Any) -> None:
-        """Tell of a trouble: at once, and while it lasts again after 30 s, a minute, two, at last every hour.
-
-        Parameters
-        ----------
-        about : str
-            What has the trouble; the same until it is well again.
-        message : str
-            One sentence.
-        **fields : object
-            More that the line is to say.
-        """
+        """Tell of a trouble: at once, and while it lasts again after 30 s, a minute, two, at last every hour."""
         now, known = self._clock(), self._troubles.get(about)
         if known is None:
             self._troubles[about] = _Trouble(now, _FIRST_REMINDER, now + _FIRST_REMINDER)
@@ -210,19 +186,7 @@ class Task(NamedTuple):
 
 
 class ItemJudge:
-    """Gives items to the index and its verdicts to their files.
-
-    Parameters
-    ----------
-    index : Index
-        What judges.
-    store : Store
-        Where its verdicts are.
-    log : Log
-        Told of duplicates and of ids that come twice.
-    counters : Counters
-        Counts both.
-    """
+    """Gives items to the index and its verdicts to their files."""
 
     def __init__(self, index: Index, store: Store, log: Log, counters: Counters) -> None:
         self._index = index
@@ -234,10 +198,8 @@ class ItemJudge:
     def judge(self, tasks: deque[Task]) -> None:
         """Judge items, tell their files, and take them from those that are given.
 
-        Raises
-        ------
-        StoreError
-            If verdicts cannot be kept: then none was given for what is left, and it can be tried again.
+        Raises ``StoreError`` if verdicts cannot be kept: then none was given for what is left, and it can be tried
+        again.
         """
         while tasks:
             part: list[Task] = []

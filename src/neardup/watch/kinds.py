@@ -71,15 +71,7 @@ def kind_of_name(name: str) -> Kind | None:
 
 
 def kind_of(data: bytes, name: str) -> Kind:
-    """Return what a file holds.
-
-    Parameters
-    ----------
-    data : bytes
-        The whole file, unpacked, without byte order mark.
-    name : str
-        Its name or path.
-    """
+    """Return what a file holds."""
     named = kind_of_name(name)
     start = data[:_HEAD].lstrip(_SPACE)
     if not start:

@@ -24,12 +24,7 @@ def rename_new(source: str, target: str) -> None:
 
     Where the system gives it no second name, a name that is taken between the look and the rename is overwritten.
 
-    Raises
-    ------
-    FileExistsError
-        If the name is taken.
-    OSError
-        As os.rename.
+    Raises ``FileExistsError`` if the name is taken. Raises ``OSError`` as ``os.rename`` does.
     """
     try:
         os.link(source, target, follow_symlinks=False)
@@ -53,10 +48,7 @@ def open_file(path: str) -> int:
 def is_still(path: str, stamp: Stamp) -> bool:
     """Return whether a file is there and as it was.
 
-    Raises
-    ------
-    OSError
-        If the system cannot say.
+    Raises ``OSError`` if the system cannot say.
     """
     try:
         return stamp_of(os.lstat(path)) == stamp
@@ -69,25 +61,8 @@ def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
 
     At each moment the file is complete in one of both places, or in both.
 
-    Parameters
-    ----------
-    source : str
-        The file.
-    stamp : Stamp
-        As it was judged.
-    target : str
-        Its new place.
-    beside : str
-        Where a copy is made, on the file system of the target.
-
-    Raises
-    ------
-    Replaced
-        If the file is not the one that was judged.
-    FileExistsError
-        If the target is taken.
-    OSError
-        As os.rename.
+    Raises ``Replaced`` if the file is not the one that was judged. Raises ``FileExistsError`` if the target is taken.
+    Raises ``OSError`` as ``os.rename`` does.
     """
     try:
         link(source, stamp, target, beside, copies=False)
@@ -109,13 +84,7 @@ def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
 
 
 def link(source: str, stamp: Stamp, target: str, beside: str, *, copies: bool = True) -> None:
-    """Give a file a second name, a free one; copy it to another file system. The rest is that of `move`.
-
-    Parameters
-    ----------
-    copies : bool
-        Whether to copy it, too, where the system gives it no second name.
-    """
+    """Give a file a second name, a free one; copy it to another file system. The rest is that of `move`."""
     if not is_still(source, stamp):
         raise Replaced
     try:
@@ -156,12 +125,7 @@ def copy(source: str, stamp: Stamp, target: str, beside: str) -> None:
 def write_new(content: bytes, target: str, beside: str, *, flush: bool = False) -> None:
     """Write a file that appears complete, under a free name.
 
-    Raises
-    ------
-    FileExistsError
-        If the name is taken.
-    OSError
-        If it cannot be written.
+    Raises ``FileExistsError`` if the name is taken. Raises ``OSError`` if it cannot be written.
     """
     try:
         with open(beside, "wb") as made:
@@ -204,15 +168,7 @@ _WORK = ".neardup"
 
 
 class OutputFolder:
-    """A folder that files go to, each under its path in the inbox.
-
-    Parameters
-    ----------
-    root : str
-        The folder.
-    tag : str
-        Tells this watcher's work in progress from that of others.
-    """
+    """A folder that files go to, each under its path in the inbox."""
 
     def __init__(self, root: str, tag: str) -> None:
         self.root = root
@@ -239,10 +195,8 @@ class OutputFolder:
     def beside(self) -> str:
         """Return a path for work in progress, on the file system of the folder.
 
-        Raises
-        ------
-        OSError
-            If the folder itself is gone: it may have been a disk that is to come back, so it is not made anew.
+        Raises ``OSError`` if the folder itself is gone: it may have been a disk that is to come back, so it is not
+        made anew.
         """
         if not os.path.isdir(self.root):
             raise FileNotFoundError(errno.ENOENT, "the folder is gone", self.root)
@@ -304,13 +258,7 @@ class OutputFolder:
 
 
 class Spool:
-    """Records that become one file when they are complete; until then they are work in progress.
-
-    Parameters
-    ----------
-    output : OutputFolder
-        Where the file goes.
-    """
+    """Records that become one file when they are complete; until then they are work in progress."""
 
     def __init__(self, output: OutputFolder) -> None:
         self.output = output
@@ -346,12 +294,8 @@ class Spool:
     def place(self, name: str, *, resumed: bool) -> None:
         """Put the file in its place; again after a crash, it may be there already.
 
-        Raises
-        ------
-        FileExistsError
-            If another file has the name.
-        OSError
-            If it cannot be placed; `output` may be gone, and the work in progress with it.
+        Raises ``FileExistsError`` if another file has the name. Raises ``OSError`` if it cannot be placed; `output`
+        may be gone, and the work in progress with it.
         """
         if self.placed or not self.lines:
             return

@@ -37,36 +37,16 @@ class Changed(Exception):
 
 @dataclass(slots=True, eq=False)
 class ReadFile:
-    """A file that was read.
+    """A file that was read."""
 
-    Attributes
-    ----------
-    found : Found
-        Which one.
-    content : bytes
-        Its bytes; empty for one that is too large to be read.
-    kind : str
-        What it was read as.
-    count : int
-        How many items it has.
-    items : iterator of Item
-        They, in order, given once.
-    broken : list of Broken
-        What could not be read in it.
-    notes : list of Note
-        What was read though it is not as it ought to be.
-    may_go_on : bool
-        Whether it may be half-written.
-    """
-
-    found: Found
-    content: bytes
-    kind: str
-    count: int
-    items: Iterator[Item]
-    broken: list[Broken]
-    notes: list[Note]
-    may_go_on: bool
+    found: Found  #: which one
+    content: bytes  #: its bytes; empty for one that is too large to be read
+    kind: str  #: what it was read as
+    count: int  #: how many items it has
+    items: Iterator[Item]  #: they, in order, given once
+    broken: list[Broken]  #: what could not be read in it
+    notes: list[Note]  #: what was read though it is not as it ought to be
+    may_go_on: bool  #: whether it may be half-written
 
     @property
     def is_single(self) -> bool:
@@ -82,23 +62,8 @@ class ReadFile:
 def read_file(root: str, found: Found, content: str, largest: int) -> ReadFile:
     """Read a file and find its items.
 
-    Parameters
-    ----------
-    root : str
-        The inbox.
-    found : Found
-        The file.
-    content : str
-        ``auto`` takes the article of a page; anything else the page as it is.
-    largest : int
-        Bytes of the largest file that is read.
-
-    Raises
-    ------
-    Changed
-        If it is not, or no longer, what was found.
-    OSError, NeardupError
-        If it cannot be read now, though perhaps later.
+    Raises ``Changed`` if it is not, or no longer, what was found. Raises ``OSError``, ``NeardupError`` if it cannot
+    be read now, though perhaps later.
     """
     if found.stamp.size > largest:
         too_large = Broken("the file", f"{found.stamp.size:,} bytes are more than --largest allows ({largest:,})", b"")
@@ -118,19 +83,7 @@ def read_file(root: str, found: Found, content: str, largest: int) -> ReadFile:
 def read_items(path: str, data: bytes, content: str) -> Items:
     """Return the items of a file, as ``items_in`` does.
 
-    Parameters
-    ----------
-    path : str
-        Where it is below the inbox.
-    data : bytes
-        What is in it.
-    content : str
-        As in ``read_file``.
-
-    Raises
-    ------
-    NeardupError
-        If a library is missing.
+    Raises ``NeardupError`` if a library is missing.
     """
     read = items_in(shown(path), data)
     items = read.items
@@ -201,14 +154,7 @@ class Before(NamedTuple):
 class PendingFile:
     """A file from the moment it was read until it is in its place.
 
-    Parameters
-    ----------
-    read : ReadFile
-        The file.
-    before : sequence of Before
-        Verdicts that an earlier run gave to its first items, in order.
-    output_folders : dict of str to OutputFolder
-        Where files go, by duty.
+    ``before``: Verdicts that an earlier run gave to its first items, in order.
 
     Attributes
     ----------
@@ -300,10 +246,7 @@ class PendingFile:
     def flush(self) -> None:
         """Write what was taken so far of a file of several items.
 
-        Raises
-        ------
-        OSError
-            If it cannot be written; it can be tried again.
+        Raises ``OSError`` if it cannot be written; it can be tried again.
         """
         for spool in self._all_spools():
             spool.flush()

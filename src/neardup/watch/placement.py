@@ -39,17 +39,7 @@ class Lost(Exception):
 
 
 class Placer:
-    """Puts files in their places.
-
-    Parameters
-    ----------
-    settings : WatchSettings
-        Where that is.
-    store : Store
-        Knows what is in place.
-    log : Log
-        Told of what a file did meanwhile.
-    """
+    """Puts files in their places."""
 
     def __init__(self, settings: WatchSettings, store: Store, log: Log) -> None:
         # The same in every run, so that what one left incomplete is found by the next.
@@ -128,12 +118,8 @@ class Placer:
     def place(self) -> None:
         """Put all files that were added in their places.
 
-        Raises
-        ------
-        Lost
-            If work in progress on the first of those that wait is gone.
-        OSError, StoreError
-            If something cannot be written. Nothing is lost: a second call goes on.
+        Raises ``Lost`` if work in progress on the first of those that wait is gone. Raises ``OSError``,
+        ``StoreError`` if something cannot be written. Nothing is lost: a second call goes on.
         """
         self._choose()
         try:
@@ -295,21 +281,7 @@ _OLD = 10
 
 
 class Gatherer:
-    """Takes files, and gives their items in batches.
-
-    Parameters
-    ----------
-    settings : WatchSettings
-        How files are read.
-    inbox : Inbox
-        Where from.
-    store : Store
-        Knows which files were judged before.
-    placer : Placer
-        Knows which of their verdicts wait for being carried out.
-    log : Log
-        Told of files that cannot be taken.
-    """
+    """Takes files, and gives their items in batches."""
 
     def __init__(self, settings: WatchSettings, inbox: Inbox, store: Store, placer: Placer, log: Log) -> None:
         self._settings = settings
@@ -328,13 +300,7 @@ class Gatherer:
         return self._open is not None
 
     def gather(self, stopping: Callable[[], bool]) -> list[Task]:
-        """Give the next items to judge; none if there is nothing to take now.
-
-        Parameters
-        ----------
-        stopping : callable
-            Whether to take nothing more.
-        """
+        """Give the next items to judge; none if there is nothing to take now."""
         tasks: list[Task] = []
         size = 0
         while len(tasks) < _ITEMS and len(self.complete) < _FILES and size < _BYTES and not stopping():
@@ -356,10 +322,7 @@ class Gatherer:
     def flush(self) -> None:
         """Write what was judged of a file that is not yet complete.
 
-        Raises
-        ------
-        OSError
-            If it cannot be written.
+        Raises ``OSError`` if it cannot be written.
         """
         if self._open is not None:
             self._open.flush()

@@ -47,14 +47,7 @@ class Delivered:
     What somebody took away or changed is not found. A duplicate is known by its sidecar, an original by the size and
     time of its file, and of a file of several items by its id.
 
-    Parameters
-    ----------
-    originals, duplicates : str
-        The folders.
-    content : str
-        What of pages is taken, as in the watcher's settings.
-    most : int
-        Bytes that are read at most; what lies beyond is not found.
+    ``most``: Bytes that are read at most; what lies beyond is not found.
     """
 
     def __init__(self, originals: str, duplicates: str, content: str, most: int) -> None:
@@ -68,17 +61,7 @@ class Delivered:
         return None if found is None else found[0]
 
     def find(self, name: str, origin: str, *, is_duplicate: bool) -> tuple[Item, str] | None:
-        """Return an item and the path of its file, empty for one of several; None where it is not there to be read.
-
-        Parameters
-        ----------
-        name : str
-            Its id.
-        origin : str
-            What the store has as its origin.
-        is_duplicate : bool
-            Which of the folders it went to.
-        """
+        """Return an item and the path of its file, empty for one of several; None where it is not there to be read."""
         try:
             path, stamp = file_of(origin)
         except (ValueError, TypeError):
@@ -152,17 +135,6 @@ _TITLE, _BEGINNING = 160, 400
 
 class StoredFlow:
     """The items that a store knows, as a report shows them.
-
-    Parameters
-    ----------
-    reader : StoreReader
-        The store.
-    delivered : Delivered
-        Where items were put.
-    content : str
-        What of a text is compared, as in the recipe.
-    most : int
-        So many of the latest items are reported.
 
     Attributes
     ----------
@@ -288,43 +260,19 @@ _HEAD = 1 << 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreReport:
-    """A report of what a store holds.
+    """A report of what a store holds."""
 
-    Attributes
-    ----------
-    store : str
-        The store; a watcher may be using it.
-    output : str
-        The page.
-    items : int
-        How many of the latest items are reported. Raising it takes time and memory in proportion.
-    extent : Extent
-        How much of them is listed.
-    command : str
-        What was typed.
-    classifier : Classifier or None
-        The classifier that judged, where one did.
-    """
-
-    store: str
-    output: str
-    items: int = 100_000
-    extent: Extent = field(default_factory=Extent)
-    command: str = ""
-    classifier: Classifier | None = None
+    store: str  #: the store; a watcher may be using it
+    output: str  #: the page
+    items: int = 100_000  #: how many of the latest items are reported. Raising it takes time and memory in proportion.
+    extent: Extent = field(default_factory=Extent)  #: how much of them is listed
+    command: str = ""  #: what was typed
+    classifier: Classifier | None = None  #: the classifier that judged, where one did
 
     def write(self, *, force: bool = False) -> Verdicts:
         """Write the page and return what it is about: it is there as a whole or not at all.
 
-        Parameters
-        ----------
-        force : bool
-            Whether a file that is no report may be replaced.
-
-        Raises
-        ------
-        NeardupError
-            If the store cannot be read, or the page not be written.
+        Raises ``NeardupError`` if the store cannot be read, or the page not be written.
         """
         from neardup.documents.output import OutputFile
         from neardup.pages.report_page import report_page

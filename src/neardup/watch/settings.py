@@ -19,49 +19,27 @@ FOLDERS, QUARANTINED = "folders", "quarantined"
 class WatchSettings:
     """How a folder is watched.
 
-    Attributes
-    ----------
-    inbox, originals : str
-        Where files come from, and where originals go.
-    duplicates, quarantine, done : str
-        Where duplicates go, what cannot be read, and files whose items went their own ways; empty for sub-folders
-        of ``.neardup`` in the inbox.
-    place : str
-        ``move``, or ``link``: files stay in the inbox, and get a second name.
-    poll : float
-        Seconds between two looks at the whole inbox.
-    settle : float
-        For how many seconds a file must not have changed.
-    patience : float
-        For how many seconds a file that ends in the middle is taken for one that is still being written.
-    largest : int
-        Bytes of the largest file that is read.
-    content : str
-        What of pages is taken: auto, html, tags or plain.
-    once : bool
-        Whether to end when all is taken that is there.
-    downstream : float
-        Seconds that everything behind the watcher spends on an item.
-
-    Raises
-    ------
-    InputError, OutputError, RecipeError
-        If the inbox is no folder, folders lie where files would go in circles, or a number is out of range.
+    Raises ``InputError``, ``OutputError``, ``RecipeError`` if the inbox is no folder, folders lie where files would
+    go in circles, or a number is out of range.
     """
 
+    #: Where files come from, and where originals go.
     inbox: str
     originals: str
+    #: Where duplicates go, what cannot be read, and files whose items went their own ways; empty for sub-folders of
+    #: ``.neardup`` in the inbox.
     duplicates: str = ""
     quarantine: str = ""
     done: str = ""
-    place: str = "move"
-    poll: float = 2.0
-    settle: float = 0.5
+    place: str = "move"  #: ``move``, or ``link``: files stay in the inbox, and get a second name
+    poll: float = 2.0  #: seconds between two looks at the whole inbox
+    settle: float = 0.5  #: for how many seconds a file must not have changed
+    #: For how many seconds a file that ends in the middle is taken for one that is still being written.
     patience: float = 30.0
-    largest: int = 64_000_000
-    content: str = "auto"
-    once: bool = False
-    downstream: float = 10.0
+    largest: int = 64_000_000  #: bytes of the largest file that is read
+    content: str = "auto"  #: what of pages is taken: auto, html, tags or plain
+    once: bool = False  #: whether to end when all is taken that is there
+    downstream: float = 10.0  #: seconds that everything behind the watcher spends on an item
 
     def __post_init__(self) -> None:
         for name, least in (("poll", 0.05), ("settle", 0.0), ("patience", 0.0), ("downstream", 0.0)):
@@ -100,10 +78,7 @@ class WatchSettings:
     def check_store(self, store: str) -> None:
         """Refuse a store that would be taken for an item of the inbox.
 
-        Raises
-        ------
-        OutputError
-            If it would.
+        Raises ``OutputError`` if it would.
         """
         if _is_taken_from(os.path.realpath(store), os.path.realpath(self.inbox)):
             raise OutputError(f"{store} for --store lies in the inbox {self.inbox}: keep the store outside of it")

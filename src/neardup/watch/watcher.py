@@ -33,19 +33,7 @@ _LOOKING = 0.1
 
 
 class Watcher:
-    """Takes files from an inbox as they appear, each once, and puts them where their verdicts say.
-
-    Parameters
-    ----------
-    settings : WatchSettings
-        Folders and pauses.
-    index : Index
-        Judges; it has a store.
-    store : Store
-        Of the index.
-    log : Log
-        Told of everything.
-    """
+    """Takes files from an inbox as they appear, each once, and puts them where their verdicts say."""
 
     def __init__(self, settings: WatchSettings, index: Index, store: Store, log: Log) -> None:
         self.settings = settings
@@ -77,15 +65,13 @@ class Watcher:
     def run(self) -> Counters:
         """Watch until `stop` is called, or with ``once`` until all is taken that is there.
 
+        Raises ``NeardupError`` if a folder cannot be made; with ``once``, at the first trouble that a longer run
+        would wait out.
+
         Returns
         -------
         Counters
             What was done.
-
-        Raises
-        ------
-        NeardupError
-            If a folder cannot be made; with ``once``, at the first trouble that a longer run would wait out.
         """
         self._placer.open()
         try:
@@ -299,17 +285,7 @@ _UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 class Panel:
-    """Shows a watcher at work on stderr.
-
-    Parameters
-    ----------
-    watcher : Watcher
-        What is shown.
-    visible : callable
-        Makes text harmless for a terminal.
-    size_text : callable
-        Bytes for people.
-    """
+    """Shows a watcher at work on stderr."""
 
     def __init__(self, watcher: Watcher, visible: Callable[[str], str], size_text: Callable[[int], str]) -> None:
         from rich.console import Console
