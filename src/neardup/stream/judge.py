@@ -46,8 +46,7 @@ _UNKNOWN = Record("", "", NO_TIME)
 class Before(NamedTuple):
     """What a judge goes by besides the window, as it was before some documents: ``Judge.before``."""
 
-    clock: dict[str, Any]  #: the state of the clock
-    #: As in the judge.
+    clock: dict[str, Any]
     segments: list[tuple[int, int]]
     ahead: Waiting | None
     revived: dict[int, int]
@@ -55,7 +54,10 @@ class Before(NamedTuple):
 
 
 class Judge:
-    """Looks each document up in the window and enters it there."""
+    """Looks each document up in the window and enters it there, duplicates only where ``everything`` is wanted.
+
+    ``record_of`` gives what a second step goes by of a held document.
+    """
 
     def __init__(
         self,
@@ -66,9 +68,8 @@ class Judge:
         statistics: Statistics | None,
         record_of: RecordOf,
         classifier: Classifier | None = None,
-        best_only: bool = True,
     ) -> None:
-        self._everything, self._best_only, self._record_of = everything, best_only, record_of
+        self._everything, self._record_of = everything, record_of
         self._second = second_of(recipe, self._record, classifier)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
@@ -93,19 +94,20 @@ class Judge:
         records: Sequence[Record],
         moments: Sequence[EventTime],
         first: int,
-        own: Booleans | None = None,
     ) -> Findings:
-        """Judge documents one after the other, and enter those that are to be held."""
+        """Judge documents one after the other, and enter those that are to be held.
+
+        ``texts`` may be features that were made of them, with digests; ``records`` are there where ``needs_records``;
+        ``first`` is the number of the first one.
+        """
         block, heads = self._block(texts)
         has_features = block.sizes > 0
         may = has_features & np.array([moment.flag != "late" for moment in moments], np.bool_)
-        may = may if own is None else may & own
         held = np.zeros(len(moments), np.bool_)
-        places, found, again = list[Integers](), list[Partners](), list[tuple[int, Waiting]]()
+        places, found = list[Integers](), list[Partners]()
         self._now = first, records
         for begin, end in _runs(moments):
-            if (confirmed := self._begin(moments[begin], first + begin)) is not None:
-                again.append((begin, confirmed))
+            self._begin(moments[begin], first + begin)
             numbers = np.arange(first + begin, first + end)
             enters = may[begin:end].astype(np.int8) * (1 + self._everything)
             arrivals = arrivals_of(part_of(block, heads, begin, end), moments[begin:end], numbers, enters)
@@ -114,17 +116,16 @@ class Judge:
             found.append(partners)
             for i in range(begin, end):
                 if moments[i].flag == "ahead":
-                    own_block = part_of(block, heads, i, i + 1)
-                    waiting = Waiting(own_block, first + i, moments[i].time, moments[i].real)
+                    waiting = Waiting(part_of(block, heads, i, i + 1), first + i, moments[i].time)
                     self._ahead = waiting if held[i] else None
         self._now = 0, ()
         every = places[0] if len(places) == 1 else np.concatenate([np.empty(0, np.int64), *places])
-        return Findings(every, joined(found), has_features, held, again)
+        return Findings(every, joined(found), has_features, held)
 
     def _ask(self, arrivals: Arrivals, records: Sequence[Record]) -> tuple[Integers, Partners, Booleans]:
-        """Return which of some documents match what, and which of them have entered."""
+        """Return the best match of each document that has one, and which of them have entered."""
         may = arrivals.enters > 0
-        if self._second is None and self._best_only:
+        if self._second is None:
             best = self.window.take(arrivals)
             at = np.flatnonzero(best.serials >= 0)
             if not len(at):
@@ -135,7 +136,7 @@ class Judge:
         if self._everything:
             # Older documents alone count, so it does no harm that all enter before the first one asks.
             self.window.take(arrivals, asks=False)
-            return *self._partners(arrivals, records, best_only=self._best_only), may
+            return *self._partners(arrivals, records, best_only=True), may
         each, held = [], np.zeros(len(may), np.bool_)
         heads = _heads(arrivals.block)
         for i in range(len(may)):
@@ -218,14 +219,14 @@ class Judge:
         for begin, end in _runs(moments):
             part, moment = part_of(block, heads, begin, end), moments[begin]
             if moment.confirms:
-                self._ahead = Waiting(part, numbers[begin], moment.time, moment.real)
+                self._ahead = Waiting(part, numbers[begin], moment.time)
             self._begin(moment, numbers[begin])
             if not moment.confirms:
                 arrivals = arrivals_of(part, moments[begin:end], serials[begin:end], enters[begin:end])
                 self.window.take(arrivals, asks=False)
             for i in range(begin, end):
                 if numbers[i] == self._awaited and not moments[i].confirms:
-                    self._ahead = Waiting(part_of(block, heads, i, i + 1), numbers[i], moments[i].time, moments[i].real)
+                    self._ahead = Waiting(part_of(block, heads, i, i + 1), numbers[i], moments[i].time)
 
     def admit(self, record: Record, moment: EventTime, serial: int) -> None:
         """Enter a document now, whatever it matches."""
@@ -311,7 +312,7 @@ class Judge:
         arrivals = arrivals_of(block, moments, np.full(count, -1), np.zeros(count, np.int8))
         places, partners = self._partners(arrivals, records, best_only=True)
         places, first = np.unique(places, return_index=True)
-        return Findings(places, partners.among(first), block.sizes > 0, np.zeros(count, np.bool_), [])
+        return Findings(places, partners.among(first), block.sizes > 0, np.zeros(count, np.bool_))
 
     def matches(self, record: Record) -> tuple[Integers, Floats]:
         """Return the numbers of all held documents that a document matches now, the most similar first."""
@@ -326,17 +327,15 @@ class Judge:
         found, scores = self.window.nearest(self._block(_texts([text]))[0], self.clock.next_event_time())
         return found.serials, scores
 
-    def _begin(self, moment: EventTime, serial: int) -> Waiting | None:
-        """Begin a segment where a moment is of a new one; return the document that it confirms, entered again."""
+    def _begin(self, moment: EventTime, serial: int) -> None:
+        """Begin a segment where a moment is of a new one, and enter again the document that it confirms."""
         if not self._segments or moment.part > self._segments[-1][0]:
             self._segments.append((moment.part, serial))
             self.window.begin_segment(moment.part)
-        if not moment.confirms or self._ahead is None:
-            return None
-        waiting, self._ahead = self._ahead, None
-        self._revived[waiting.serial] = waiting.time
-        self._take_again(waiting, moment._replace(time=waiting.time, leaves=waiting.time))
-        return waiting
+        if moment.confirms and self._ahead is not None:
+            waiting, self._ahead = self._ahead, None
+            self._revived[waiting.serial] = waiting.time
+            self._take_again(waiting, moment._replace(time=waiting.time, leaves=waiting.time))
 
     def _record(self, number: int) -> Record:
         """Return what is known of a document that is held, or judged now."""

@@ -54,22 +54,18 @@ class Partners(NamedTuple):
 class Waiting(NamedTuple):
     """A document that is ahead and was entered: should a second one confirm its time, it is entered again."""
 
-    block: Block  #: its features
-    #: Its number, its time, and microseconds since 1970.
+    block: Block
     serial: int
     time: int
-    real: int
 
 
 class Findings(NamedTuple):
     """What was found about documents, one after the other."""
 
     places: Integers  #: int64[k]: which of the documents, ascending
-    partners: Partners  #: what each matches, the best first, of those that are older
+    partners: Partners  #: what each matches: the best one of those that are older
     has_features: Booleans  #: bool[n]: of each document, whether it can match anything
     held: Booleans  #: bool[n]: whether it entered the window
-    #: Documents that were ahead and entered again, each with the place of the one that confirmed it.
-    again: list[tuple[int, Waiting]]
 
 
 class Kept(NamedTuple):
