@@ -180,7 +180,7 @@ def test_a_file_replaced_after_it_was_judged_loses_neither(
     record, replaced = Store.record, list[bool]()
 
     def recording(store: Store, *rows: Any) -> None:
-        record(store, *rows)
+        record(store, *rows, **more)
         if not replaced:
             replaced.append(True)
             room.deliver("news.txt", text_of(2), at=99.0)
@@ -228,12 +228,12 @@ def test_an_item_of_200_mb_is_rejected_without_being_read(room: Newsroom, monkey
 def test_a_store_that_is_full_is_waited_for(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
     record, full = Store.record, 2
 
-    def failing(store: Store, *rows: Any) -> None:
+    def failing(store: Store, *rows: Any, **more: Any) -> None:
         nonlocal full
         if full:
             full -= 1
             raise StoreError(f"{store.path} cannot be written: the disk is full; free some space")
-        record(store, *rows)
+        record(store, *rows, **more)
 
     monkeypatch.setattr(Store, "record", failing)
     room.deliver("one.txt", text_of(1))

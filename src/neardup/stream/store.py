@@ -125,8 +125,9 @@ FORMAT = 2
 APPLICATION = 0x4E445550
 #: Nine texts of 0.8 KB to a page; in pages of half the size a fifth of the room is lost.
 _PAGE = 8192
-#: The log goes into the file at 32 MB: the larger, the less is written twice, and the longer the pause.
-_WAL_PAGES = 4000
+#: The log goes into the file at 4 MB, and begins anew: to write over it takes a third of the time that it takes to
+#: make it longer.
+_WAL_PAGES = 500
 _WAL_BYTES = 64 << 20
 _CACHE_KIB = 64 << 10
 _BUSY_S = 10.0
@@ -168,10 +169,6 @@ CREATE INDEX kept_text ON kept (serial) WHERE text IS NOT NULL;
 -- duplicates that somebody wants to take back while a watcher has the store, and what it answers
 CREATE TABLE requests (id TEXT PRIMARY KEY, by TEXT NOT NULL, answer TEXT) WITHOUT ROWID;
 """
-
-#: What older stores of this format lack.
-_NEW = _SCHEMA[_SCHEMA.index("CREATE TABLE kept") : _SCHEMA.index("-- duplicates that somebody wants")]
-_NEW = _NEW.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS").replace("CREATE INDEX", "CREATE INDEX IF NOT EXISTS")
 
 #: How the names of settings and dependencies begin in the table meta.
 _SETTING, _DEPENDENCY = "setting ", "depends on "
@@ -471,7 +468,7 @@ def checksum(*values: Any) -> int:
     return zlib.crc32(repr(values).encode())
 
 
-def statements(rows: Sequence[Stored]) -> list[tuple[str, list[Row]]]:
+def statements(rows: Sequence[Stored], *, placed: bool) -> list[tuple[str, list[Row]]]:
     """Return what puts documents into the tables: statements, and the values of each."""
     held = [(int(row.serial), row.text, row.title) for row in rows if row.held]
     kept = [
@@ -480,7 +477,7 @@ def statements(rows: Sequence[Stored]) -> list[tuple[str, list[Row]]]:
         if row.digest
     ]
     return [
-        (_INSERT, [(*to_row(row), int(not row.origin)) for row in rows]),
+        (_INSERT, [(*to_row(row), int(placed or not row.origin)) for row in rows]),
         ("INSERT INTO held VALUES (?, ?, ?, ?)", [(*values, checksum(*values)) for values in held]),
         (
             "INSERT INTO kept VALUES (?, ?, ?, ?, ?)",
@@ -528,14 +525,13 @@ def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
     return Stored(serial, verdict, origin, time, leaves, True, text, title), ""
 
 
-def added(tally: Mapping[str, int], rows: Sequence[Stored]) -> dict[str, int]:
-    """Return the counts with some more documents."""
+def counted(tally: Mapping[str, int], rows: Sequence[Stored], by: int = 1) -> dict[str, int]:
+    """Return the counts with some more documents, or with as many fewer."""
     total = dict(tally)
     for row in rows:
-        total["arrived"] += 1
-        total["duplicates" if row.verdict.is_duplicate else "originals"] += 1
-        if row.verdict.flag:
-            total[row.verdict.flag] += 1
+        flag = (row.verdict.flag,) if row.verdict.flag else ()
+        for name in ("arrived", "duplicates" if row.verdict.is_duplicate else "originals", *flag):
+            total[name] += by
     return total
 
 
@@ -812,7 +808,6 @@ class Store(StoreReader):
                     create(self.path, mark)
                 self._connection = connect(self.path)
                 try:
-                    self._connection.executescript(_NEW)
                     self._load()
                 except BaseException:
                     self._connection.close()
@@ -859,19 +854,46 @@ class Store(StoreReader):
         """How many documents arrived, how many were originals and duplicates, and how many had each flag."""
         return dict(self._tally)
 
-    def record(self, rows: Sequence[Stored], state: Mapping[str, str] | None = None) -> None:
-        """Put documents and their verdicts on the disk, all or none.
+    def record(
+        self,
+        rows: Sequence[Stored],
+        state: Mapping[str, str] | None = None,
+        *,
+        gone: Stored | None = None,
+        released_by: str | None = None,
+    ) -> None:
+        """Put documents and their verdicts on the disk, all or none, and take one away in the same transaction.
 
-        ``rows``: New ids, with serials that no document has. Rows with an origin are not yet in their place. Raises
-        ``StoreError`` if they cannot be written, for example because the disk is full; the store goes on without
-        them.
+        Parameters
+        ----------
+        rows : sequence of Stored
+            New ids, with serials that no document has. Rows with an origin are not yet in their place.
+        state : dict, optional
+            Small texts that change with them, as in ``set_state``.
+        gone : Stored, optional
+            A document that is forgotten: its verdict, its text, and that it was counted. A row may have its id.
+        released_by : str, optional
+            Who took back that ``gone`` was stopped; the row is the original that it is from now on, in its place.
+
+        Raises
+        ------
+        StoreError
+            If they cannot be written, for example because the disk is full; the store goes on without them.
         """
-        if not rows and not state:
+        if not rows and not state and gone is None:
             return
-        tally = added(self._tally, rows)
+        tally = counted(self._tally, rows)
         with self._writing() as connection:
-            for statement, values in statements(rows):
+            if gone is not None:
+                tally = counted(tally, [gone], -1)
+                for table in ("documents", "held", "kept"):
+                    connection.execute(f"DELETE FROM {table} WHERE serial = ?", (gone.serial,))  # noqa: S608
+            for statement, values in statements(rows, placed=released_by is not None):
                 connection.executemany(statement, values)
+            if gone is not None and released_by is not None:
+                was = gone.verdict
+                note = (int(rows[0].serial), gone.id, time.time(), released_by, was.kind, was.of, was.similarity)
+                connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", note)
             changed = [(value, name) for name, value in tally.items() if value != self._tally[name]]
             connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
             if state:
@@ -879,44 +901,6 @@ class Store(StoreReader):
             behind = self._behind and self._sweep(connection, max(_SWEEP, _SWEEP_EACH * len(rows)))
         self._tally, self._behind = tally, behind
         self._next = max(self._next, *(int(row.serial) + 1 for row in rows)) if rows else self._next
-
-    def release(self, row: Stored, by: str, state: Mapping[str, str]) -> None:
-        """Put an original in the place of a duplicate with its id, and note who took that back and when."""
-        was = self.find(row.id, text=False)
-        if was is None or not was.verdict.is_duplicate:
-            raise StoreError(f"{self.path} has no duplicate with the id {row.id!r}, so there is none to release")
-        serial, verdict, new = was.serial, was.verdict, row._replace(origin=was.origin)
-        tally = self._tally | {
-            "originals": self._tally["originals"] + 1,
-            "duplicates": self._tally["duplicates"] - 1,
-        }
-        note = (int(row.serial), row.id, time.time(), by, verdict.kind, verdict.of, verdict.similarity)
-        with self._writing() as connection:
-            _erase(connection, serial)
-            for statement, values in statements([new]):
-                connection.executemany(statement, values)
-            connection.execute("UPDATE documents SET placed = 1 WHERE serial = ?", (int(row.serial),))
-            connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", note)
-            changed = [(tally[name], name) for name in ("originals", "duplicates")]
-            connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
-            connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
-        self._tally, self._next = tally, max(self._next, int(row.serial) + 1)
-
-    def erase(self, name: str, state: Mapping[str, str]) -> None:
-        """Forget a document: its verdict, its text, and that it was counted.
-
-        Raises ``StoreError`` if it has no verdict, or this cannot be written; then nothing has changed.
-        """
-        was = self.find(name, text=False)
-        if was is None:
-            raise StoreError(f"{self.path} has no document with the id {name!r}, so there is none to erase")
-        one = added(dict.fromkeys(self._tally, 0), [was])
-        tally = {key: value - one[key] for key, value in self._tally.items()}
-        with self._writing() as connection:
-            _erase(connection, was.serial)
-            connection.executemany("UPDATE tally SET value = ? WHERE name = ?", [(tally[key], key) for key in tally])
-            connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
-        self._tally = tally
 
     def forget(self, serials_below: int) -> None:
         """Let go of the texts of all documents with smaller serials: the window holds them no longer.
@@ -985,11 +969,6 @@ class Store(StoreReader):
             self._closed = True
             self._connection.close()
             self._lock.release(clean=clean)
-
-
-def _erase(connection: sqlite3.Connection, serial: int) -> None:
-    for table in ("documents", "held", "kept"):
-        connection.execute(f"DELETE FROM {table} WHERE serial = ?", (serial,))  # noqa: S608
 
 
 #: Seconds between two looks for an answer.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import filecmp
 import os
 import shutil
 from collections.abc import Collection
@@ -139,6 +138,18 @@ def write_new(content: bytes, target: str, beside: str, *, flush: bool = False) 
         raise
 
 
+def write_once(content: bytes, target: str, beside: str, *, resumed: bool) -> None:
+    """Write a file as ``write_new`` does, flushed; one that an earlier attempt has written is good."""
+    try:
+        write_new(content, target, beside, flush=True)
+    except FileExistsError:
+        if not resumed:
+            raise
+        with open(target, "rb") as file:
+            if file.read() != content:
+                raise
+
+
 def drop(path: str) -> None:
     """Remove a file of ours, if it is there."""
     try:
@@ -257,64 +268,23 @@ class OutputFolder:
         self._touched.clear()
 
 
-class Spool:
-    """Records that become one file when they are complete; until then they are work in progress."""
+class Records:
+    """Lines of JSON that become one file."""
 
     def __init__(self, output: OutputFolder) -> None:
-        self.output = output
-        self.lines = 0
-        self.placed = False
-        self._beside = ""
-        self._good = 0
-        self._pending: list[bytes] = []
+        self._output = output
+        self._lines: list[bytes] = []
+        self._placed = False
 
     def add(self, line: bytes) -> None:
-        """Take a record, to be written by `flush`."""
-        self._pending.append(line)
-        self.lines += 1
-
-    def flush(self) -> None:
-        """Write the records taken so far; after an error they are still there to be written."""
-        if not self._pending:
-            return
-        if not self._beside:
-            self._beside = self.output.beside()
-            with open(self._beside, "xb"):
-                pass
-        with open(self._beside, "r+b", buffering=0) as file:
-            # What an earlier attempt wrote in part is written again.
-            file.truncate(self._good)
-            file.seek(self._good)
-            content = memoryview(b"".join(self._pending))
-            while content:
-                content = content[file.write(content) :]
-            self._good = file.tell()
-        self._pending = []
+        """Take a record."""
+        self._lines.append(line)
 
     def place(self, name: str, *, resumed: bool) -> None:
-        """Put the file in its place; again after a crash, it may be there already.
+        """Write the file in its place, unless that is done; after a crash it may be there already.
 
-        Raises ``FileExistsError`` if another file has the name. Raises ``OSError`` if it cannot be placed; `output`
-        may be gone, and the work in progress with it.
+        Raises ``FileExistsError`` if another file has the name, and ``OSError`` if it cannot be written.
         """
-        if self.placed or not self.lines:
-            return
-        self.flush()
-        handle = os.open(self._beside, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        target = self.output.room_for(name)
-        try:
-            rename_new(self._beside, target)
-        except FileExistsError:
-            if not resumed or not filecmp.cmp(self._beside, target, shallow=False):
-                raise
-            drop(self._beside)
-        self.placed = True
-
-    def drop(self) -> None:
-        """Let go of what was written."""
-        if self._beside and not self.placed:
-            drop(self._beside)
+        if not self._placed:
+            write_once(b"".join(self._lines), self._output.room_for(name), self._output.beside(), resumed=resumed)
+            self._placed = True

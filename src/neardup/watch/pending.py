@@ -14,8 +14,8 @@ from neardup.errors import NeardupError
 from neardup.text.encoding import page_text
 from neardup.watch.inbox import Found
 from neardup.watch.items import items_in
-from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, origin_of, shown, stamp_of
-from neardup.watch.outputs import OutputFolder, Spool, open_file
+from neardup.watch.names import Stamp, origin_of, shown, stamp_of
+from neardup.watch.outputs import OutputFolder, Records, open_file
 from neardup.watch.records import Broken, Item, Items, Note
 
 if TYPE_CHECKING:
@@ -183,8 +183,8 @@ class PendingFile:
         self.record: dict[str, Any] | None = None
         self.given = 0
         self._output_folders = output_folders
-        self.spools: dict[str, Spool] = {}
-        self.details: Spool | None = None
+        self.records: dict[str, Records] = {}
+        self.details: Records | None = None
 
     def before(self, number: int) -> Verdict | None:
         """Return the verdict that an earlier run gave to an item, from 0 on."""
@@ -214,10 +214,10 @@ class PendingFile:
             self.verdict, self.record = verdict, record
             return
         duty = DUPLICATES if verdict.is_duplicate else ORIGINALS
-        self._spool(duty).add(self._line(item, verdict))
+        self._records_of(duty).add(self._line(item, verdict))
         if record is not None:
             if self.details is None:
-                self.details = Spool(self._output_folders[DUPLICATES])
+                self.details = Records(self._output_folders[DUPLICATES])
             self.details.add(_json({"item": self.given, **record}))
 
     def finish(self) -> None:
@@ -226,12 +226,12 @@ class PendingFile:
             return
         for broken in self.read.broken:
             record = {"where": broken.where, "reason": broken.reason, "raw": broken.raw.decode("utf-8", "replace")}
-            self._spool(QUARANTINE).add(_json(record))
+            self._records_of(QUARANTINE).add(_json(record))
 
-    def _spool(self, duty: str) -> Spool:
-        if duty not in self.spools:
-            self.spools[duty] = Spool(self._output_folders[duty])
-        return self.spools[duty]
+    def _records_of(self, duty: str) -> Records:
+        if duty not in self.records:
+            self.records[duty] = Records(self._output_folders[duty])
+        return self.records[duty]
 
     def _line(self, item: Item, verdict: Verdict) -> bytes:
         """Return an item as a line of JSON: as it is where it is JSON, else its fields and what they were read from."""
@@ -243,22 +243,6 @@ class PendingFile:
         record |= {"timestamp": timestamp, "link": item.link, "raw": item.raw.decode("utf-8", "replace")}
         return _json({name: value for name, value in record.items() if value not in ("", None)})
 
-    def flush(self) -> None:
-        """Write what was taken so far of a file of several items.
-
-        Raises ``OSError`` if it cannot be written; it can be tried again.
-        """
-        for spool in self._all_spools():
-            spool.flush()
-
-    def drop(self) -> None:
-        """Let go of work in progress."""
-        for spool in self._all_spools():
-            spool.drop()
-
-    def _all_spools(self) -> list[Spool]:
-        return [*self.spools.values(), *([self.details] if self.details else [])]
-
     def wanted(self) -> dict[str, str]:
         """Return the names that this file asks for, by duty."""
         if self.read.is_unreadable:
@@ -266,12 +250,7 @@ class PendingFile:
         if self.verdict is not None:
             return {DUPLICATES if self.verdict.is_duplicate else ORIGINALS: self.path}
         lines = self.path if self.path.endswith((".jsonl", ".ndjson")) else f"{self.path}.jsonl"
-        return dict.fromkeys(self.spools, lines) | {DONE: self.path}
-
-    @property
-    def sidecar_ending(self) -> str:
-        """What the name of its sidecar ends in."""
-        return SIDECAR_LINES if self.details else SIDECAR
+        return dict.fromkeys(self.records, lines) | {DONE: self.path}
 
 
 def _json(record: dict[str, Any]) -> bytes:

@@ -16,7 +16,7 @@ from neardup.watch.inbox import FileEvents, Inbox
 from neardup.watch.judge import Counters, ItemJudge, Log, Task, reason
 from neardup.watch.names import shown
 from neardup.watch.pending import PendingFile
-from neardup.watch.placement import Gatherer, Lost, Placer
+from neardup.watch.placement import Gatherer, Placer
 from neardup.watch.release import release
 from neardup.watch.settings import FOLDERS, QUARANTINED, WatchSettings
 
@@ -85,7 +85,6 @@ class Watcher:
                     break
         finally:
             self._events.close()
-            self._gatherer.close()
             self._placer.close()
         return self.counters
 
@@ -138,15 +137,9 @@ class Watcher:
         try:
             if self._tasks:
                 self._judge.judge(self._tasks)
-            self._gatherer.flush()
             for pending in self._gatherer.completed():
                 self._placer.add(pending)
             self._placer.place()
-        except Lost:
-            pending = self._placer.waiting[0]
-            self._placer.give_up(pending)
-            self.inbox.changed(pending.path, pending.stamp)
-            return True
         except (OSError, StoreError) as error:
             self._trouble("placing", _sentence(error), error)
             return False
