@@ -179,7 +179,7 @@ def test_a_file_replaced_after_it_was_judged_loses_neither(
 ) -> None:
     record, replaced = Store.record, list[bool]()
 
-    def recording(store: Store, *rows: Any) -> None:
+    def recording(store: Store, *rows: Any, **more: Any) -> None:
         record(store, *rows, **more)
         if not replaced:
             replaced.append(True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import repeat
+from itertools import compress, repeat
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -74,18 +73,6 @@ class Timeline(NamedTuple):
         """Bytes of the texts that will be handed out."""
         return int(self.sizes[self.order].sum())
 
-    @property
-    def most_waiting(self) -> int:
-        """Bytes of the texts that wait at most, if the corpus is read once from its beginning to its end."""
-        sizes = self.sizes[self.order]
-        # Reading as far as furthest[i] lets the first i + 1 go; whatever else was read by then waits.
-        furthest = np.maximum.accumulate(self.order) if len(self.order) else self.order
-        read = np.zeros(len(self.sizes), np.int64)
-        read[self.order] = sizes
-        gone = np.cumsum(sizes)
-        # A document waits longest just before the next one that may go is read.
-        return int(np.max(np.cumsum(read)[furthest] - gone + sizes, initial=0))
-
 
 def survey(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timeline:
     """Read a corpus once and return when its documents arrive.
@@ -146,38 +133,25 @@ def rejected(corpus: Corpus, timeline: Timeline) -> None:
 def arrivals(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING) -> Iterator[Item]:
     """Yield the documents in their order.
 
-    Raises ``InputError`` if the corpus has changed since it was surveyed. Raises ``OutputError`` if the temporary
-    file finds no room.
+    Texts that do not lie in it wait in memory, beyond ``waiting`` bytes in a file without a name. Raises
+    ``InputError`` if the corpus has changed since it was surveyed, and ``OutputError`` if the file finds no room.
     """
-    if timeline.most_waiting <= waiting:
-        return _from_reader(corpus, timeline)
-    return _from_file(corpus, timeline)
+    return _as_read(corpus, timeline) if (np.diff(timeline.order) > 0).all() else _sorted(corpus, timeline, waiting)
 
 
-def _from_reader(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
-    """Yield documents as they are read; those that come too early wait."""
-    turn = np.full(len(timeline.rows), -1, np.int64)
-    turn[timeline.order] = np.arange(len(timeline.order))
-    early: dict[int, Item] = {}
-    due = 0
+def _as_read(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
+    wanted = np.zeros(len(timeline.rows), np.bool_)
+    wanted[timeline.order] = True
     for first, batch in _again(corpus, timeline):
         for begin in range(0, len(batch.texts), _AT_ONCE):
             places = np.arange(first + begin, first + min(begin + _AT_ONCE, len(batch.texts)))
-            texts = batch.texts.slice(begin, len(places)).to_pylist()
-            for item, at in zip(_items(timeline, places, texts), turn[places].tolist(), strict=True):
-                if at == due:
-                    yield item
-                    due += 1
-                    while early and due in early:
-                        yield early.pop(due)
-                        due += 1
-                elif at >= 0:
-                    early[at] = item
+            items = _items(timeline, places, batch.texts.slice(begin, len(places)).to_pylist())
+            yield from compress(items, wanted[places].tolist())
 
 
-def _from_file(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
-    """Write all texts to a file without a name, and read them from it in their order."""
-    with tempfile.TemporaryFile(prefix="neardup-") as file:
+def _sorted(corpus: Corpus, timeline: Timeline, waiting: int) -> Iterator[Item]:
+    # Where nothing may wait in memory: a size of 0 would mean that everything may.
+    with tempfile.SpooledTemporaryFile(max(waiting, 1), prefix="neardup-") as file:
         try:
             for _, batch in _again(corpus, timeline):
                 _append(file, batch)
@@ -187,12 +161,13 @@ def _from_file(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
                 f"texts that are not in order of time go through a file in {tempfile.gettempdir()}, and they do not "
                 f"fit ({error.strerror}); free space there, set TMPDIR to a larger place, or sort the input by time"
             ) from None
-        ends = np.cumsum(timeline.sizes)
-        begins = ends - timeline.sizes
+        begins = np.cumsum(timeline.sizes) - timeline.sizes
         for begin in range(0, len(timeline.order), _AT_ONCE):
             places = timeline.order[begin : begin + _AT_ONCE]
-            spans = zip(timeline.sizes[places].tolist(), begins[places].tolist(), strict=True)
-            texts = [os.pread(file.fileno(), size, at).decode() for size, at in spans]
+            texts = []
+            for size, at in zip(timeline.sizes[places].tolist(), begins[places].tolist(), strict=True):
+                file.seek(at)
+                texts.append(file.read(size).decode())
             yield from _items(timeline, places, texts)
 
 
