@@ -177,7 +177,6 @@ def watch(
     """
     classifier = decided.loaded()
     recipe, content = recipe_options.chosen_for_items(classifier)
-    check_sample(recipe, sample)
     for name, value, what in (
         ("--originals FOLDER", folders.originals, "where originals go"),
         ("--store FILE", windows.store, "where the window and all verdicts are kept"),
@@ -186,6 +185,7 @@ def watch(
             raise RecipeError(f"watch needs {name}: {what}")
     settings = WatchSettings(inbox=inbox, content=content, downstream=downstream, **asdict(folders))
     settings.check_store(windows.store)
+    statistics = read_statistics(recipe, sample)
 
     from neardup.stream.index import Index
     from neardup.watch.inbox import InboxLock
@@ -199,34 +199,21 @@ def watch(
             window_by=windows.window_by,
             against=windows.against,
             path=windows.store,
-            sample=read_statistics(recipe, sample),
+            sample=statistics,
         ) as index,
     ):
         warm_up(index)
         _watch(settings, index, windows)
 
 
-def check_sample(recipe: Recipe, sample: str | None) -> None:
-    """Refuse a recipe without the corpus that it takes frequencies from, and a corpus that it does not ask for."""
-    if recipe.needs_statistics and sample is None:
-        raise RecipeError(
-            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet: name a "
-            "corpus with --sample"
-        )
-    if sample is not None and not recipe.needs_statistics:
-        raise RecipeError(
-            f"--sample {sample} is for recipes that take frequencies from a collection, and recipe {recipe.name!r} "
-            "takes none; leave it out"
-        )
-
-
 def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
-    """Return what a recipe takes from a collection; None where it takes nothing."""
-    if sample is None or not recipe.needs_statistics:
-        return None
+    """Return what a recipe takes from a collection; a sample that is missing or not asked for is refused."""
     from neardup.documents import open_corpus
     from neardup.features.reading import gather
+    from neardup.stream.index import statistics_for
 
+    if sample is None or not recipe.needs_statistics:
+        return statistics_for(recipe, None if sample is None else [sample])
     with open_corpus([sample]) as corpus:
         return gather(corpus, recipe)
 
@@ -234,8 +221,7 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
 def warm_up(index: Index) -> None:
     """Load the kernels, or have them compiled, so that no item is charged for it."""
     from neardup.kernels.compilation import compiling_sentence
-    from neardup.stream.document import Document
-    from neardup.stream.index import Index
+    from neardup.stream import index as stream_index
     from neardup.watch.judge import Log
 
     learned = ("pairs.discriminant", "pairs.align") if index.classifier else ()
@@ -244,10 +230,7 @@ def warm_up(index: Index) -> None:
             say(message)
         else:
             Log().say("compiling", message=message)
-    if index.recipe.needs_statistics:
-        return
-    with Index(None if index.classifier else index.recipe, classifier=index.classifier) as idle:
-        idle.add_many(Document(str(number), f"some words to warm up with {number}", 0.0) for number in range(3))
+    stream_index.warm_up(index)
 
 
 def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> None:

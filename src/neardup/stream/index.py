@@ -107,13 +107,14 @@ def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) ->
     if not recipe.needs_statistics:
         if sample is not None:
             raise RecipeError(
-                f"sample is for recipes that take frequencies from a collection, and recipe {recipe.name!r} takes "
-                "none; leave it out"
+                f"{option('--sample')} is for recipes that take frequencies from a collection, and recipe "
+                f"{recipe.name!r} takes none; leave it out"
             )
         return None
     if sample is None:
         raise RecipeError(
-            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet; give texts as sample"
+            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet; give one with "
+            f"{option('--sample INPUT', 'sample=')}"
         )
     if isinstance(sample, Statistics):
         return sample
@@ -656,15 +657,39 @@ def stored_recipe(reader: StoreReader) -> Recipe:
     return parse(known, "the store's recipe")
 
 
+def end_of_time() -> float:
+    """Return a clock on the wall for which nothing is later than now."""
+    return 253_402_300_799.0
+
+
+_WORDS = ("a document to warm up with, before the first one comes", "ένα κείμενο για να ζεσταθεί η μηχανή πρώτα")
+
+
+def warm_up(index: Index) -> None:
+    """Run some documents through a window of their own, so that no later one is charged for loading the kernels."""
+    own = None if index.classifier else index.recipe
+    forced = index.classifier is not None
+    with Index(own, classifier=index.classifier, sample=index.sample, now=end_of_time, force_domain=forced) as idle:
+        for at in range(300):
+            # Other scripts have kernels of their own, used once there are many bytes of them; so has what leaves.
+            words = [f"{word}{at * place % 17}" for place, word in enumerate(_WORDS[at % len(_WORDS)].split())]
+            idle.add(Document(str(at), " ".join(words) if at else _WORDS[1] * 1500, 1800.0 * at))
+
+
 def matching(
     documents: Mapping[int, Document],
     recipe: Recipe,
     classifier: Classifier | None = None,
     statistics: Statistics | None = None,
-) -> set[tuple[int, int]]:
-    """Return which of some documents match each other, the smaller key first."""
+) -> set[tuple[int, int]] | None:
+    """Return which of some documents match each other, the smaller key first; their texts are what is compared.
+
+    It is None where that depends on what is not here: frequencies, or pages of which only the contents are.
+    """
+    if (classifier is not None and recipe.content) or (recipe.needs_statistics and statistics is None):
+        return None
     found = set()
-    chosen = None if classifier else recipe
+    chosen = None if classifier else recipe.changed(content="")
     options: dict[str, Any] = {"window": None, "against": "everything", "sample": statistics}
     # Documents that were chosen say nothing of the flow that they are from.
     with Index(chosen, classifier=classifier, force_domain=classifier is not None, **options) as index:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import compress, repeat
 from typing import IO, Any, NamedTuple
 
@@ -27,7 +27,7 @@ from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.search.window import Length
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import Index
+from neardup.stream.index import Index, end_of_time
 from neardup.stream.register import IndexStatistics
 from neardup.times import FORMS, can_hold_times, times_of, utc
 
@@ -207,8 +207,6 @@ def _items(timeline: Timeline, places: Integers, texts: list[str]) -> Iterator[I
 
 _SECOND = 1_000_000
 _HOUR = 3600 * _SECOND
-#: The wall clock while a corpus is replayed: nothing in it is later than now.
-END_OF_TIME = 253_402_300_799.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,9 +460,6 @@ def hour_text(hour: int) -> str:
 
 
 _MICROSECONDS_AN_HOUR = 3_600_000_000
-_WARMING = 300
-_WORDS = ("a document to warm up with, before the first one comes", "ένα κείμενο για να ζεσταθεί η μηχανή πρώτα")
-_MANY = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,7 +488,7 @@ class ReplaySettings:
             against=self.against,
             path=self.store,
             sample=statistics,
-            now=_end_of_time,
+            now=end_of_time,
             # It stops at its end, before anything is written.
             force_domain=self.classifier is not None,
         )
@@ -506,15 +501,6 @@ class ReplaySettings:
         """
         if self.classifier is not None:
             self.classifier.check_domain(totals.asked)
-
-    def warm_up(self, statistics: Statistics | None = None) -> None:
-        """Run some documents through a window of their own, so that no later one is charged for loading the kernels."""
-        index = replace(self, store=None).index(statistics)
-        for at in range(_WARMING):
-            # Other scripts have kernels of their own, used once there are many bytes of them; so has what leaves.
-            words = [f"{word}{at * place % 17}" for place, word in enumerate(_WORDS[at % len(_WORDS)].split())]
-            text = " ".join(words) if at else _WORDS[1] * _MANY
-            index.add(Document(str(at), text, utc(at * _MICROSECONDS_AN_HOUR // 2)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return what the page says of it."""
@@ -535,10 +521,6 @@ class ReplaySettings:
         if length.value is None or length.unit == "documents":
             return None
         return float(length.value) if length.unit == "hour" else length.value / _MICROSECONDS_AN_HOUR
-
-
-def _end_of_time() -> float:
-    return END_OF_TIME
 
 
 #: Rows in which columns are looked for.

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -102,6 +103,15 @@ class Counters:
         }
 
 
+@dataclass(slots=True)
+class _Trouble:
+    """Since when, how long the silence is, and when it ends."""
+
+    since: float
+    delay: float
+    again: float
+
+
 #: Told of an event and its fields.
 Listener = Callable[[str, dict[str, Any]], None]
 
@@ -154,17 +164,6 @@ class Log:
     def forget(self, about: str) -> None:
         """Drop a trouble whose object is gone, without a word."""
         self._troubles.pop(about, None)
-
-
-class _Trouble:
-    """Since when, how long the silence is, and when it ends."""
-
-    __slots__ = ("again", "delay", "since")
-
-    def __init__(self, since: float, delay: float, again: float) -> None:
-        self.since = since
-        self.delay = delay
-        self.again = again
 
 
 def reason(error: OSError) -> str:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Collection
 from contextlib import suppress
 
-from neardup.watch.names import SIDECAR_LINES, Numbers, Stamp, first_free, numbered, sidecar_of, stamp_of
+from neardup.watch.names import SIDECAR_LINES, Numbers, Stamp, numbered, sidecar_of, stamp_of
 
 #: What a system says that has no hard links, no more of them for this file, or none to files of others.
 _NO_LINK = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
@@ -260,7 +260,7 @@ class OutputFolder:
             path = self.path(os.path.join(above, numbered(last, number)))
             return os.path.lexists(path) and not os.path.isdir(path)
 
-        return os.path.join(above, numbered(last, first_free(taken)) if taken(1) else last, base)
+        return os.path.join(above, numbered(last, Numbers().free(last, taken)) if taken(1) else last, base)
 
     def flush(self) -> None:
         """Make the disk hold the names that were given."""

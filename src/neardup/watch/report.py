@@ -381,9 +381,6 @@ def _matching(
     stored: StoredFlow, texts: Mapping[int, Shown], recipe: Recipe, classifier: Classifier | None
 ) -> set[tuple[int, int]] | None:
     """Return which of some items match each other; None where that depends on what is not there."""
-    # Frequencies of a collection, or pages of which only the contents are here.
-    if recipe.needs_statistics or (classifier is not None and recipe.content):
-        return None
     from neardup.stream.document import Document
     from neardup.stream.index import matching
     from neardup.times import utc
@@ -398,5 +395,4 @@ def _matching(
         )
         for place, shown in texts.items()
     }
-    # The texts are what is compared of the items already.
-    return matching(documents, recipe.changed(content="") if classifier is None else recipe, classifier)
+    return matching(documents, recipe, classifier)
