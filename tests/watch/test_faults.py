@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import errno
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from neardup.stream.store import Store
 from neardup.watch import outputs as moving
 from neardup.watch import pending
 from neardup.watch import placement as gathering
-from neardup.watch.inbox import InboxLock
+from neardup.watch.inbox import inbox_lock
 from neardup.watch.placement import Placer
 
 
@@ -141,11 +140,15 @@ def test_one_file_that_may_not_be_moved_stops_no_other(room: Newsroom, monkeypat
 
 def test_an_inbox_has_one_watcher_that_moves_files(room: Newsroom) -> None:
     inbox = str(room.inbox)
-    with InboxLock(inbox, shared=False), pytest.raises(InputError, match="is watched by another process"):
-        InboxLock(inbox, shared=False).__enter__()
-    with InboxLock(inbox, shared=True), InboxLock(inbox, shared=True), pytest.raises(InputError, match="--place link"):
-        InboxLock(inbox, shared=False).__enter__()
-    with InboxLock(inbox, shared=False):
+    with inbox_lock(inbox, shared=False), pytest.raises(InputError, match="is watched by another process"):
+        inbox_lock(inbox, shared=False).__enter__()
+    with (
+        inbox_lock(inbox, shared=True),
+        inbox_lock(inbox, shared=True),
+        pytest.raises(InputError, match="--place link"),
+    ):
+        inbox_lock(inbox, shared=False).__enter__()
+    with inbox_lock(inbox, shared=False):
         pass
 
 
@@ -336,30 +339,3 @@ def _without_times(tree: dict[str, bytes]) -> dict[str, Any]:
 
 def _timeless(content: bytes) -> list[str]:
     return [part for part in content.decode().replace(", ", "\n").splitlines() if '"time"' not in part]
-
-
-def test_without_the_library_it_polls_and_says_so_once(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "watchfiles", None)
-    with room.watching():
-        room.deliver("one.txt", text_of(1))
-        room.until(lambda: (room.out / "one.txt").exists())
-        room.deliver("two.txt", text_of(2))
-        room.until(lambda: (room.out / "two.txt").exists())
-    (fields,) = room.events("polling")
-    assert says(fields["message"], "watchfiles is not installed", "pip install 'neardup[watch]'", "every 0.05 s")
-
-
-def test_file_events_wake_long_before_the_next_look(room: Newsroom) -> None:
-    pytest.importorskip("watchfiles", reason="gives native file events")
-    with room.watching(poll=600.0) as watcher:
-        room.until(lambda: watcher._looked > 0)
-        # Until the system listens, a file may go unnoticed; so there is another one every now and then.
-        for number in range(100):
-            room.deliver(f"{number}.txt", text_of(number))
-            try:
-                room.until(lambda: bool(names_in(room.out)), seconds=0.5)
-                break
-            except AssertionError:
-                continue
-    assert names_in(room.out)
-    assert not room.events("polling")

@@ -188,10 +188,10 @@ def watch(
     statistics = read_statistics(recipe, sample)
 
     from neardup.stream.index import Index
-    from neardup.watch.inbox import InboxLock
+    from neardup.watch.inbox import inbox_lock
 
     with (
-        InboxLock(inbox, shared=settings.place == "link"),
+        inbox_lock(inbox, shared=settings.place == "link"),
         Index(
             None if classifier else recipe,
             classifier=classifier,

@@ -615,6 +615,11 @@ class StoreReader:
             row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
             return None if row is None else str(row[0])
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """How the store was made: ``window``, ``window_by`` and ``against``, as ``Index`` takes them."""
+        return {name: self.meta(f"{_SETTING}{name}") or "" for name in ("window", "window_by", "against")}
+
     def held(self, batch: int = 4096) -> Iterator[list[Stored]]:
         """Yield what the window holds in order of serial."""
         yield from self._batches(HELD, self._forgotten, batch)

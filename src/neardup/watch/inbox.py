@@ -7,19 +7,14 @@ import heapq
 import os
 import stat
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple
 
 from neardup.errors import InputError
 from neardup.watch.names import Stamp, is_passed_over, stamp_of
-
-if TYPE_CHECKING:
-    from watchfiles import Change
 
 
 class Found(NamedTuple):
@@ -189,127 +184,32 @@ def _below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + os.sep)
 
 
-#: How long events are gathered before they wake, in milliseconds.
-_GATHER = 200
-
-
-class FileEvents:
-    """Native file events as a hint that a look is worth while, and the wish to stop.
-
-    The truth is always a look at the folder: an event may be lost, or never come, as on network folders.
-    """
-
-    def __init__(self, root: str) -> None:
-        self._root = os.path.realpath(root)
-        # Its put may be called from a signal handler at any moment, which locks of a threading.Event do not bear.
-        self._calls: SimpleQueue[str] = SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._end = threading.Event()
-        self.stopping = False
-
-    def stop(self) -> None:
-        """Ask for an end; safe in a signal handler."""
-        self.stopping = True
-        self._calls.put("stop")
-
-    def pause(self, seconds: float) -> bool:
-        """Wait, at most so long; return whether a file event came."""
-        if self.stopping:
-            return False
-        try:
-            heard = self._calls.get(timeout=max(seconds, 0.0)) == "file"
-        except Empty:
-            return False
-        while not self._calls.empty():
-            heard |= self._calls.get() == "file"
-        return heard
-
-    def listen(self, failed: Callable[[str], None]) -> bool:
-        """Start to take native events, unless that is done already.
-
-        Returns
-        -------
-        bool
-            Whether a listener was started.
-        """
-        if self._thread is not None and self._thread.is_alive():
-            return False
-        try:
-            import watchfiles  # noqa: F401
-        except ImportError:
-            failed("the library watchfiles is not installed; pip install 'neardup[watch]' brings it")
-            return False
-        self._end.clear()
-        self._thread = threading.Thread(target=self._listen, args=(failed,), name="neardup-events", daemon=True)
-        self._thread.start()
-        return True
-
-    def _listen(self, failed: Callable[[str], None]) -> None:
-        from watchfiles import watch
-
-        try:
-            for _ in watch(
-                self._root,
-                watch_filter=self._may_mean_a_file,
-                debounce=_GATHER,
-                rust_timeout=1000,
-                stop_event=self._end,
-                raise_interrupt=False,
-                ignore_permission_denied=True,
-            ):
-                self._calls.put("file")
-        except Exception as error:  # the library has its own errors for a system that gives no events
-            failed(" ".join(str(error).split()) or type(error).__name__)
-
-    def _may_mean_a_file(self, change: Change, path: str) -> bool:
-        """Return whether an event may mean a file to take: not what goes away, such as what is placed."""
-        if change.name == "deleted":
-            return False
-        return not any(is_passed_over(part) for part in os.path.relpath(path, self._root).split(os.sep))
-
-    def close(self) -> None:
-        """End the listener."""
-        self._end.set()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
-            self._thread = None
-
-
 if sys.platform != "win32":
     import fcntl
 
 
-class InboxLock:
-    """An inbox that no other watcher takes files out of, for as long as the block lasts.
+@contextmanager
+def inbox_lock(inbox: str, *, shared: bool) -> Iterator[None]:
+    """Let no other watcher take files out of an inbox while the block lasts, but those that share it as well.
 
     The system lets go of it when the process ends, however it ends. Where folders cannot be locked, as on some network
     folders, nobody is kept out.
     """
-
-    def __init__(self, inbox: str, *, shared: bool) -> None:
-        self._inbox = inbox
-        self._shared = shared
-        self._handle = -1
-
-    def __enter__(self) -> Self:
-        if sys.platform == "win32":
-            return self
+    if sys.platform == "win32":
+        yield
+        return
+    handle = -1
+    try:
         try:
-            self._handle = os.open(self._inbox, os.O_RDONLY)
-            fcntl.flock(self._handle, (fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            handle = os.open(inbox, os.O_RDONLY)
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:
-            self._close()
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 raise InputError(
-                    f"{self._inbox} is watched by another process, and two would take files from each other; "
+                    f"{inbox} is watched by another process, and two would take files from each other; "
                     "stop that one, or run both with --place link"
                 ) from None
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        yield
+    finally:
+        if handle >= 0:
+            os.close(handle)
