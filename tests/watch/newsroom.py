@@ -15,7 +15,7 @@ from typing import Any
 
 from neardup.classifier.classifier import Classifier
 from neardup.stream.index import Index
-from neardup.watch.judge import Counters, Log
+from neardup.watch.log import Counters, Log
 from neardup.watch.settings import WatchSettings
 from neardup.watch.watcher import Watcher
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from neardup.features.statistics import Statistics
     from neardup.recipe import Recipe
     from neardup.stream.index import Index
-    from neardup.watch.judge import Counters, Log
+    from neardup.watch.log import Counters, Log
     from neardup.watch.watcher import Watcher
 
 _CONTENTS = ("auto", "html", "tags", "plain")
@@ -222,7 +222,7 @@ def warm_up(index: Index) -> None:
     """Load the kernels, or have them compiled, so that no item is charged for it."""
     from neardup.kernels.compilation import compiling_sentence
     from neardup.stream import index as stream_index
-    from neardup.watch.judge import Log
+    from neardup.watch.log import Log
 
     learned = ("pairs.discriminant", "pairs.align") if index.classifier else ()
     if message := compiling_sentence("grams.feature_sets", "window.flow", *learned):
@@ -234,7 +234,7 @@ def warm_up(index: Index) -> None:
 
 
 def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> None:
-    from neardup.watch.judge import Log
+    from neardup.watch.log import Log
     from neardup.watch.watcher import Watcher
 
     store = index.store
@@ -320,7 +320,7 @@ def _foreign_as_event(log: Log) -> Iterator[None]:
 
 
 def _summary(counters: Counters) -> str:
-    from neardup.watch.watcher import balance_text
+    from neardup.watch.log import balance_text
 
     share = f" ({counters.duplicates / counters.items:.1%})" if counters.items else ""
     aside = f", {counters.quarantined:,} rejected" if counters.quarantined else ""

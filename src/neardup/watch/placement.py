@@ -22,7 +22,8 @@ from neardup.errors import NeardupError, OutputError
 from neardup.watch import outputs as moving
 from neardup.watch.evidence import aside_record
 from neardup.watch.inbox import Found, Inbox
-from neardup.watch.judge import Log, Task, reason
+from neardup.watch.judge import Task
+from neardup.watch.log import Log, reason
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, file_of, origin_of, shown, sidecar_of
 from neardup.watch.outputs import OutputFolder
 from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, Changed, PendingFile, read_file

@@ -10,7 +10,7 @@ from zlib import crc32
 from neardup.errors import InputError, OutputError, UnknownDocument
 from neardup.stream.document import Document
 from neardup.watch import outputs as moving
-from neardup.watch.judge import reason
+from neardup.watch.log import reason
 from neardup.watch.names import SIDECAR, file_of, sidecar_of, stamp_of
 from neardup.watch.outputs import OutputFolder
 from neardup.watch.report import Delivered

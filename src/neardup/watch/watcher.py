@@ -10,11 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
 from neardup.watch.inbox import Inbox
-from neardup.watch.judge import Counters, ItemJudge, Log, Task, reason
+from neardup.watch.judge import ItemJudge, Task
+from neardup.watch.log import Counters, Log, balance_text, reason, sentence_of, span_text
 from neardup.watch.names import shown
 from neardup.watch.pending import PendingFile
 from neardup.watch.placement import Gatherer, Placer
@@ -253,7 +254,6 @@ def _sentence(error: Exception) -> str:
 
 #: Events that the panel shows by itself.
 _IN_PANEL = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
-_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 class Panel:
@@ -317,39 +317,3 @@ class Panel:
             line.truncate(200, overflow="ellipsis")
             rows.add_row("" if place else "matches", line)
         return Frame(rows, title=Text(f"neardup watch {self._visible(self._watcher.settings.inbox)}"), expand=False)
-
-
-def balance_text(counters: Counters) -> str:
-    """Return the paper's balance: what duplicates would have cost behind the watcher, against what finding them did."""
-    return f"saved {span_text(counters.saved_s)} of processing, spent {span_text(counters.check_s)} checking"
-
-
-def span_text(seconds: float) -> str:
-    """Return a time for people: 3 h 20 min."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    left = round(seconds)
-    parts: list[str] = []
-    for unit, size in _UNITS:
-        if left >= size and len(parts) < 2:
-            parts.append(f"{left // size} {unit}")
-            left %= size
-        elif parts:
-            break
-    return " ".join(parts)
-
-
-def sentence_of(event: str, fields: dict[str, Any]) -> str:
-    """Return an event as a person reads it."""
-    if event in ("quarantined", "noted"):
-        reason, count = ("reason", "broken") if event == "quarantined" else ("note", "notes")
-        more = f" and {fields[count] - 1:,} more" if fields[count] > 1 else ""
-        where = "" if fields["where"] == "the file" else f", {fields['where']}"
-        end = "; rejected" if event == "quarantined" else ""
-        return f"{fields['file']}{where}: {fields[reason]}{more}{end}"
-    if event == "repeated_id":
-        return f"{fields['file']}: the id {fields['id']} was given before, so this item is {fields['judged_as']}"
-    if event == "resumed":
-        return f"an earlier run left {fields['items']:,} verdicts to carry out, on {fields['files']:,} files"
-    about = f"{fields['file']}: " if "file" in fields else ""
-    return f"{about}{fields.get('message', event)}"
