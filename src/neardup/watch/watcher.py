@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
 from neardup.watch.inbox import Inbox
