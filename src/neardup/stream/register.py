@@ -36,20 +36,12 @@ class IndexStatistics(NamedTuple):
 
 
 class Register:
-    """Ids and numbers of the documents that the window holds, records and verdicts where they are needed, and counts.
-
-    Attributes
-    ----------
-    serials : dict
-        The number of each held document by id.
-    counts : dict
-        As in ``IndexStatistics``.
-    """
+    """Ids and numbers of what the window holds, records and verdicts where they are needed, and counts."""
 
     def __init__(self, *, keeps_verdicts: bool) -> None:
         self._keeps_verdicts = keeps_verdicts
-        self.serials: dict[str, int] = {}
-        self.counts = dict.fromkeys(("arrived", "originals", "duplicates", *FLAGS), 0)
+        self.serials: dict[str, int] = {}  #: the number of each held document by id
+        self.counts = dict.fromkeys(("arrived", "originals", "duplicates", *FLAGS), 0)  #: as in ``IndexStatistics``
         self._names: dict[int, str] = {}
         self._records: dict[int, Record] = {}
         self._verdicts: dict[str, Verdict] = {}

@@ -305,11 +305,6 @@ class Replay:
 
     ``speed``: How many seconds of the flow pass in one; None waits for nothing. ``by_clock``: Whether an item belongs
     to the hour that the flow's clock shows when it is judged, and not to its own: where items may come in any order.
-
-    Attributes
-    ----------
-    totals : Totals
-        Of all that was judged so far.
     """
 
     def __init__(
@@ -324,7 +319,7 @@ class Replay:
         self._index, self._batch, self._by_clock = index, batch, by_clock
         self._pace = None if speed is None else Pace(speed)
         self._see = see
-        self.totals = Totals()
+        self.totals = Totals()  #: of all that was judged so far
         self._latest = 0
 
     def hours(self, items: Iterable[Item]) -> Iterator[Hour]:

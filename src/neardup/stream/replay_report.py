@@ -309,18 +309,12 @@ class PageOptions(TypedDict):
 
 
 class ReplayReport:
-    """Takes verdicts while a replay runs, and writes its report.
-
-    Attributes
-    ----------
-    output : str
-        The page.
-    """
+    """Takes verdicts while a replay runs, and writes its report."""
 
     def __init__(
         self, page: PageOptions, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Progress
     ) -> None:
-        self.output = page["output"]
+        self.output = page["output"]  #: the page
         self._page, self._settings, self._statistics = page, settings, statistics
         self._clock, self._report = clock, report
         self._arrived = Arrived()

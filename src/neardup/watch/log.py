@@ -23,25 +23,16 @@ _REASONS, _OTHERS = 200, "other reasons"
 
 
 class Counters:
-    """Numbers of a run.
-
-    Attributes
-    ----------
-    files, items, originals, duplicates, exact : int
-        Files taken, items judged, and by verdict; exact ones are duplicates too.
-    quarantined, repeated_ids, replaced : int
-        Files and items rejected, items with an id that another had, files that changed after they were read.
-    check_s : float
-        Seconds spent on verdicts.
-    reasons : Counter
-        Why files and items were rejected, in earlier runs too, numbers in the reasons left out; 200 of them are told
-        apart.
-    """
+    """Numbers of a run."""
 
     def __init__(self, downstream: float, clock: Callable[[], float] = time.monotonic) -> None:
+        #: Files taken, items judged, and by verdict; exact ones are duplicates too.
         self.files = self.items = self.originals = self.duplicates = self.exact = 0
+        #: Files and items rejected, and items with an id that another had.
         self.quarantined = self.repeated_ids = 0
-        self.check_s = 0.0
+        self.check_s = 0.0  #: seconds spent on verdicts
+        #: Why files and items were rejected, in earlier runs too, numbers in the reasons left out; 200 of them are
+        #: told apart.
         self.reasons: Counter[str] = Counter()
         self.last: deque[Verdict] = deque(maxlen=_RECENT)
         self._downstream = downstream

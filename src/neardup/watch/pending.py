@@ -155,19 +155,6 @@ class PendingFile:
     """A file from the moment it was read until it is in its place.
 
     ``before``: Verdicts that an earlier run gave to its first items, in order.
-
-    Attributes
-    ----------
-    verdicts : list of Before
-        On all its items so far.
-    names : dict of str to str
-        The names chosen, by duty; empty until then.
-    resumed : bool
-        Whether an earlier attempt may have done a part.
-    verdict : Verdict or None
-        On a file that is one item.
-    record : dict or None
-        Beside such a file, or one that is rejected.
     """
 
     def __init__(self, read: ReadFile, before: Sequence[Before], output_folders: dict[str, OutputFolder]) -> None:
@@ -176,11 +163,11 @@ class PendingFile:
         self.stamp = read.found.stamp
         self.origin = origin_of(self.path, self.stamp)
         self.name = shown(self.path)
-        self.verdicts: list[Before] = list(before)
-        self.names: dict[str, str] = {}
-        self.resumed = bool(before)
-        self.verdict: Verdict | None = None
-        self.record: dict[str, Any] | None = None
+        self.verdicts: list[Before] = list(before)  #: on all its items so far
+        self.names: dict[str, str] = {}  #: the names chosen, by duty; empty until then
+        self.resumed = bool(before)  #: whether an earlier attempt may have done a part
+        self.verdict: Verdict | None = None  #: on a file that is one item
+        self.record: dict[str, Any] | None = None  #: beside such a file, or one that is rejected
         self.given = 0
         self._output_folders = output_folders
         self.records: dict[str, Records] = {}

@@ -134,13 +134,7 @@ _TITLE, _BEGINNING = 160, 400
 
 
 class StoredFlow:
-    """The items that a store knows, as a report shows them.
-
-    Attributes
-    ----------
-    flow : Verdicts
-        They, and before them the originals from before that they repeat.
-    """
+    """The items that a store knows, as a report shows them."""
 
     def __init__(self, reader: StoreReader, delivered: Delivered, content: str, most: int) -> None:
         self._reader, self._delivered, self._content = reader, delivered, content
@@ -151,6 +145,7 @@ class StoredFlow:
         found = (reader.find(name, text=False) for name in wanted if name not in known)
         older = sorted((one for one in found if one is not None and one.serial < first), key=lambda one: one.serial)
         self._rows = [*older, *rows]
+        #: The items, and before them the originals from before that they repeat.
         self.flow = _flow_of(self._rows, len(older))
 
     def row(self, place: int) -> Stored:

@@ -115,22 +115,10 @@ def spaces_of(text: str) -> dict[str, str]:
 
 
 class Piece:
-    """One item of a file that is not well-formed.
-
-    Attributes
-    ----------
-    written : str
-        The item as it is there.
-    mended : str
-        The same with its tags put right: what could not be a tag is text, tags that nothing opened are left out, those
-        that nothing closes are closed where an element around them is.
-    is_closed : bool
-        Whether its end is there.
-    is_too_deep : bool
-        Whether its elements are more than `DEEPEST` inside one another; then it is not complete.
-    """
+    """One item of a file that is not well-formed."""
 
     def __init__(self, text: str, start: int, stop: int) -> None:
+        #: Whether its end is there; whether more than `DEEPEST` elements are inside one another, and it is not complete.
         self.is_closed = self.is_too_deep = False
         self._prefixes: set[str] = set()
         self._opened: list[str] = []
@@ -152,6 +140,8 @@ class Piece:
             self._parts.append(_without_tags(text[at:stop]))
             at = stop
         self._close_until("")
+        #: The item as it is there, and the same with its tags put right: what could not be a tag is text, tags that
+        #: nothing opened are left out, those that nothing closes are closed where an element around them is.
         self.written, self.mended = text[start:at], "".join(self._parts)
 
     def _take(self, token: re.Match[str]) -> None:
