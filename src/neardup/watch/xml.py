@@ -118,7 +118,7 @@ class Piece:
     """One item of a file that is not well-formed."""
 
     def __init__(self, text: str, start: int, stop: int) -> None:
-        #: Whether its end is there; whether more than `DEEPEST` elements are inside one another, and it is not complete.
+        #: Whether its end is there; whether more than `DEEPEST` elements are inside one another: then it is not whole.
         self.is_closed = self.is_too_deep = False
         self._prefixes: set[str] = set()
         self._opened: list[str] = []
