@@ -33,7 +33,7 @@ from neardup.kernels.bounds import need
 from neardup.recipe import Recipe
 
 #: Each example makes an index, and files of it.
-COSTLY = settings(max_examples=settings.default.max_examples // 2)
+COSTLY = settings(max_examples=settings().max_examples // 2)
 #: The recipes that an index can be kept by.
 KEPT = ("sets", "repeats", "lsh", "hamming", "edit", "sets twice", "checksum")
 
