@@ -239,13 +239,15 @@ class DiskIndex:
         text : str
             The text; a page where the recipe has a ``content``.
         k : int, optional
-            Return the k nearest instead, whatever their similarity: that reads all documents.
+            Return the k nearest instead, whatever their similarity: where fewer than k match, that reads all documents.
 
         Raises
         ------
         NeardupError
             As ``nd.query`` does.
         """
+        if k is not None and self._holds_nearest(text, k):
+            return self.query(text)[:k]
         if k is not None or self.recipe.second_step or not text or self._plan.distance >= 0:
             return list(self.answer(text, k))
         try:
@@ -277,9 +279,13 @@ class DiskIndex:
         names = segment.ids().take(pa.array(documents[match])).to_pylist()
         return [Similar(*of) for of in zip(names, similarities(self.recipe.measure, counts).tolist(), strict=True)]
 
+    def _holds_nearest(self, text: str, k: int) -> bool:
+        """Return whether at least k documents match a text: then the k nearest are of these."""
+        return 0 < k <= len(self) and bool(text) and not self.recipe.second_step and len(self.query(text)) >= k
+
     def corpus_for(self, text: str, k: int | None = None) -> Corpus:
-        """Return the documents that a text may match, as a corpus; for the ``k`` nearest all."""
-        if k is None and text:
+        """Return the documents that a text may match, as a corpus; for the ``k`` nearest all, unless as many match."""
+        if text and (k is None or self._holds_nearest(text, k)):
             with suppress(UnicodeEncodeError):
                 return self.corpus(self.candidates([pa.array([text], pa.large_string())], 1))
         return self.corpus()
