@@ -246,8 +246,9 @@ class DiskIndex:
         NeardupError
             As ``nd.query`` does.
         """
-        if k is not None and self._holds_nearest(text, k):
-            return self.query(text)[:k]
+        nearest = None if k is None else self._nearest_matches(text, k)
+        if nearest is not None:
+            return nearest
         if k is not None or self.recipe.second_step or not text or self._plan.distance >= 0:
             return list(self.answer(text, k))
         try:
@@ -279,13 +280,14 @@ class DiskIndex:
         names = segment.ids().take(pa.array(documents[match])).to_pylist()
         return [Similar(*of) for of in zip(names, similarities(self.recipe.measure, counts).tolist(), strict=True)]
 
-    def _holds_nearest(self, text: str, k: int) -> bool:
-        """Return whether at least k documents match a text: then the k nearest are of these."""
-        return 0 < k <= len(self) and bool(text) and not self.recipe.second_step and len(self.query(text)) >= k
+    def _nearest_matches(self, text: str, k: int) -> list[Similar] | None:
+        """Return the k nearest of a text where at least so many match it, which are found without the others."""
+        found = [] if k < 1 or not text or self.recipe.second_step else self.query(text)
+        return found[:k] if found and len(found) >= k else None
 
     def corpus_for(self, text: str, k: int | None = None) -> Corpus:
         """Return the documents that a text may match, as a corpus; for the ``k`` nearest all, unless as many match."""
-        if text and (k is None or self._holds_nearest(text, k)):
+        if text and (k is None or self._nearest_matches(text, k) is not None):
             with suppress(UnicodeEncodeError):
                 return self.corpus(self.candidates([pa.array([text], pa.large_string())], 1))
         return self.corpus()
