@@ -154,9 +154,8 @@ def _show_wrong(console: Console, training: Training) -> None:
         console.print("No labelled pair that the candidate rule lets through is judged wrongly.")
         return
     many = count_text(len(training.wrong), "pair is", "pairs are")
-    which = (
-        "the most confident first" if len(training.wrong) <= _SHOWN else f"the {_SHOWN} most confident here, all with --summary FILE"
-    )
+    some = f"the {_SHOWN} most confident here, all with --summary FILE"
+    which = "the most confident first" if len(training.wrong) <= _SHOWN else some
     console.print(Text(f"{many} judged wrongly, {which}; each measure with its value (contribution):"))
     for one in training.wrong[:_SHOWN]:
         said, reasons = _wrong(one)

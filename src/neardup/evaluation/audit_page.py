@@ -379,9 +379,9 @@ def _reading() -> Html:
             "the number of its pairs.",
             "recall among candidates": "The share of returned pairs among all duplicates that the candidate rule "
             "lets pass. Other pairs were not looked at.",
-            "intervals": "95 %: in trials where the truth is known, at least 92 of 100 samples gave intervals that hold it. "
+            "intervals": "95 %: where the truth is known, at least 92 of 100 such samples gave intervals that hold it. "
             "They say what drawing pairs leaves open, not whether the labels are right.",
-            "stands for": "Where few pairs of a large stratum were drawn, each speaks for many others that nobody read.",
+            "stands for": "Where few pairs of a large stratum were drawn, each speaks for many that nobody read.",
             "documents in pairs": "Words that differ are marked and underlined; long equal passages are folded.",
         }
     )

@@ -395,7 +395,7 @@ def _explained(content: Mapping[str, Any]) -> Html:
         "correct, missed": "Labelled duplicates that the recipe returns, and those that it does not.",
         "precision, recall": "correct / returned, and correct / all labelled duplicates.",
         "F1": "2 correct / (returned + all labelled duplicates): 1 is perfect.",
-        "accuracy": "The share of labelled pairs that are judged rightly: duplicates that are returned, others that are not. "
+        "accuracy": "The share of labelled pairs judged rightly: duplicates that are returned, others that are not. "
         "It depends on how many of each are labelled, so compare it on the same labels only.",
         "intervals": f"95 %, from {content['resamples']:,} draws of groups with replacement: documents that labelled "
         "duplicates connect are one group and stand or fall together. A figure of 1 without an error in any group has "
@@ -403,7 +403,7 @@ def _explained(content: Mapping[str, Any]) -> Html:
         "a classifier": "Its thresholds are those of the probability; its own is the cut that it was saved with.",
         "best threshold": "The highest F1, the strictest of equals. It is chosen on these labels, so expect a little "
         "less on other texts.",
-        "behind the best": "How much higher the F1 of the best recipe is, over the same draws. Where the interval holds 0 "
+        "behind the best": "How much higher the F1 of the best recipe is, over the same draws. Where the interval holds 0, "
         f"the labels cannot tell the two apart; fewer than {LEAST_GROUPS} groups that differ are too few for a test.",
         "ms / doc": "Time of the whole run at the loosest threshold, reading included, divided by the documents; "
         "stricter thresholds are faster. Compiling is not counted.",
