@@ -403,7 +403,7 @@ def _explained(content: Mapping[str, Any]) -> Html:
         "a classifier": "Its thresholds are those of the probability; its own is the cut that it was saved with.",
         "best threshold": "The highest F1, the strictest of equals. It is chosen on these labels, so expect a little "
         "less on other texts.",
-        "behind the best": "How much higher the F1 of the best recipe is, over the same draws. If the interval holds 0, "
+        "behind the best": "How much higher the F1 of the best recipe is, over the same draws. If that holds 0, "
         f"the labels cannot tell the two apart; fewer than {LEAST_GROUPS} groups that differ are too few for a test.",
         "ms / doc": "Time of the whole run at the loosest threshold, reading included, divided by the documents; "
         "stricter thresholds are faster. Compiling is not counted.",
