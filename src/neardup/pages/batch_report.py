@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from neardup.classifier.evidence import Learned
+from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
 from neardup.keep.keepers import Integers
 from neardup.pages.builder import About, Sources, build_report, listed_rows, named
@@ -87,7 +88,7 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
     about = About(
         title=asked.get("title") or "What was dropped, and why",
         command=asked.get("command", ""),
-        inputs=found.corpus.inputs,
+        inputs=_inputs(found.corpus),
         recipe=recipe,
         scale=found.scale,
         movable=found.matches.complete and has_threshold(recipe),
@@ -101,6 +102,14 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
         texts=documents.texts, words=documents.words, evidence=documents.evidence, matching=documents.matching
     )
     return build_report(verdicts, about, sources, extent, known_pairs(found))
+
+
+def _inputs(corpus: Corpus) -> list[str]:
+    """Return what was read, and what it stood against."""
+    if corpus.reference is None:
+        return corpus.inputs
+    known = ", ".join(corpus.reference.inputs or [source.found.name for source in corpus.reference.sources])
+    return [f"{', '.join(corpus.inputs) or 'the documents'} against {known or 'a reference'}"]
 
 
 def verdicts_of(found: Findings) -> Verdicts:

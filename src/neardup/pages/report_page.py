@@ -189,7 +189,7 @@ def check_page(name: str, inputs: Sequence[str], *, force: bool) -> None:
     if not name.endswith(".html"):
         raise OutputError(f"{name} does not end in .html, but a page is HTML: name it so")
     check_drawing(name)
-    check_place(name, list(inputs), force)
+    check_place(name, list(inputs), force, remote=True)
 
 
 def write_page(name: str, report: Report) -> None:
