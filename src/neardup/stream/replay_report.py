@@ -148,7 +148,7 @@ def around_of(
         pairs = _Pairs(length, _OF_EACH * total + _BESIDES)
         for item in items:
             if len(pairs) % 256 == 0:
-                report("look around the threshold", len(pairs), total)
+                report("margin", len(pairs), total)
             document = Document(str(len(pairs)), item.text, utc(item.time), title=item.title)
             # A question has the time of the clock, which an item may move; where items are counted, it is the next one.
             if length.unit in ("documents", "endless"):
@@ -326,7 +326,7 @@ class ReplayReport:
 
     def look_around(self, corpus: Corpus, timeline: Timeline) -> None:
         """Replay once more with a looser threshold, for what comes near it."""
-        with self._clock.stage("look around the threshold"):
+        with self._clock.stage("margin"):
             self._around = around_of(
                 arrivals(corpus, timeline),
                 self._settings,
@@ -551,8 +551,8 @@ def _verdict(totals: Mapping[str, Any]) -> str:
     spent, saved = totals["wall_us_mean"] / 1e6, totals["share"] * totals["downstream_s"]
     return (
         f"{kept} A check takes {_seconds(spent)} an item, and saves {totals['share']:.1%} of "
-        f"{totals['downstream_s']:g} s downstream, {_seconds(saved)} an item: P &middot; t_p is "
-        f"{totals['saved_by_spent']:,.0f} times t_check (the "
+        f"{totals['downstream_s']:g} s downstream, {_seconds(saved)} an item: "
+        f"{totals['saved_by_spent']:,.0f} times as much (the "
         "paper: 10 % of 10 s, against less than 5 ms)."
     )
 
@@ -579,8 +579,8 @@ def _explained(content: Mapping[str, Any]) -> Html:
     )
     meanings = {
         "time an item": f"Processor time of the thread that judges, in microseconds: features, search and entry into "
-        f"the window; not reading. Here {each}. The time of the check in the balance is that on the wall, so writing "
-        "to a disk counts there.",
+        f"the window; not reading. Here {each}. What a check takes is told in wall time, "
+        "so writing to a disk counts there.",
         "held": "Documents in the window when the hour ends.",
         "window MB": "Memory of the window, the texts left out.",
         "hours": "Hours without items have no row.",
