@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from neardup.cli.command import option, with_options
 from neardup.cli.options import RecipeOptions
 from neardup.cli.screen import count_text, parse_size, say, show
-from neardup.cli.watch import DurableWindow, ItemClassifier, check_sample, read_statistics, warm_up
+from neardup.cli.watch import DurableWindow, ItemClassifier, read_statistics, warm_up
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ def serve(
 
     classifier = decided.loaded()
     recipe = chosen_recipe(recipe_options, classifier)
-    check_sample(recipe, sample)
     options = IndexOptions(
         recipe=None if classifier else recipe,
         classifier=classifier,

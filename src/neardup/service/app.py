@@ -209,10 +209,7 @@ class Calls:
 
         def work() -> Entered:
             (found,) = entered(named, [document])
-            if found.status == 409:
-                named.index.forget(id)
-                (found,) = entered(named, [document])
-            return found
+            return Entered(named.index.replace(document), 201) if found.status == 409 else found
 
         found: Entered = await self._writer.run(work)
         self._metrics.entered(name, [found.verdict] if found.status == 201 else [])
