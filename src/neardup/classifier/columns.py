@@ -23,21 +23,9 @@ def records_of_table(
 ) -> Records:
     """Return what a vector compares of the rows of a table.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The rows, with all columns.
-    texts : sequence of str
-        What of their texts is compared.
-    vector : Vector
-        It says whether titles and times are needed.
-    title_column, time_column : str
-        Their columns; empty to find them by their names.
-
-    Raises
-    ------
-    RecipeError
-        If one is needed that is not there.
+    ``table``: the rows, with all columns. ``texts``: what of their texts is compared. ``vector``: it says whether
+    titles and times are needed. ``title_column``, ``time_column``: their columns; empty to find them by their names.
+    Raises ``RecipeError`` if one is needed that is not there.
     """
     title, time = columns_for(vector, table.column_names, title_column=title_column, time_column=time_column)
     titles, times = None, None
@@ -56,10 +44,7 @@ def columns_for(
 
     The other parameters and the error are those of ``records_of_table``.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The columns that there are.
+    ``names``: the columns that there are.
     """
     title = time = ""
     if vector.needs_titles:
@@ -72,10 +57,7 @@ def columns_for(
 def column_of(names: Sequence[str], named: str, usual: Sequence[str], measure: str, option: str) -> str:
     """Return the column that a measure looks at: the named one, else the first of the usual ones.
 
-    Raises
-    ------
-    RecipeError
-        If it is not there.
+    Raises ``RecipeError`` if it is not there.
     """
     lowered = {name.lower(): name for name in reversed(names)}
     found = named if named in names else ""

@@ -41,24 +41,16 @@ _NO_WEIGHTS = np.empty(0, np.int64)
 
 
 class Rows(NamedTuple):
-    """The features of documents: those of d are features[heads[d]:heads[d + 1]].
+    """The features of documents: those of d are features[heads[d]:heads[d + 1]]."""
 
-    Attributes
-    ----------
-    heads : int64[n + 1]
-        Where the features of each document begin.
-    features : uint64[m]
-        Ascending in each row, none twice; but tokens in their order, repeats repeated.
-    weights : int64[m]
-        At least 1; empty for sets.
-    sums, squares : int64[n]
-        The sum of a row's weights, and that of their squares, or -1 where it is 2**61 or more; the number of features,
-        for sets.
-    """
-
+    #: int64[n + 1]: where the features of each document begin.
     heads: Integers
+    #: uint64[m]: ascending in each row, none twice; but tokens in their order, repeats repeated.
     features: Words
+    #: int64[m]: at least 1; empty for sets.
     weights: Integers
+    #: int64[n]: the sum of a row's weights, and that of their squares, or -1 where it is 2**61 or more; the number of
+    #: features, for sets.
     sums: Integers
     squares: Integers
 
@@ -92,14 +84,8 @@ class Rows(NamedTuple):
 
         Of a row whose square is too large, a or b is -1 and o is none: ``products`` has them.
 
-        Parameters
-        ----------
-        left, right : int64[k]
-            The rows of each pair.
-        weighted : bool
-            Whether weights count; else they are sets.
-        minima : bool
-            Of weights: whether o is the sum of the smaller ones, else the dot product.
+        ``left``, ``right`` (int64[k]): the rows of each pair. ``weighted``: whether weights count; else they are sets.
+        ``minima``: of weights: whether o is the sum of the smaller ones, else the dot product.
         """
         shared = np.empty(len(left), np.int64)
         if not weighted:
@@ -138,18 +124,12 @@ _DIGEST = "cfcd6e832af9c80c"
 
 
 class Facts(NamedTuple):
-    """The facts of texts: one row for each text, ascending, none twice.
+    """The facts of texts: one row for each text, ascending, none twice."""
 
-    Attributes
-    ----------
-    numbers, names : Rows
-        Hashes of values, and of names in lower case.
-    places, facts : Rows
-        Hashes of the words before and after each fact, and of those with the fact between them.
-    """
-
+    #: Hashes of values, and of names in lower case.
     numbers: Rows
     names: Rows
+    #: Hashes of the words before and after each fact, and of those with the fact between them.
     places: Rows
     facts: Rows
 
@@ -185,10 +165,7 @@ def facts_digest() -> str:
 def facts_of(texts: pa.LargeStringArray) -> Facts:
     """Return the facts of texts.
 
-    Parameters
-    ----------
-    texts : pyarrow.LargeStringArray
-        Valid UTF-8, no nulls.
+    ``texts``: valid UTF-8, no nulls.
     """
     data, offsets = text_buffers(_composed(texts))
     room = (int(offsets[-1] - offsets[0]) + len(texts)) // 2 + len(texts)
@@ -201,12 +178,7 @@ def facts_of(texts: pa.LargeStringArray) -> Facts:
 def prefixes_of(texts: pa.LargeStringArray, letters: int) -> Rows:
     """Return the first letters of the words of texts, as hashes: a stem for languages that inflect at the end.
 
-    Parameters
-    ----------
-    texts : pyarrow.LargeStringArray
-        Valid UTF-8, no nulls.
-    letters : int
-        How many. Raising it tells more words apart.
+    ``texts``: valid UTF-8, no nulls. ``letters``: how many. Raising it tells more words apart.
     """
     data, offsets = text_buffers(texts)
     text, spans = comparable(data, offsets, "words")

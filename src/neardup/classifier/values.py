@@ -31,20 +31,13 @@ NO_TIME = int(np.iinfo(np.int64).min)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Documents whose pairs are to be measured.
+    """Documents whose pairs are to be measured."""
 
-    Attributes
-    ----------
-    texts : sequence of str
-        What is compared, content already taken from pages.
-    titles : sequence of str or None, optional
-        None for a document without one, or where no measure takes them.
-    times : int64[n], optional
-        Microseconds since 1970, ``NO_TIME`` where it is not known.
-    """
-
+    #: What is compared, content already taken from pages.
     texts: Sequence[str]
+    #: None for a document without one, or where no measure takes them.
     titles: Sequence[str | None] | None = None
+    #: int64[n]: microseconds since 1970, ``NO_TIME`` where it is not known.
     times: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
@@ -52,26 +45,17 @@ class Records:
 
 
 class Prepared(NamedTuple):
-    """Documents that are ready to be measured in pairs.
+    """Documents that are ready to be measured in pairs."""
 
-    Attributes
-    ----------
-    documents : int
-        How many there are.
-    rows : mapping of str to Rows
-        What is compared, by name: features with their weights, ``tokens``, ``places``, ``facts``, ``titles``.
-    texts : sequence of str
-        The texts as they are.
-    times : int64[n] or None
-        Microseconds since 1970; ``NO_TIME`` where it is not known.
-    embeddings : float64[n, width] or None
-        Rows of length 1.
-    """
-
+    #: How many there are.
     documents: int
+    #: What is compared, by name: features with their weights, ``tokens``, ``places``, ``facts``, ``titles``.
     rows: Mapping[str, Rows]
+    #: The texts as they are.
     texts: Sequence[str]
+    #: int64[n]: microseconds since 1970; ``NO_TIME`` where it is not known.
     times: npt.NDArray[np.int64] | None
+    #: float64[n, width]: rows of length 1.
     embeddings: npt.NDArray[np.float64] | None
 
 
@@ -220,21 +204,9 @@ class Measurer:
 
     A row depends on its two documents alone, and not on which of them is the left one.
 
-    Parameters
-    ----------
-    vector : Vector
-        The measures.
-    statistics : mapping of str to Statistics
-        Of the collection, from ``collection.statistics_for``; empty where the vector needs none.
-    encoder : Encoder, optional
-        For ``semantic``.
-    threads : int
-        They change the time, never the answer.
-
-    Raises
-    ------
-    RecipeError
-        If the vector needs statistics or an encoder that are not there.
+    ``statistics``: of the collection, from ``collection.statistics_for``; empty where the vector needs none.
+    ``encoder``: for ``semantic``. Raises ``RecipeError`` if the vector needs statistics or an encoder that are not
+    there.
     """
 
     def __init__(
@@ -263,10 +235,7 @@ class Measurer:
     def prepare(self, records: Records) -> Prepared:
         """Return documents ready to be measured: everything about single documents, once for each.
 
-        Parameters
-        ----------
-        records : Records
-            The documents; pairs name them by their places.
+        ``records``: the documents; pairs name them by their places.
         """
         pieces = list(in_order(self._made, _pieces(records.texts), self._threads))
         rows = {name: Rows.joined([piece[name] for piece in pieces]) for name in pieces[0]} if pieces else {}
@@ -282,12 +251,7 @@ class Measurer:
     def measure(self, prepared: Prepared, left: Integers, right: Integers) -> Floats:
         """Return the similarity vectors of pairs: float64[k, r], NaN where a title or a time is not known.
 
-        Parameters
-        ----------
-        prepared : Prepared
-            From ``prepare``.
-        left, right : int64[k]
-            The places of each pair's documents.
+        ``prepared``: from ``prepare``. ``left``, ``right`` (int64[k]): the places of each pair's documents.
         """
         found = np.empty((len(left), len(self.vector)))
 

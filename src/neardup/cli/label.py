@@ -112,10 +112,7 @@ class TableOptions:
     def asked(self) -> bool:
         """Whether anything is to be done.
 
-        Raises
-        ------
-        RecipeError
-            If an option is missing the one that it belongs to.
+        Raises ``RecipeError`` if an option is missing the one that it belongs to.
         """
         if self.each and self.export is None:
             raise RecipeError("--each belongs to --export FILE; name a file, or leave it out")
@@ -125,10 +122,7 @@ class TableOptions:
 def check_store(store: str, inputs: list[str]) -> None:
     """Refuse what cannot be a store of labels before the work; a new one is only made once there is something to keep.
 
-    Raises
-    ------
-    NeardupError
-        If it is something else, or cannot be made.
+    Raises ``NeardupError`` if it is something else, or cannot be made.
     """
     from neardup.documents.output import check_place
     from neardup.labels.store import labels_of

@@ -53,31 +53,21 @@ from neardup.version import __version__
 
 
 class Row(NamedTuple):
-    """A recipe or a classifier at one threshold.
+    """A recipe or a classifier at one threshold."""
 
-    Attributes
-    ----------
-    threshold : float
-        As recipes write it; of the probability for a classifier.
-    own : bool
-        Whether it is the recipe's or the classifier's own.
-    returned, correct : int
-        Returned pairs that carry a label, and those of them that are duplicates.
-    missed : int
-        Labelled duplicates that are not returned.
-    unlabelled : int
-        Returned pairs that carry no label; they count nowhere else.
-    precision, recall, f1, accuracy : Figure
-        With 95 % intervals. Accuracy, the share of labelled pairs that are put on the right side, has no value where
-        pairs without a label count as none.
-    """
-
+    #: As recipes write it; of the probability for a classifier.
     threshold: float
+    #: Whether it is the recipe's or the classifier's own.
     own: bool
+    #: Returned pairs that carry a label, and those of them that are duplicates.
     returned: int
     correct: int
+    #: Labelled duplicates that are not returned.
     missed: int
+    #: Returned pairs that carry no label; they count nowhere else.
     unlabelled: int
+    #: With 95 % intervals. Accuracy, the share of labelled pairs that are put on the right side, has no value where
+    #: pairs without a label count as none.
     precision: Figure
     recall: Figure
     f1: Figure
@@ -86,56 +76,37 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What one recipe or classifier reached.
+    """What one recipe or classifier reached."""
 
-    Attributes
-    ----------
-    name : str
-        The recipe's, or that of the classifier's file, made unique.
-    recipe : Recipe
-        With its own threshold.
-    scale : str
-        ``similarity``, ``distance`` (then a pair matches at or below a threshold), ``probability`` for a classifier, or
-        ``fixed``.
-    rows : tuple of Row
-        The loosest threshold first.
-    best : Row
-        The one with the highest F1, the strictest of equals.
-    wall_s, cpu_s : float
-        Of the whole run at the loosest threshold, reading included, compiling not.
-    asked : DomainCounts or None
-        What a classifier was asked, with what passed by its own cut; None for recipes, and for classifiers that do not
-        know what they were trained on.
-    """
-
+    #: The recipe's, or that of the classifier's file, made unique.
     name: str
+    #: With its own threshold.
     recipe: Recipe
+    #: ``similarity``, ``distance`` (then a pair matches at or below a threshold), ``probability`` for a classifier, or
+    #: ``fixed``.
     scale: str
+    #: The loosest threshold first.
     rows: tuple[Row, ...]
+    #: The one with the highest F1, the strictest of equals.
     best: Row
+    #: Of the whole run at the loosest threshold, reading included, compiling not.
     wall_s: float
     cpu_s: float
+    #: What a classifier was asked, with what passed by its own cut; None for recipes, and for classifiers that do not
+    #: know what they were trained on.
     asked: DomainCounts | None
 
 
 class Lead(NamedTuple):
-    """How far the best recipe leads another one in F1, each at its best threshold.
+    """How far the best recipe leads another one in F1, each at its best threshold."""
 
-    Attributes
-    ----------
-    over : str
-        The other recipe.
-    difference : Figure
-        In F1, over the same draws of groups.
-    beyond_chance : bool
-        Whether the interval lies above 0, and the two differ in six groups or more.
-    groups : int
-        In how many groups the two differ.
-    """
-
+    #: The other recipe.
     over: str
+    #: In F1, over the same draws of groups.
     difference: Figure
+    #: Whether the interval lies above 0, and the two differ in six groups or more.
     beyond_chance: bool
+    #: In how many groups the two differ.
     groups: int
 
 
@@ -314,13 +285,7 @@ _COLUMNS = {
 
 
 def check_comparison_output(output: str, inputs: Sequence[str] = (), *, force: bool = False) -> None:
-    """Refuse, before any work is done, an output of another format or one that cannot or must not be written.
-
-    Raises
-    ------
-    OutputError
-        With the reason and the way out.
-    """
+    """Refuse, before any work is done, an output of another format or one that cannot or must not be written."""
     if output == "-" or not (output.endswith((".html", ".tex")) or names_table(output)):
         raise OutputError(f"{output} says no format of a comparison; name it .html, .json, .tex, .csv or .parquet")
     check_place(output, inputs, force)

@@ -22,20 +22,13 @@ _Z = NormalDist().inv_cdf(1 - _TAIL)
 
 
 class Cell(NamedTuple):
-    """A stratum, and what is known of it.
+    """A stratum, and what is known of it."""
 
-    Attributes
-    ----------
-    pairs : int
-        How many it holds.
-    judged : int
-        How many of them, drawn at random, were judged.
-    same : int
-        How many of those are duplicates.
-    """
-
+    #: How many it holds.
     pairs: int
+    #: How many of them, drawn at random, were judged.
     judged: int
+    #: How many of those are duplicates.
     same: int
 
 
@@ -195,24 +188,16 @@ _LEAST_DOUBT = 0.2
 
 
 class Stratum(NamedTuple):
-    """Pairs that are all returned or all not, with scores in [low, high), or [low, high] where ``high`` is the highest.
+    """Pairs that are all returned or all not, with scores in [low, high); [low, high] where ``high`` is the highest."""
 
-    Attributes
-    ----------
-    returned : bool
-        Whether they are.
-    low, high : float
-        The scores.
-    pairs : int
-        How many.
-    weight : float
-        In which proportion they are drawn.
-    """
-
+    #: Whether they are.
     returned: bool
+    #: The scores.
     low: float
     high: float
+    #: How many.
     pairs: int
+    #: In which proportion they are drawn.
     weight: float
 
 
@@ -228,12 +213,9 @@ def stratify(
 
     They depend on the scores alone, not on the order of the pairs, nor on the size of a sample.
 
-    Parameters
-    ----------
-    score, returned, doubts : float64[n], bool[n], float64[n]
-        Of each pair; scores of returned pairs and of others may be on different scales.
-    edges, other_edges : sequence of float
-        Where strata of returned pairs and of others may begin, ascending.
+    ``score``, ``returned``, ``doubts`` (float64[n], bool[n], float64[n]): of each pair; scores of returned pairs and of
+    others may be on different scales. ``edges``, ``other_edges``: where strata of returned pairs and of others may
+    begin, ascending.
     """
     strata: list[Stratum] = []
     place = np.zeros(len(score), np.int64)
@@ -282,12 +264,8 @@ def allocate(strata: Sequence[Stratum], sample: int) -> list[int]:
     A larger sample draws no fewer from any stratum. Within a side the whole numbers are the best possible ones for the
     strata's weights (Wright 2012: equal proportions).
 
-    Parameters
-    ----------
-    strata : sequence of Stratum
-        As ``stratify`` gives them.
-    sample : int
-        How many in all; all pairs are drawn where there are fewer. Raising it narrows all intervals.
+    ``strata``: as ``stratify`` gives them. ``sample``: how many in all; all pairs are drawn where there are fewer.
+    Raising it narrows all intervals.
     """
     sides = [[at for at, stratum in enumerate(strata) if stratum.returned == side] for side in (True, False)]
     sizes = [sum(strata[at].pairs for at in side) for side in sides]
@@ -329,23 +307,15 @@ class Moves(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What a threshold returns.
+    """What a threshold returns."""
 
-    Attributes
-    ----------
-    score : float
-        Pairs at or above it are returned.
-    own : bool
-        Whether it is the working point.
-    returned : int
-        How many pairs of distinct texts.
-    precision, recall : Figure
-        Among those pairs, and of the duplicates among the candidates; with 95 % intervals.
-    """
-
+    #: Pairs at or above it are returned.
     score: float
+    #: Whether it is the working point.
     own: bool
+    #: How many pairs of distinct texts.
     returned: int
+    #: Among those pairs, and of the duplicates among the candidates; with 95 % intervals.
     precision: Figure
     recall: Figure
 
@@ -353,14 +323,8 @@ class Point(NamedTuple):
 def points(strata: Sequence[Stratum], cells: Sequence[Cell], own: float, moves: Moves) -> list[Point]:
     """Return the figures of the working point and of thresholds where strata begin, the strictest first.
 
-    Parameters
-    ----------
-    strata, cells : sequence of Stratum, sequence of Cell
-        And what is known of each.
-    own : float
-        The working point's score.
-    moves : Moves
-        Which other thresholds can be told from the strata.
+    ``strata``, ``cells``: and what is known of each. ``own``: the working point's score. ``moves``: which other
+    thresholds can be told from the strata.
     """
     mine = [stratum for stratum in strata if stratum.returned]
     stricter = sorted({stratum.low for stratum in mine}, reverse=True)[:-1] if moves.stricter else []

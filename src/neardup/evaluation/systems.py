@@ -29,34 +29,23 @@ HAMMING_DISTANCES = 10
 
 
 class ThresholdGrid(NamedTuple):
-    """The thresholds of one recipe or classifier, the loosest first.
+    """The thresholds of one recipe or classifier, the loosest first."""
 
-    Attributes
-    ----------
-    scale : str
-        ``similarity``, ``distance``, ``probability`` for a classifier, or ``fixed`` where there is one threshold or no
-        use for any.
-    thresholds : list of float
-        As recipes write them.
-    cuts : list of float
-        What the similarities (for a classifier, the ``levels``) of a pair must reach at each, ascending.
-    own : float
-        The one that it has by itself.
-    """
-
+    #: ``similarity``, ``distance``, ``probability`` for a classifier, or ``fixed`` where there is one threshold or no
+    #: use for any.
     scale: str
+    #: As recipes write them.
     thresholds: list[float]
+    #: What the similarities (for a classifier, the ``levels``) of a pair must reach at each, ascending.
     cuts: list[float]
+    #: The one that it has by itself.
     own: float
 
 
 def thresholds_of(asked: str | Sequence[float]) -> list[float]:
     """Return thresholds from ``.5:.95:.05`` (first, last, step), ``.5,.7`` or numbers, ascending.
 
-    Raises
-    ------
-    RecipeError
-        If they are no thresholds, or more than 200.
+    Raises ``RecipeError`` if they are no thresholds, or more than 200.
     """
     written: list[Fraction] = []
     if not isinstance(asked, str):
@@ -104,12 +93,7 @@ def grid_of(recipe: Recipe, thresholds: Sequence[float]) -> ThresholdGrid:
     Checksums and I-Match have no use for a threshold, and Euclidean distances have no common scale: they keep their
     own.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        Any.
-    thresholds : sequence of float
-        Similarities, ascending.
+    ``recipe``: any. ``thresholds``: similarities, ascending.
     """
     own = float(recipe.exact_threshold)
     if recipe.measure == "hamming":
@@ -128,12 +112,7 @@ def grid_of(recipe: Recipe, thresholds: Sequence[float]) -> ThresholdGrid:
 def classifier_grid(classifier: Classifier, thresholds: Sequence[float]) -> ThresholdGrid:
     """Return what to try with a classifier: thresholds of the probability, its own cut among them.
 
-    Parameters
-    ----------
-    classifier : Classifier
-        Any.
-    thresholds : sequence of float
-        Probabilities, ascending.
+    ``classifier``: any. ``thresholds``: probabilities, ascending.
     """
     own = float(classifier.probability(np.array([classifier.cut]))[0])
     tried = sorted({*thresholds, own})
@@ -151,20 +130,13 @@ def levels(classifier: Classifier, steps: ThresholdGrid, g: npt.NDArray[np.float
 
 
 class System(NamedTuple):
-    """A recipe, or a classifier with its recipe, and the thresholds to try.
+    """A recipe, or a classifier with its recipe, and the thresholds to try."""
 
-    Attributes
-    ----------
-    recipe : Recipe
-        With its name and its own threshold.
-    grid : ThresholdGrid
-        The thresholds.
-    classifier : Classifier or None
-        Where one decides.
-    """
-
+    #: With its name and its own threshold.
     recipe: Recipe
+    #: The thresholds.
     grid: ThresholdGrid
+    #: Where one decides.
     classifier: Classifier | None = None
 
     @property
@@ -196,10 +168,7 @@ def classifier_systems(
 ) -> list[System]:
     """Return classifiers, called after their files; columns as in training, unless others are given.
 
-    Raises
-    ------
-    NeardupError
-        If a file holds no classifier, or a column of titles is named and none compares titles.
+    Raises ``NeardupError`` if a file holds no classifier, or a column of titles is named and none compares titles.
     """
     known = [classifier_of(given, time_column=time_column) for given in classifiers]
     titled = [one.vector.needs_titles for one in known]

@@ -57,20 +57,13 @@ _SAID_APART = ("name", "description", "features", "threshold", "keep")
 
 @dataclass(frozen=True, slots=True)
 class Separation:
-    """How far apart unrelated and similar pairs are in one view.
+    """How far apart unrelated and similar pairs are in one view."""
 
-    Attributes
-    ----------
-    reach : float
-        The similarity that the most similar unrelated pair of the corpus is expected to have.
-    alike : int
-        How many pairs of the sample count as similar.
-    level : float or None
-        The similarity that 90 % of them have at least; None where they are fewer than 10.
-    """
-
+    #: The similarity that the most similar unrelated pair of the corpus is expected to have.
     reach: float
+    #: How many pairs of the sample count as similar.
     alike: int
+    #: The similarity that 90 % of them have at least; None where they are fewer than 10.
     level: float | None
 
     @property
@@ -94,35 +87,23 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to begin with.
+    """What to begin with."""
 
-    Attributes
-    ----------
-    recipe : Recipe
-        The advised features, measure and threshold.
-    reason : str
-        A sentence or two: why these.
-    command : tuple of str
-        What to run: the words behind ``neardup``; none where nothing is advised.
-    alternatives : tuple of (str, str)
-        Other features, and why not these.
-    valley : Valley or None
-        Where the threshold was taken from.
-    whole : bool
-        Whether that is of the whole corpus; else of the sample.
-    separations : tuple of (str, Separation)
-        By the name of the view.
-    documents : int
-        How many the corpus has. For fewer than 100 nothing is advised: features and threshold are what figures are of.
-    """
-
+    #: The advised features, measure and threshold.
     recipe: Recipe
+    #: A sentence or two: why these.
     reason: str
+    #: What to run: the words behind ``neardup``; none where nothing is advised.
     command: tuple[str, ...]
+    #: Other features, and why not these.
     alternatives: tuple[tuple[str, str], ...]
+    #: How many the corpus has. For fewer than 100 nothing is advised: features and threshold are what figures are of.
     documents: int
+    #: Where the threshold was taken from.
     valley: Valley | None = None
+    #: Whether that is of the whole corpus; else of the sample.
     whole: bool = False
+    #: By the name of the view.
     separations: tuple[tuple[str, Separation], ...] = ()
 
     @property
@@ -169,14 +150,8 @@ def similar_pairs(views: Sequence[View]) -> int:
 def separation_of(view: View, similar: int, corpus_pairs: int) -> Separation:
     """Return how far apart unrelated and similar pairs are in a view.
 
-    Parameters
-    ----------
-    view : View
-        Of the sample.
-    similar : int
-        How many of its closest pairs count as similar.
-    corpus_pairs : int
-        All pairs of the whole corpus: the more there are, the further the most similar unrelated one reaches.
+    ``view``: of the sample. ``similar``: how many of its closest pairs count as similar. ``corpus_pairs``: all pairs of
+    the whole corpus: the more there are, the further the most similar unrelated one reaches.
     """
     pairs = view.cumulative()
     level = None if similar < _FEWEST_SIMILAR else _reached_by(pairs, _MOST * similar)
@@ -205,12 +180,8 @@ def _reached_by(pairs: Floats, count: float) -> float:
 def choose(views: Sequence[View], corpus_pairs: int) -> Choice:
     """Choose features: step 1 of the rule.
 
-    Parameters
-    ----------
-    views : sequence of View
-        Of the sample, at least one. n-grams by Jaccard are chosen from; where there are none, from all.
-    corpus_pairs : int
-        All pairs of the whole corpus.
+    ``views``: of the sample, at least one. n-grams by Jaccard are chosen from; where there are none, from all.
+    ``corpus_pairs``: all pairs of the whole corpus.
     """
     grams = [view for view in views if view.n is not None and view.measure == _MEASURE]
     asked = grams or list(views)
@@ -250,18 +221,8 @@ def advise(
 ) -> Advice:
     """Advise a recipe: steps 2 to 4 of the rule.
 
-    Parameters
-    ----------
-    choice : Choice
-        The features.
-    curve : Curve, optional
-        Of the whole corpus, by these features.
-    lowest : float
-        No lower threshold is advised.
-    documents : int
-        How many the corpus has.
-    inputs, reading : sequence of str
-        What the command is to read, and options of reading.
+    ``curve``: of the whole corpus, by these features. ``lowest``: no lower threshold is advised. ``documents``: how
+    many the corpus has. ``inputs``, ``reading``: what the command is to read, and options of reading.
     """
     view, whole = choice.view, curve is not None and curve.complete
     pairs, known = view.cumulative(), 0

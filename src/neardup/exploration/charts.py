@@ -113,16 +113,8 @@ def _outlines(advice: Advice | None = None, *, chosen: bool = True, named: Seque
 
     Its data sets are called ``steps`` (``_steps``) and ``valley`` (``_stretch``).
 
-    Parameters
-    ----------
-    advice : Advice, optional
-        A rule stands at its threshold.
-    chosen : bool
-        Whether one of the views is chosen.
-    named : sequence of View
-        What a legend names.
-    most : int
-        Of a small chart, the most pairs of a bin.
+    ``advice``: a rule stands at its threshold. ``chosen``: whether one of the views is chosen. ``named``: what a legend
+    names. ``most``: of a small chart, the most pairs of a bin.
     """
     import altair as alt
 

@@ -29,17 +29,11 @@ LONGEST = 200_000
 
 
 class SharedRun(NamedTuple):
-    """A run of words that two texts share.
+    """A run of words that two texts share."""
 
-    Attributes
-    ----------
-    words : tuple of str
-        As the normalizer ``words`` makes them.
-    written : str
-        As the left text writes it.
-    """
-
+    #: As the normalizer ``words`` makes them.
     words: tuple[str, ...]
+    #: As the left text writes it.
     written: str
 
 
@@ -69,29 +63,20 @@ _FAMILY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ExamplePair:
-    """Two documents to read side by side.
+    """Two documents to read side by side."""
 
-    Attributes
-    ----------
-    left, right : Shown
-        The documents; left comes first in the input.
-    similarity : float
-        Of the view that the examples are for.
-    left_source, right_source : str
-        The files that they come from; empty where the input is one file.
-    passage : str
-        The longest run of words that both have, the first of equals, as the left text writes it; empty where they share
-        no word. Of texts longer than 200,000 characters the beginnings are compared.
-    words : int
-        How long that is.
-    """
-
+    #: The documents; left comes first in the input.
     left: Shown
     right: Shown
+    #: Of the view that the examples are for.
     similarity: float
+    #: The files that they come from; empty where the input is one file.
     left_source: str
     right_source: str
+    #: The longest run of words that both have, the first of equals, as the left text writes it; empty where they share
+    #: no word. Of texts longer than 200,000 characters the beginnings are compared.
     passage: str
+    #: How long that is.
     words: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,27 +94,18 @@ class ExamplePair:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Real pairs about as similar as a cutoff.
+    """Real pairs about as similar as a cutoff."""
 
-    Attributes
-    ----------
-    cutoff : float
-        Such as 0.5.
-    low, high : float
-        The pairs come from low <= similarity < high.
-    found : int
-        How many pairs there are in that band where the examples come from.
-    origin : str
-        "sample"; or "corpus" where the sample has none there and they come from the pairs of the whole corpus.
-    pairs : tuple of ExamplePair
-        The most similar first. Spread over families, sources, lengths and what they share; no document twice.
-    """
-
+    #: Such as 0.5.
     cutoff: float
+    #: The pairs come from low <= similarity < high.
     low: float
     high: float
+    #: How many pairs there are in that band where the examples come from.
     found: int
+    #: "sample"; or "corpus" where the sample has none there and they come from the pairs of the whole corpus.
     origin: str
+    #: The most similar first. Spread over families, sources, lengths and what they share; no document twice.
     pairs: tuple[ExamplePair, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -172,24 +148,10 @@ def examples_of(
     the whole corpus are taken; where that has none, the band is widened to the middle between the cutoffs, first in the
     sample and then in the corpus.
 
-    Parameters
-    ----------
-    pairs : SamplePairs
-        Of the sample, from below the lowest cutoff on.
-    survey : Survey
-        Of all documents: sources and lengths.
-    material : Material
-        Its documents; those that are chosen are read.
-    whole : Pairs, optional
-        Of the whole corpus, by the same features and measure.
-    family : int64[n]
-        The family of each document, 0 for none.
-    cutoffs : sequence of float
-        Ascending.
-    count : int
-        How many pairs of each.
-    seed : int
-        Random seed.
+    ``pairs``: of the sample, from below the lowest cutoff on. ``survey``: of all documents: sources and lengths.
+    ``material``: its documents; those that are chosen are read. ``whole``: of the whole corpus, by the same features
+    and measure. ``family`` (int64[n]): the family of each document, 0 for none. ``cutoffs``: ascending. ``count``: how
+    many pairs of each.
     """
     bands = [_band(*place, pairs, whole) for place in _places(cutoffs)]
     able = [_spread(band.pairs, survey, family, _TRIED * count, seed) for band in bands]
@@ -216,16 +178,9 @@ def suspects_of(
     These are pairs in which names or numbers of one text stand in the place of others. Of the 200 least similar ones,
     those come first whose facts differ most.
 
-    Parameters
-    ----------
-    pairs : SamplePairs
-        Pairs that match, by positions in the corpus.
-    survey, material : Survey, Material
-        Of all documents; those of the pairs asked are read.
-    family : int64[n]
-        The family of each document, 0 for none.
-    count : int
-        How many pairs, at most.
+    ``pairs``: pairs that match, by positions in the corpus. ``survey``, ``material``: of all documents; those of the
+    pairs asked are read. ``family`` (int64[n]): the family of each document, 0 for none. ``count``: how many pairs, at
+    most.
     """
     unequal = np.flatnonzero((survey.text_marks[pairs.left] != survey.text_marks[pairs.right]).any(axis=1))
     order = unequal[np.argsort(pairs.similarity[unequal], kind="stable")][:_ASKED]

@@ -63,10 +63,7 @@ _INPUTS = 4
 def exploration_page(exploration: Observations) -> str:
     """Return the page of an exploration.
 
-    Raises
-    ------
-    OutputError
-        If the packages that draw are not installed.
+    Raises ``OutputError`` if the packages that draw are not installed.
     """
     check_drawing("a page")
     charts: list[Chart] = []

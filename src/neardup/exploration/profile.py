@@ -121,24 +121,16 @@ _MIXED, _NONE, _OTHER = "mixed", "none", "other"
 
 @dataclass(frozen=True, slots=True)
 class ScriptCount:
-    """Documents that are written in one script.
+    """Documents that are written in one script."""
 
-    Attributes
-    ----------
-    name : str
-        A script such as "Latin" or "Han", "mixed", or "none" for a text without letters. "Kana" are texts of kana and
-        Han, as Japanese is written.
-    documents : int
-        Of the sample.
-    share : float
-        Of the sample's documents.
-    ids : tuple of str
-        A few of the documents.
-    """
-
+    #: A script such as "Latin" or "Han", "mixed", or "none" for a text without letters. "Kana" are texts of kana and
+    #: Han, as Japanese is written.
     name: str
+    #: Of the sample.
     documents: int
+    #: Of the sample's documents.
     share: float
+    #: A few of the documents.
     ids: tuple[str, ...]
 
 
@@ -183,12 +175,7 @@ def _script_of(character: str) -> str:
 def scripts_of(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
     """Return the scripts of texts, which go by their first 2,000 characters.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        Valid Unicode.
-    ids : sequence of str
-        What they are called.
+    ``texts``: valid Unicode. ``ids``: what they are called.
     """
     members: defaultdict[str, list[str]] = defaultdict(list)
     for text, name in zip(texts, ids, strict=True):
@@ -202,37 +189,24 @@ def scripts_of(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long documents are.
+    """How long documents are."""
 
-    Attributes
-    ----------
-    unit : str
-        "words" or "bytes".
-    documents : int
-        How many were measured: the sample for words, the corpus for bytes.
-    edges : tuple of int
-        Where the bins begin, ten to a power of ten as far as whole numbers allow, and where the last ends: bin i holds
-        edges[i] <= length < edges[i + 1]. They begin at 1: documents of length 0 are in ``empty``.
-    counts : tuple of int
-        Documents of each bin, one fewer than edges; those outside the first and last filled bin are left out.
-    quantiles : tuple of (float, int)
-        The length that so large a part of the documents is at most: of 0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.
-    mean : float
-    total : int
-    empty : int
-        Documents without a word, or a byte.
-    one : int
-        Documents of one word, or byte.
-    """
-
+    #: "words" or "bytes".
     unit: str
+    #: How many were measured: the sample for words, the corpus for bytes.
     documents: int
+    #: Where the bins begin, ten to a power of ten as far as whole numbers allow, and where the last ends: bin i holds
+    #: edges[i] <= length < edges[i + 1]. They begin at 1: documents of length 0 are in ``empty``.
     edges: tuple[int, ...]
+    #: Documents of each bin, one fewer than edges; those outside the first and last filled bin are left out.
     counts: tuple[int, ...]
+    #: The length that so large a part of the documents is at most: of 0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.
     quantiles: tuple[tuple[float, int], ...]
     mean: float
     total: int
+    #: Documents without a word, or a byte.
     empty: int
+    #: Documents of one word, or byte.
     one: int
 
 
@@ -247,118 +221,76 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CopyGroup:
-    """Documents with the same text, byte for byte.
-
-    Attributes
-    ----------
-    documents : int
-    bytes : int
-        Of each text.
-    ids : tuple of str
-        The first of them.
-    begins : str
-        How the text begins.
-    """
+    """Documents with the same text, byte for byte."""
 
     documents: int
+    #: Of each text.
     bytes: int
+    #: The first of them.
     ids: tuple[str, ...]
+    #: How the text begins.
     begins: str
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The exact copies of a corpus, of texts that can be compared: empty ones match nothing.
+    """The exact copies of a corpus, of texts that can be compared: empty ones match nothing."""
 
-    Attributes
-    ----------
-    copies : int
-        Documents whose text another one before them has.
-    groups : int
-        Texts that several documents have.
-    bytes : int
-        Of the copies.
-    largest : tuple of CopyGroup
-        The largest first.
-    """
-
+    #: Documents whose text another one before them has.
     copies: int
+    #: Texts that several documents have.
     groups: int
+    #: Of the copies.
     bytes: int
+    #: The largest first.
     largest: tuple[CopyGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LargeFamily:
-    """One of the largest families at a threshold.
+    """One of the largest families at a threshold."""
 
-    Attributes
-    ----------
-    number : int
-        In the result.
-    documents, pairs : int
-        How many documents and matching pairs it has.
-    smallest, mean : float
-        Over the similarities of its pairs.
-    complete : bool
-        Whether every member matches every other.
-    ids : tuple of str
-        Its first documents.
-    begins : str
-        How the first one's text begins.
-    """
-
+    #: In the result.
     number: int
+    #: How many documents and matching pairs it has.
     documents: int
     pairs: int
+    #: Over the similarities of its pairs.
     smallest: float
     mean: float
+    #: Whether every member matches every other.
     complete: bool
+    #: Its first documents.
     ids: tuple[str, ...]
+    #: How the first one's text begins.
     begins: str
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusProfile:
-    """What a corpus is made of.
+    """What a corpus is made of."""
 
-    Attributes
-    ----------
-    documents, bytes : int
-        Of the corpus.
-    words : Lengths
-        Of the sample, in words.
-    sizes : Lengths
-        Of the corpus, in bytes.
-    sources : tuple of Source
-        The largest files first; empty where the input is one file.
-    sources_found : int
-        How many there are, those that are not listed too.
-    scripts : Scripts
-        Of the sample.
-    copies : Copies
-    boilerplate : Boilerplate
-    templates : tuple of Template
-        Among the largest families.
-    families : tuple of LargeFamily
-        The largest first; empty without a result.
-    families_found : int
-    templates_found, families_examined : int
-        How many templates there are, including those not listed, among how many of the largest families.
-    """
-
+    #: Of the corpus.
     documents: int
     bytes: int
+    #: Of the sample, in words.
     words: Lengths
+    #: Of the corpus, in bytes.
     sizes: Lengths
+    #: The largest files first; empty where the input is one file.
     sources: tuple[Source, ...]
+    #: How many there are, those that are not listed too.
     sources_found: int
+    #: Of the sample.
     scripts: Scripts
     copies: Copies
     boilerplate: Boilerplate
+    #: Among the largest families.
     templates: tuple[Template, ...]
+    #: The largest first; empty without a result.
     families: tuple[LargeFamily, ...]
     families_found: int
+    #: How many templates there are, including those not listed, among how many of the largest families.
     templates_found: int = 0
     families_examined: int = 0
 
@@ -375,16 +307,9 @@ _BEGINS = 120
 def core_of(family: Integers, representative: Integers, left: Integers, right: Integers, texts: Integers) -> Integers:
     """Return the distinct texts of a family that match the one which matches most of them, that one first.
 
-    Parameters
-    ----------
-    family : int64[m]
-        Its documents, ascending.
-    representative : int64[n]
-        For each document the first one with equal features.
-    left, right : int64[k]
-        The pairs of representatives.
-    texts : int64[n]
-        For each document the first one with the same text.
+    ``family`` (int64[m]): its documents, ascending. ``representative`` (int64[n]): for each document the first one with
+    equal features. ``left``, ``right`` (int64[k]): the pairs of representatives. ``texts`` (int64[n]): for each
+    document the first one with the same text.
     """
     own = representative[family]
     nodes, copies = np.unique(own, return_counts=True)
@@ -408,21 +333,8 @@ def beginning(text: str) -> str:
 class LargestFamilies:
     """The largest families of a run.
 
-    Parameters
-    ----------
-    findings : Findings or None
-        The run; without one there are none.
-    texts : int64[n]
-        For each document the first one with the same text.
-
-    Attributes
-    ----------
-    found : int
-        How many families there are.
-    wanted : int64[k]
-        The documents that have to be read.
-    examined : int
-        How many families were examined as templates.
+    ``texts`` (int64[n]): for each document the first one with the same text. ``found`` is how many families there are,
+    ``wanted`` (int64[k]) the documents that have to be read, ``examined`` how many were examined as templates.
     """
 
     def __init__(self, findings: Findings | None, texts: Integers) -> None:
@@ -519,26 +431,10 @@ def profile_of(
 ) -> CorpusProfile:
     """Return what a corpus is made of.
 
-    Parameters
-    ----------
-    survey : Survey
-        Of all documents.
-    sample : Sample
-        For words and scripts.
-    corpus : Corpus
-        It was scanned, and is read three times more: twice for boilerplate, and for the documents that are shown.
-    material : Material
-        Its documents.
-    findings : Findings, optional
-        Of a run over the corpus, at the threshold that the families are for.
-    content : str
-        As in ``Recipe``: what of the texts is examined. That of survey, sample and material.
-    threads : int
-        They change the time, never the answer.
-    memory : int, optional
-        A budget in bytes (``shared_runs``).
-    report : callable, optional
-        Told ("boilerplate", bytes done, bytes in all or None).
+    ``survey``: of all documents. ``sample``: for words and scripts. ``corpus``: it was scanned, and is read three times
+    more: twice for boilerplate, and for the documents that are shown. ``findings``: of a run over the corpus, at the
+    threshold that the families are for. ``content``: as in ``Recipe``: what of the texts is examined. That of survey,
+    sample and material. ``memory``: a budget in bytes (``shared_runs``).
     """
     texts = equal_texts(survey.text_marks, survey.text_bytes, ~survey.present)
     copies = np.bincount(texts[texts >= 0], minlength=len(texts))

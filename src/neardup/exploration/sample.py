@@ -28,29 +28,19 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Survey:
-    """What one pass says of all documents of a corpus, by position.
+    """What one pass says of all documents of a corpus, by position."""
 
-    Attributes
-    ----------
-    names : Names
-        What they are called.
-    text_bytes : int64[n]
-        The length of each text (of a recipe with ``content``, of each content) in bytes of UTF-8.
-    text_marks : uint64[n, 2]
-        Equal for texts that are equal byte for byte.
-    present : bool[n]
-        False for documents rejected after they were read, as with repeated ids.
-    source : int64[n]
-        The file of each, as a place in ``sources``; of text files, their folder.
-    sources : tuple of str
-        What the files are called.
-    """
-
+    #: What they are called.
     names: Names
+    #: int64[n]: the length of each text (of a recipe with ``content``, of each content) in bytes of UTF-8.
     text_bytes: Integers
+    #: uint64[n, 2]: equal for texts that are equal byte for byte.
     text_marks: Words
+    #: bool[n]: false for documents rejected after they were read, as with repeated ids.
     present: Bools
+    #: int64[n]: the file of each, as a place in ``sources``; of text files, their folder.
     source: Integers
+    #: What the files are called.
     sources: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -59,29 +49,19 @@ class Survey:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Sample:
-    """A random sample of the documents of a corpus.
+    """A random sample of the documents of a corpus."""
 
-    Attributes
-    ----------
-    positions : int64[k]
-        Which documents, ascending.
-    texts : list of str
-        What is compared of each.
-    names : Names
-        Of all documents of the corpus.
-    documents : int
-        How many documents the corpus has, without those rejected.
-    bytes : int
-        Of the texts of these.
-    seed : int
-        Random seed.
-    """
-
+    #: int64[k]: which documents, ascending.
     positions: Integers
+    #: What is compared of each.
     texts: list[str]
+    #: Of all documents of the corpus.
     names: Names
+    #: How many documents the corpus has, without those rejected.
     documents: int
+    #: Of the texts of these.
     bytes: int
+    #: Random seed.
     seed: int
 
     def __len__(self) -> int:
@@ -131,25 +111,9 @@ def draw_sample(
     A document is drawn if the hash of its row and of the seed is among the smallest, so that threads, the size of
     batches and the split into files do not matter, and a larger sample holds the smaller one.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read once; documents with repeated ids are rejected.
-    sample : int
-        How many documents to draw; all where there are no more.
-    seed : int
-        Random seed.
-    content : str
-        What of the texts is compared, as in ``Recipe``.
-    threads : int
-        They change the time, never the answer.
-    report : callable, optional
-        Told ("sample", bytes done, bytes in all or None).
-
-    Raises
-    ------
-    NeardupError
-        If the corpus cannot be read.
+    ``corpus``: it is read once; documents with repeated ids are rejected. ``sample``: how many documents to draw; all
+    where there are no more. ``content``: what of the texts is compared, as in ``Recipe``. Raises ``NeardupError`` if
+    the corpus cannot be read.
     """
     wanted = Recipe(content=content)
     draw, seen, rows = _Draw(sample, seed), Remembered(), deque[Integers]()

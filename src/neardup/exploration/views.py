@@ -53,40 +53,28 @@ def per_million(pairs: int, of: int) -> float:
 class View:
     """The similarities of all pairs of a sample by one recipe.
 
-    Attributes
-    ----------
-    name : str
-        For people: the features, or the name of the recipe.
-    recipe : Recipe
-        What was compared; its threshold does not matter.
-    n : int or None
-        The length of its n-grams or q-grams; None for a named recipe.
-    documents, empty : int
-        Documents of the sample, and those of them without a feature.
-    pairs : int
-        All pairs of them.
-    zero, equal : int
-        Pairs that share nothing, and those of similarity 1.
-    counts : tuple of int
-        ``BINS`` of them: pairs with i/100 < s <= (i + 1)/100.
-    edges : tuple of int
-        ``BINS + 1`` of them: pairs of similarity i/100 exactly.
-    valley : Valley or None
-        Between unrelated and related pairs, where there is one.
-    typical : int
-        The median number of features of a document.
+    ``zero``, ``equal``: pairs that share nothing, and those of similarity 1.
     """
 
+    #: For people: the features, or the name of the recipe.
     name: str
+    #: What was compared; its threshold does not matter.
     recipe: Recipe
+    #: The length of its n-grams or q-grams; None for a named recipe.
     n: int | None
+    #: Documents of the sample, and those of them without a feature.
     documents: int
     empty: int
+    #: All pairs of them.
     pairs: int
     zero: int
+    #: ``BINS`` of them: pairs with i/100 < s <= (i + 1)/100.
     counts: tuple[int, ...]
+    #: ``BINS + 1`` of them: pairs of similarity i/100 exactly.
     edges: tuple[int, ...]
+    #: Between unrelated and related pairs, where there is one.
     valley: Valley | None
+    #: The median number of features of a document.
     typical: int = 0
 
     @property
@@ -153,66 +141,37 @@ NONE_CLOSE = 101
 
 
 class SamplePairs(NamedTuple):
-    """Pairs of documents.
+    """Pairs of documents."""
 
-    Attributes
-    ----------
-    left, right : int64[k]
-        Their positions, left before right, sorted.
-    similarity : float64[k]
-        Of each.
-    """
-
+    #: int64[k]: their positions, left before right, sorted.
     left: Integers
     right: Integers
+    #: float64[k]: of each.
     similarity: npt.NDArray[np.float64]
 
 
 class AllPairs(NamedTuple):
-    """How similar all pairs of some documents are.
+    """How similar all pairs of some documents are."""
 
-    Attributes
-    ----------
-    zero : int
-        Pairs that have nothing in common.
-    counts : int64[100]
-        Pairs with i/100 < s <= (i + 1)/100.
-    edges : int64[101]
-        Pairs of similarity i/100 exactly.
-    close : SamplePairs
-        Those at or above the bound that was asked for, by their places among the documents.
-    """
-
+    #: Pairs that have nothing in common.
     zero: int
+    #: int64[100]: pairs with i/100 < s <= (i + 1)/100.
     counts: Integers
+    #: int64[101]: pairs of similarity i/100 exactly.
     edges: Integers
+    #: Those at or above the bound that was asked for, by their places among the documents.
     close: SamplePairs
 
 
 def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NONE_CLOSE, threads: int = 1) -> AllPairs:
     """Compare all pairs of documents, exactly.
 
-    Parameters
-    ----------
-    vectors : Vectors
-        The documents; for ``hamming`` one 64-bit value each, or none. One without features has nothing in common with
-        any.
-    measure : str
-        A measure of sets, of weights where there are weights, or ``hamming``. Distances count as what is shown in their
-        place (``neardup.recipe.measures``).
-    unit : int
-        How much of o, a and b makes 1 (``measures.similarities``).
-    least : int
-        Pairs of at least this many hundredths are collected; 101 for none. Lowering it takes memory: 24 bytes a pair.
-    threads : int
-        Changes the time, never the answer.
-
-    Raises
-    ------
-    RecipeError
-        If the measure does not fit.
-    NeardupError
-        If the weights of a document are too large.
+    ``vectors``: the documents; for ``hamming`` one 64-bit value each, or none. One without features has nothing in
+    common with any. ``measure``: a measure of sets, of weights where there are weights, or ``hamming``. Distances count
+    as what is shown in their place (``neardup.recipe.measures``). ``unit``: how much of o, a and b makes 1
+    (``measures.similarities``). ``least``: pairs of at least this many hundredths are collected; 101 for none. Lowering
+    it takes memory: 24 bytes a pair. Raises ``RecipeError`` if the measure does not fit. Raises ``NeardupError`` if the
+    weights of a document are too large.
     """
     formula, rows, totals = _prepared(vectors, measure)
     count = len(totals)
@@ -296,18 +255,9 @@ def frequencies_of(
     For them it says what ``features.reading.gather`` says, in memory for the features of these texts instead of those
     of the corpus.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read once; where content is part of the recipe, that of each document is found.
-    recipe : Recipe
-        One with ``needs_statistics``.
-    texts : pyarrow.LargeStringArray
-        What is compared of some documents of the corpus: for a recipe with ``content``, their contents.
-    threads : int
-        They change the time, never the answer.
-    report : callable, optional
-        Told ("count", bytes done, bytes in all or None).
+    ``corpus``: it is read once; where content is part of the recipe, that of each document is found. ``recipe``: one
+    with ``needs_statistics``. ``texts``: what is compared of some documents of the corpus: for a recipe with
+    ``content``, their contents.
     """
     if recipe.signature.startswith("sketch"):
         # Its prime is the one closest to the number of all features.
@@ -337,13 +287,7 @@ _GRAMS = ("words", "qgrams")
 
 
 def check_comparable(recipe: Recipe, content: str) -> None:
-    """Refuse a recipe whose similarities do not follow from features.
-
-    Raises
-    ------
-    RecipeError
-        In one sentence: what it compares, and the way out.
-    """
+    """Refuse a recipe whose similarities do not follow from features."""
     if recipe.measure == "semantic":
         raise RecipeError(
             f"recipe {recipe.name!r} compares embeddings (measure 'semantic'), and explore looks at all pairs by "
@@ -384,25 +328,9 @@ def view_of(
 ) -> tuple[View, SamplePairs]:
     """Compare all pairs of texts by a recipe, without its threshold, its second step and its search.
 
-    Parameters
-    ----------
-    vectors : Vectors
-        The features of the texts.
-    recipe : Recipe
-        What made them (``vectors_of``).
-    statistics : Statistics, optional
-        For a recipe with ``needs_statistics``.
-    name : str
-        Of the view; where it is empty, it is called by its features, and has an n.
-    least : int
-        Pairs of at least this many hundredths are returned; 101 for none.
-    threads : int
-        They change the time, never the answer.
-
-    Returns
-    -------
-    View, SamplePairs
-        The pairs by the places of the texts.
+    ``vectors``: the features of the texts. ``recipe``: what made them (``vectors_of``). ``statistics``: for a recipe
+    with ``needs_statistics``. ``name``: of the view; where it is empty, it is called by its features, and has an n.
+    ``least``: pairs of at least this many hundredths are returned; 101 for none. The pairs by the places of the texts.
     """
     unit = 1 if statistics is None else statistics.unit(recipe)
     found = all_pairs(vectors, recipe.measure, unit=unit, least=least, threads=threads)

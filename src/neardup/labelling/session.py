@@ -26,18 +26,9 @@ _PATIENCE_S = 86_400.0
 class Session:
     """Asks pairs and takes answers, of several labellers at once.
 
-    Parameters
-    ----------
-    known : LabelIndex
-        Store and documents.
-    chooser : LabelQueue
-        Which pair comes next.
-    labeller : str, optional
-        Who is meant where the page names nobody; without it the page asks.
-    goal : int, optional
-        So many answers of each labeller are enough for this session.
-    heading : str
-        What the page calls this.
+    ``known``: store and documents. ``chooser``: which pair comes next. ``labeller``: who is meant where the page names
+    nobody; without it the page asks. ``goal``: so many answers of each labeller are enough for this session.
+    ``heading``: what the page calls this.
     """
 
     def __init__(
@@ -90,10 +81,7 @@ class Session:
 
         An answer to another pair is not taken: that one was judged in another window.
 
-        Raises
-        ------
-        InputError
-            If there is no such answer.
+        Raises ``InputError`` if there is no such answer.
         """
         with self._lock:
             name = checked_name(labeller)
@@ -195,12 +183,7 @@ def _seconds(seconds: float | None) -> float | None:
 class SampleQueue(FixedQueue):
     """Asks the drawn pairs of every labeller, in an order that tells nothing.
 
-    Parameters
-    ----------
-    drawn : Sample
-        The sample.
-    known : LabelIndex
-        Store and documents.
+    ``known``: store and documents.
     """
 
     def __init__(self, drawn: Sample, known: LabelIndex) -> None:

@@ -13,20 +13,13 @@ _Z = 1.959964
 
 
 class Agreement(NamedTuple):
-    """How far two labellers agree on the pairs of which both said same or different.
+    """How far two labellers agree on the pairs of which both said same or different."""
 
-    Attributes
-    ----------
-    labellers : (str, str)
-        Who, by name.
-    table : (int, int, int, int)
-        Pairs that both call same; only the first; only the second; none.
-    unsure : int
-        Further pairs that both judged, and one at least was unsure of.
-    """
-
+    #: Who, by name.
     labellers: tuple[str, str]
+    #: Pairs that both call same; only the first; only the second; none.
     table: tuple[int, int, int, int]
+    #: Further pairs that both judged, and one at least was unsure of.
     unsure: int = 0
 
     @property
@@ -96,10 +89,7 @@ class Agreement(NamedTuple):
 def agreements(answers: Mapping[Any, Mapping[str, str]]) -> list[Agreement]:
     """Return how far every two labellers agree, by name.
 
-    Parameters
-    ----------
-    answers : mapping of pair to mapping of labeller to answer
-        Such as ``LabelStore.labels``.
+    ``answers``: such as ``LabelStore.labels``.
     """
     labellers = sorted({name for given in answers.values() for name in given})
     return [_agreement((one, other), answers.values()) for one, other in combinations(labellers, 2)]

@@ -149,16 +149,9 @@ def kinds_of(
 ) -> dict[str, Any]:
     """Return the scale on which each of the names has its colour, or another mark, with a legend above the chart.
 
-    Parameters
-    ----------
-    names : sequence of str
-        In the order of the legend.
-    marks : sequence of str
-        Colours, or `SHAPES`; they come round again where there are more names.
-    legend : bool
-        Whether the chart has one; pages with a `legend` of their own do without.
-    **options
-        Of the legend, as Altair takes them.
+    ``names``: in the order of the legend. ``marks``: colours, or `SHAPES`; they come round again where there are more
+    names. ``legend``: whether the chart has one; pages with a `legend` of their own do without. ``**options``: of the
+    legend, as Altair takes them.
     """
     import altair as alt
 

@@ -33,18 +33,9 @@ _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 class Material:
     """The documents of a corpus, by position, for those who look at some of them.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It was scanned, and stays open.
-    names : Names
-        What its documents are called, such as ``result.pairs.names``.
-    content : str
-        What of the texts is shown, as in ``Recipe``.
-    title_column, time_column : str
-        Columns of titles and times; empty to find them by their names.
-    threads : int
-        They change the time, never what is shown.
+    ``corpus``: it was scanned, and stays open. ``names``: what its documents are called, such as
+    ``result.pairs.names``. ``content``: what of the texts is shown, as in ``Recipe``. ``title_column``,
+    ``time_column``: columns of titles and times; empty to find them by their names.
     """
 
     def __init__(

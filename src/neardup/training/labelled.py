@@ -34,68 +34,46 @@ _PAIRS_AT_A_TIME = 1 << 14
 
 
 class LabelOptions(NamedTuple):
-    """How labels and their documents are read; see ``labels.labels.read_labels``.
+    """How labels and their documents are read; see ``labels.labels.read_labels``."""
 
-    Attributes
-    ----------
-    label_column, positive, only, ignore_unknown
-        As there.
-    title_column, time_column : str
-        Columns of the corpus; empty to find them by their names.
-    """
-
+    #: As there.
     label_column: str | None = None
     positive: float = 1.0
     only: str | None = None
     ignore_unknown: bool = False
+    #: Columns of the corpus; empty to find them by their names.
     title_column: str = ""
     time_column: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledPairs:
-    """n labelled pairs of m documents.
+    """n labelled pairs of m documents."""
 
-    Attributes
-    ----------
-    names : list of str
-        The ids of the m documents.
-    left, right : int64[n]
-        The documents of each pair, by their places in ``names``.
-    duplicate : bool[n]
-        Whether it is one.
-    family : int64[n]
-        Pairs of documents that labelled duplicates hold together have the same one.
-    x : float64[n, r]
-        The similarity vector; NaN for what is not known.
-    equal : bool[n]
-        Whether the texts are equal, so that nothing is to be decided.
-    similarity : float64[n]
-        By the candidate rule's measure; 0 without a shared feature.
-    inside : bool[n]
-        Whether the candidate rule lets the pair through.
-    texts : sequence of str
-        What is compared of each of the m documents.
-    statistics : dict of str to Statistics
-        Of the collection, as the vector needs them.
-    documents : int
-        How many documents the corpus has.
-    warnings : tuple of str
-        What to keep in mind when reading figures that rest on these labels.
-    """
-
+    #: The ids of the m documents.
     names: list[str]
+    #: int64[n]: the documents of each pair, by their places in ``names``.
     left: Integers
     right: Integers
+    #: bool[n]: whether it is one.
     duplicate: Bools
+    #: int64[n]: pairs of documents that labelled duplicates hold together have the same one.
     family: Integers
+    #: float64[n, r]: the similarity vector; NaN for what is not known.
     x: Floats
+    #: bool[n]: whether the texts are equal, so that nothing is to be decided.
     equal: Bools
+    #: float64[n]: by the candidate rule's measure; 0 without a shared feature.
     similarity: Floats
+    #: bool[n]: whether the candidate rule lets the pair through.
     inside: Bools
+    #: What is compared of each of the m documents.
     texts: Sequence[str]
+    #: Of the collection, as the vector needs them.
     statistics: dict[str, Statistics]
+    #: How many documents the corpus has.
     documents: int
+    #: What to keep in mind when reading figures that rest on these labels.
     warnings: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -124,29 +102,10 @@ def labelled_pairs(
 ) -> LabelledPairs:
     """Read the labels of a corpus and measure the pairs.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read once, and once more for each kind of feature that the vector counts.
-    source : path, table, or list of (id, id, label)
-        As ``labels.labels.read_labels`` takes them.
-    vector : Vector
-        What is measured.
-    rule : Recipe
-        Its features and measure say which pairs are inside; its content is what of the texts is compared.
-    reading : Reading
-        How both are read.
-    threads : int
-        They change the time, never the answer.
-    encoder : Encoder, optional
-        For ``semantic``.
-    report : callable
-        Told (stage, done, total or None).
-
-    Raises
-    ------
-    NeardupError
-        If the corpus or the labels cannot be read, or a column is missing.
+    ``corpus``: it is read once, and once more for each kind of feature that the vector counts. ``source``: as
+    ``labels.labels.read_labels`` takes them. ``rule``: its features and measure say which pairs are inside; its content
+    is what of the texts is compared. ``encoder``: for ``semantic``. Raises ``NeardupError`` if the corpus or the labels
+    cannot be read, or a column is missing.
     """
     names, rows = _read(corpus, report)
     labels = read_labels(

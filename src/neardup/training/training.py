@@ -53,76 +53,49 @@ _MANY_PAIRS, _FEW_FOLDS = 1500, 3
 
 
 class TrainingPairs(NamedTuple):
-    """n labelled pairs to learn from.
+    """n labelled pairs to learn from."""
 
-    Attributes
-    ----------
-    x : float64[n, r]
-        Measures.
-    labels : bool[n]
-        Whether they are duplicates.
-    left, right : int64[n]
-        Their documents.
-    decided : bool[n]
-        Those that a machine is asked about.
-    equal : bool[n]
-        Those that are duplicates unasked; all others that are not decided are none.
-    """
-
+    #: float64[n, r]: measures.
     x: Floats
+    #: bool[n]: whether they are duplicates.
     labels: Bools
+    #: int64[n]: their documents.
     left: Integers
     right: Integers
+    #: bool[n]: those that a machine is asked about.
     decided: Bools
+    #: bool[n]: those that are duplicates unasked; all others that are not decided are none.
     equal: Bools
 
 
 class HeldOut(NamedTuple):
-    """What was said of the n pairs by what had not seen them.
+    """What was said of the n pairs by what had not seen them."""
 
-    Attributes
-    ----------
-    verdict : bool[n]
-        Of the classifier.
-    score, probability : float64[n]
-        NaN where nothing was decided.
-    contributions : float64[n, r]
-        Of each measure on g; NaN where nothing was decided.
-    at : dict of float to bool[n]
-        The verdicts of cuts that had a precision on the pairs trained on.
-    threshold : bool[n]
-        Of the best threshold on one measure.
-    """
-
+    #: bool[n]: of the classifier.
     verdict: Bools
+    #: float64[n]: NaN where nothing was decided.
     score: Floats
     probability: Floats
+    #: float64[n, r]: of each measure on g; NaN where nothing was decided.
     contributions: Floats
+    #: bool[n]: the verdicts of cuts that had a precision on the pairs trained on.
     at: dict[float, Bools]
+    #: bool[n]: of the best threshold on one measure.
     threshold: Bools
 
 
 class FittedMachine(NamedTuple):
-    """A fitted machine and how it was come by.
+    """A fitted machine and how it was come by."""
 
-    Attributes
-    ----------
-    machine : Machine
-        As arrays.
-    support_vectors : int
-        How many training pairs it rests on.
-    chosen : SearchResult
-        Its options, and what the machines of the folds with these options say of the decided pairs.
-    folds : Folds
-        Of all labelled pairs.
-    held_out : HeldOut
-        By the machines of the folds, each with options of its own.
-    """
-
+    #: As arrays.
     machine: Machine
+    #: How many training pairs it rests on.
     support_vectors: int
+    #: Its options, and what the machines of the folds with these options say of the decided pairs.
     chosen: SearchResult
+    #: Of all labelled pairs.
     folds: Folds
+    #: By the machines of the folds, each with options of its own.
     held_out: HeldOut
 
 
@@ -131,18 +104,8 @@ def learn(
 ) -> FittedMachine:
     """Fit a machine, and judge the pairs by machines that have not seen them.
 
-    Parameters
-    ----------
-    labelled : TrainingPairs
-        The pairs.
-    folds : Folds
-        How they are parted.
-    kernels : sequence of str
-        Those that are tried.
-    seed : int
-        Of inner folds and of the pairs that searches look at first.
-    report : callable
-        Told how many of all machines are done.
+    ``folds``: how they are parted. ``kernels``: those that are tried. ``seed``: of inner folds and of the pairs that
+    searches look at first.
     """
     held_out = _nothing_held_out(labelled)
     for done, split in enumerate(folds.splits):
@@ -205,41 +168,26 @@ _BINS = 10
 
 
 class Weight(NamedTuple):
-    """How much a measure matters.
+    """How much a measure matters."""
 
-    Attributes
-    ----------
-    measure : str
-        Its name.
-    contribution : float
-        The mean of what it adds to g or takes from it, without its sign, over the labelled pairs.
-    direction : str
-        ``for`` where higher values speak for duplicates, ``against``, or ``both``.
-    coefficient : float or None
-        Of the standardised measure, with the linear kernel.
-    """
-
+    #: Its name.
     measure: str
+    #: The mean of what it adds to g or takes from it, without its sign, over the labelled pairs.
     contribution: float
+    #: ``for`` where higher values speak for duplicates, ``against``, or ``both``.
     direction: str
+    #: Of the standardised measure, with the linear kernel.
     coefficient: float | None
 
 
 class AtPrecision(NamedTuple):
-    """A working point.
+    """A working point."""
 
-    Attributes
-    ----------
-    asked : float
-        The precision that is asked for.
-    cut : float or None
-        From which g on the classifier has it on the pairs it was trained on, unseen; None where no cut has.
-    precision, recall : Figure
-        What such cuts had on pairs that had no say in them.
-    """
-
+    #: The precision that is asked for.
     asked: float
+    #: From which g on the classifier has it on the pairs it was trained on, unseen; None where no cut has.
     cut: float | None
+    #: What such cuts had on pairs that had no say in them.
     precision: Figure
     recall: Figure
 
@@ -249,25 +197,17 @@ class AtPrecision(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A labelled pair whose label a machine that had not seen it does not say.
+    """A labelled pair whose label a machine that had not seen it does not say."""
 
-    Attributes
-    ----------
-    id1, id2 : str
-        The documents.
-    duplicate : bool
-        The label.
-    score, probability : float or None
-        What was said; None where equal texts are labelled as no duplicates.
-    contributions, measures : dict of str to float
-        What each measure added to g, and its value (None where it is not known), the strongest first.
-    """
-
+    #: The documents.
     id1: str
     id2: str
+    #: The label.
     duplicate: bool
+    #: What was said; None where equal texts are labelled as no duplicates.
     score: float | None
     probability: float | None
+    #: What each measure added to g, and its value (None where it is not known), the strongest first.
     contributions: dict[str, float]
     measures: dict[str, float | None]
 
@@ -392,16 +332,8 @@ def training_report(
 ) -> Training:
     """Return a classifier with what is known of it.
 
-    Parameters
-    ----------
-    pairs : LabelledPairs
-        What it was trained on.
-    classifier : Classifier
-        Without an account of its training.
-    learned : FittedMachine
-        How the machine was come by.
-    options : dict
-        Of the training, for the summary.
+    ``pairs``: what it was trained on. ``classifier``: without an account of its training. ``learned``: how the machine
+    was come by. ``options``: of the training, for the summary.
     """
     held_out, names = learned.held_out, classifier.vector.names
     groups = connected(pairs.left, pairs.right) if learned.folds.by == "groups" else pairs.family
@@ -536,29 +468,20 @@ _MACHINE = Point("linear", 0.1)
 
 
 class QuickEvaluation(NamedTuple):
-    """How well the labelled pairs can be told apart, each judged by what was learned from others.
+    """How well the labelled pairs can be told apart, each judged by what was learned from others."""
 
-    Attributes
-    ----------
-    duplicates, others : int
-        Labels of each class.
-    learned, threshold : Figures
-        Of a linear machine without search, and of the best threshold on one measure.
-    measure : int
-        The place in the vector of the measure with the best threshold.
-    gain : Gain
-        Of the machine over the threshold, in F1.
-    shared : bool
-        Whether one group holds more than half of the pairs: then its documents are on both sides, and the figures
-        may flatter.
-    """
-
+    #: Labels of each class.
     duplicates: int
     others: int
+    #: Of a linear machine without search, and of the best threshold on one measure.
     learned: Figures
     threshold: Figures
+    #: The place in the vector of the measure with the best threshold.
     measure: int
+    #: Of the machine over the threshold, in F1.
     gain: Gain
+    #: Whether one group holds more than half of the pairs: then its documents are on both sides, and the figures may
+    #: flatter.
     shared: bool
 
     def to_dict(self) -> dict[str, Any]:
@@ -572,14 +495,9 @@ class QuickEvaluation(NamedTuple):
 def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluation | None:
     """Return what can be said of labels; None while there are too few.
 
-    Parameters
-    ----------
-    x : float64[n, r]
-        A row of measures for each labelled pair; NaN for what is not known.
-    labels : bool[n]
-        Whether they are duplicates.
-    groups : int64[n]
-        The group of each pair, as ``folds.connected`` gives them: those that hang together over shared documents.
+    ``x`` (float64[n, r]): a row of measures for each labelled pair; NaN for what is not known. ``labels`` (bool[n]):
+    whether they are duplicates. ``groups`` (int64[n]): the group of each pair, as ``folds.connected`` gives them: those
+    that hang together over shared documents.
     """
     labels = np.asarray(labels, np.bool_)
     if min(labels.sum(), (~labels).sum()) < LEAST_LABELS:
