@@ -25,6 +25,7 @@ from neardup.classifier.vector import Vector
 from neardup.errors import InputError, OutputError, RecipeError, option
 from neardup.features.statistics import Statistics
 from neardup.files import read, write
+from neardup.kernels import Bools, Floats
 from neardup.kernels.pairs import discriminant
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
@@ -35,8 +36,6 @@ from neardup.version import __version__
 
 if TYPE_CHECKING:
     from neardup.classifier.domain import Domain, DomainCounts
-
-Floats = npt.NDArray[np.float64]
 
 
 #: Full documents that share fewer of their three-word shingles have not been seen to be near-duplicates.
@@ -116,9 +115,6 @@ class Machine(NamedTuple):
         """
         whole = self.score(x)
         return np.column_stack([whole - self.score(x, skipped=j) for j in range(x.shape[1])])
-
-
-Bools = npt.NDArray[np.bool_]
 
 
 class WorkingPoint(NamedTuple):

@@ -8,11 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from neardup.kernels import Bools, Floats
 
 #: The numbers of a range: the least, where 1 % and 99 % lie below, the most.
 _QUANTILES = (0.0, 0.01, 0.99, 1.0)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from neardup.kernels import Floats, Integers
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: What stands in the place of measures where two texts are equal byte for byte.
 EQUAL_TEXTS = "equal texts"

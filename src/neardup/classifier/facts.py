@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.kernels import Bytes, Integers, Words
 from neardup.kernels.characters import IGNORABLE_RANGES, UNSPACED_RANGES, composed, in_ranges, properties
 from neardup.kernels.facts import (
     BEYOND,
@@ -33,9 +34,6 @@ from neardup.kernels.pairs import add_shared, add_up, overlaps, sort_rows
 from neardup.kernels.unicode_tables import KNOWN_VERSIONS, digest_of
 from neardup.text.bulk import comparable, text_buffers
 from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _NO_WEIGHTS = np.empty(0, np.int64)
 
@@ -109,8 +107,6 @@ class Rows(NamedTuple):
             sum(x * x for x in g.values()),
         )
 
-
-Bytes = npt.NDArray[np.uint8]
 
 #: After a pause, the first word of a quotation begins a sentence.
 PAUSES = ",:;\u060c\u061b\u3001"

@@ -19,6 +19,7 @@ from neardup.features.embeddings import Encoder, cosine_counts, embed
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
+from neardup.kernels import Floats, Integers
 from neardup.kernels.grams import LISTED
 from neardup.kernels.pairs import align
 from neardup.recipe import Recipe
@@ -59,8 +60,6 @@ class Prepared(NamedTuple):
     embeddings: npt.NDArray[np.float64] | None
 
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Method = Callable[[Prepared, Integers, Integers], Floats]
 
 _MICROSECONDS_AN_HOUR = 3_600_000_000

@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
@@ -40,6 +39,7 @@ from neardup.evaluation.population import (
 )
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress
+from neardup.kernels import Integers
 from neardup.labels.store import DIFFERENT, SAME, UNSURE
 from neardup.labels.table import places_of
 from neardup.pages.documents import Material
@@ -149,8 +149,6 @@ class Audit(AuditResult):
         with OutputFile(name) as file:
             file.write(content.encode() + b"\n")
 
-
-Integers = npt.NDArray[np.int64]
 
 #: How many pairs are drawn where nothing else is asked for.
 AUDIT_SAMPLE = 200

@@ -10,11 +10,9 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.evaluation.scores import CONFIDENCE, Figure
-
-Floats = npt.NDArray[np.float64]
+from neardup.kernels import Bools, Floats, Integers
 
 #: What each of the two ends of an interval may miss.
 _TAIL = (1 - CONFIDENCE) / 2
@@ -175,9 +173,6 @@ def _odds(a: float, b: float, of_a: float, of_b: float, *, lower: bool) -> tuple
 def _share(part: float, rest: float) -> float:
     return part / (part + rest) if part + rest > 0 else 1.0
 
-
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: How many strata there are of returned pairs, and of others.
 MOST_RETURNED, MOST_OTHERS = 5, 6

@@ -15,21 +15,18 @@ from os import PathLike, fspath
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, rule_of
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
 from neardup.evaluation.estimates import Moves, doubt
 from neardup.keep.pairs import PairArrays, Pairs
+from neardup.kernels import Bools, Floats, Integers, Words
 from neardup.labels.store import DIFFERENT, SAME, UNSURE, labels_of
 from neardup.labels.table import LabelTable, is_store
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, similarity_at, threshold_at, threshold_of
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _DRAW, _ASK = 0, 1
 
@@ -79,9 +76,6 @@ def _finished(words: Words) -> Words:
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
 
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: The usual candidate rules of recipes: a similarity, a Hamming distance.
 _USUAL_SIMILARITY, _USUAL_DISTANCE = 0.3, 12.0

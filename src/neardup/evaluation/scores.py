@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.keep.pairs import PairArrays
+from neardup.kernels import Floats, Integers
 from neardup.labels.labels import DUPLICATE, OTHER, Labels
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: How many times groups are drawn, and the cells of counts that are drawn at once.
 RESAMPLES = 2000

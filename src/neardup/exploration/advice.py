@@ -24,16 +24,14 @@ from statistics import median_low
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.exploration.curve import Curve
 from neardup.exploration.valley import FEWEST_CLEAR, Valley, valley_of
 from neardup.exploration.views import BINS, View
+from neardup.kernels import Floats
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure
 from neardup.recipe.recipe import command_words
-
-Floats = npt.NDArray[np.float64]
 
 #: Pairs at or above this hundredth are similar; fewer of them than this say nothing of their level.
 _SIMILAR, _FEWEST_SIMILAR = 50, 10

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.values import Measurer
 from neardup.classifier.vector import Vector
@@ -17,12 +16,11 @@ from neardup.exploration.sample import Survey, hashes_of
 from neardup.exploration.views import CUTOFFS, SamplePairs
 from neardup.keep.keepers import families
 from neardup.keep.pairs import Pairs
+from neardup.kernels import Integers
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
 from neardup.text.alignment import SuffixAutomaton
 from neardup.text.normalize import normalize, tokens
-
-Integers = npt.NDArray[np.int64]
 
 #: Of longer texts only this many characters are compared.
 LONGEST = 200_000

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents import Corpus
@@ -18,13 +17,12 @@ from neardup.exploration.sample import Sample, Survey
 from neardup.exploration.templates import LONGEST, Template, pattern_of
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress
+from neardup.kernels import Bools, Integers
 from neardup.kernels.grams import LISTED
 from neardup.pages.documents import Material
 from neardup.recipe import Recipe
 from neardup.search.findings import Findings
 from neardup.search.second_step import equal_texts
-
-Integers = npt.NDArray[np.int64]
 
 #: The quantiles, in per cent.
 QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
@@ -410,8 +408,6 @@ def _spread(documents: Integers) -> Integers:
         return documents
     return documents[np.linspace(0, len(documents) - 1, _COMPARED).astype(np.int64)]
 
-
-Bools = npt.NDArray[np.bool_]
 
 #: What is listed of each kind, at most; what there is more is counted.
 PASSAGES, COPIES, SOURCES = 20, 10, 20

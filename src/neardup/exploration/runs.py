@@ -20,15 +20,12 @@ import pyarrow as pa
 from neardup.documents import Corpus
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, pieces
+from neardup.kernels import Bools, Integers, Words
 from neardup.kernels.counts import count_features
 from neardup.kernels.grams import LISTED
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
 from neardup.text.normalize import tokens
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Bools = npt.NDArray[np.bool_]
 
 #: Up to here the counts of the table stand for themselves (``kernels.counts``).
 _EXACT = 127

@@ -8,22 +8,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
 from neardup.features.extraction import text_digests
 from neardup.features.reading import Progress, Remembered, pieces
+from neardup.kernels import Bools, Integers, Words
 from neardup.pipeline.pipeline import texts_of
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
 from neardup.text.bulk import text_buffers
 from neardup.text.html import contents, method_of
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -24,13 +24,10 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.kernels import Integers
 from neardup.text.alignment import aligned
 from neardup.text.normalize import Token, normalize, tokens
-
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: The rule, as it stands above.
 _TEXTS, _CONSTANT, _OPEN = 4, 0.5, 0.1

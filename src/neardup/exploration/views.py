@@ -19,6 +19,7 @@ from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, gather, heaviest_of, pieces
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore, Vectors
+from neardup.kernels import Integers, Words
 from neardup.kernels.bounds import OVERLAP
 from neardup.kernels.grams import COUNTED
 from neardup.kernels.postings import (
@@ -34,9 +35,6 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.runtime import in_order
 from neardup.search.nearest import code_of, empty_table, kind_of, rows_of, values_of
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 #: Bin i holds the pairs with i/100 < s <= (i + 1)/100, in exact fractions; those that share nothing are apart.
 BINS = 100

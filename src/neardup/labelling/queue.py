@@ -18,6 +18,7 @@ from neardup.errors import InputError
 from neardup.evaluation.scores import Figure
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
+from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.counts import components
 from neardup.labelling.index import LabelIndex, Place
 from neardup.labels.store import majority
@@ -126,9 +127,6 @@ def similarity_says(asked: Asked, measure: str) -> list[Says]:
     """Return a pair's similarity by a measure, for people."""
     return [] if asked.similarity is None or not measure else [Says(f"{measure} {asked.similarity:.2f}")]
 
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: As many pairs are enough to choose from; of more, as many are drawn from each stretch of similarity.
 MOST_PAIRS = 20_000
@@ -408,8 +406,6 @@ def _figure(figure: Figure) -> str:
         return f"{figure.value:.2f}"
     return f"{figure.value:.2f} ({figure.low:.2f}–{figure.high:.2f})"
 
-
-Bools = npt.NDArray[np.bool_]
 
 #: Labels that are spread over similarity before the model is asked, and of each class at least so many.
 SPREAD, FEWEST_OF_A_CLASS = 30, 4

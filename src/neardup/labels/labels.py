@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError, option
+from neardup.kernels import Bools, Integers
 from neardup.kernels.counts import components
 from neardup.labels.store import SAME, UNSURE
 from neardup.labels.table import LabelTable, PairRows, RowLabel, places_of
-
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: Fewer labels of a class, and fewer groups, than these bring a warning.
 FEW_LABELS, FEW_GROUPS = 50, 20

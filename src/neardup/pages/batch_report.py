@@ -13,7 +13,7 @@ import numpy as np
 
 from neardup.classifier.evidence import Learned
 from neardup.errors import RecipeError, option
-from neardup.keep.keepers import Integers
+from neardup.kernels import Integers
 from neardup.pages.builder import About, Sources, build_report, listed_rows, named
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neardup.errors import option
-from neardup.keep.keepers import Bools, Floats, Integers
+from neardup.kernels import Bools, Floats, Integers
 from neardup.pages.diff import Shown
 from neardup.pages.html import clipped
 from neardup.pages.report import (

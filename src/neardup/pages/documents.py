@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,10 +19,9 @@ from neardup.documents.records import Names, value_texts
 from neardup.documents.tables import TIME_NAMES
 from neardup.errors import InputError
 from neardup.features.reading import Progress, Remembered, contents_of
+from neardup.kernels import Integers
 from neardup.pages.diff import Shown
 from neardup.recipe import Recipe
-
-Integers = npt.NDArray[np.int64]
 
 #: Characters of a time that are shown: whole seconds.
 _LONGEST_TIME = 19

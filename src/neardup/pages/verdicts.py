@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.keep.keepers import Bools, Families, Floats, Integers
+from neardup.keep.keepers import Families
+from neardup.kernels import Bools, Floats, Integers
 from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Arrivals
 
 #: In the place of a keeper: the document is kept, or its keeper is not among those that are reported.

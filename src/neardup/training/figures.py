@@ -11,13 +11,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.evaluation.scores import LEAST_GROUPS, RESAMPLES, Figure, figure_of, ratio, sums_of_draws
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from neardup.kernels import Bools, Floats, Integers
 
 
 class Figures(NamedTuple):

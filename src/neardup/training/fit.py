@@ -7,16 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.classifier import Machine
 from neardup.errors import NeardupError
+from neardup.kernels import Bools, Floats, Integers
 from neardup.training.figures import draw
 from neardup.training.folds import Split, among
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Point(NamedTuple):

@@ -13,12 +13,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.kernels import Bools, Integers
 from neardup.kernels.counts import components
-
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: Each training part has at least so many pairs of each class.
 LEAST_OF_A_CLASS = 2

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.columns import records_of_table
@@ -19,16 +18,13 @@ from neardup.features.embeddings import Encoder
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
+from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.pairs import overlaps
 from neardup.labels.labels import read_labels
 from neardup.recipe import Recipe
 from neardup.recipe.measures import reaching, similarities
 from neardup.runtime import in_order
 from neardup.text.html import content_of
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _PAIRS_AT_A_TIME = 1 << 14
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, Machine, cut_of, rule_of, rule_text
 from neardup.classifier.domain import Domain
@@ -22,6 +21,7 @@ from neardup.errors import RecipeError, option
 from neardup.evaluation.scores import Figure
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress, silent
+from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.runtime import default_threads
 from neardup.training.figures import Draws, Figures, Gain, draw
@@ -41,10 +41,6 @@ from neardup.training.fit import (
 from neardup.training.folds import Folds, Split, among, connected, folds_of, splits_of
 from neardup.training.labelled import LabelledPairs, LabelOptions, labelled_pairs
 from neardup.version import __version__
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: The precisions whose working points are judged.
 PRECISIONS = (0.9, 0.95, 0.99)
