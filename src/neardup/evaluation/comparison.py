@@ -26,6 +26,7 @@ from neardup.evaluation.scores import (
     Tally,
     accuracies,
     lead_of,
+    record_dict,
     resample,
     scores,
     tally,
@@ -147,7 +148,7 @@ class Comparison:
             **counts,
             "warnings": list(self.warnings),
             "best": self.best,
-            "leads": [lead._asdict() | {"difference": lead.difference._asdict()} for lead in self.leads],
+            "leads": [record_dict(lead) for lead in self.leads],
             "resamples": RESAMPLES,
             "version": __version__,
             "recipes": [self._scored(scored) for scored in self.recipes],
@@ -166,8 +167,8 @@ class Comparison:
             "wall_ms_per_document": scored.wall_s * per_document,
             "cpu_ms_per_document": scored.cpu_s * per_document,
             **({} if scored.asked is None else {"asked": scored.asked._asdict()}),
-            "best": _row(scored.best),
-            "rows": [_row(row) for row in scored.rows],
+            "best": record_dict(scored.best),
+            "rows": [record_dict(row) for row in scored.rows],
         }
 
     def to_arrow(self) -> pa.Table:
@@ -296,10 +297,6 @@ def _latex_figure(figure: Figure) -> str:
         return "--"
     interval = "" if figure.low is None else rf" ({figure.low:.2f}--{figure.high:.2f})"
     return f"{figure.value:.3f}{interval}"
-
-
-def _row(row: Row) -> dict[str, Any]:
-    return {name: value._asdict() if isinstance(value, Figure) else value for name, value in row._asdict().items()}
 
 
 #: A recipe runs on so many documents before its time is taken.

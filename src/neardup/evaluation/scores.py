@@ -10,7 +10,7 @@ or fall together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,13 @@ class Figure(NamedTuple):
     value: float | None
     low: float | None
     high: float | None
+
+
+def record_dict(record: Any) -> dict[str, Any]:
+    """Return a record as JSON takes it, with the records in it."""
+    return {
+        name: record_dict(value) if hasattr(value, "_asdict") else value for name, value in record._asdict().items()
+    }
 
 
 class Scores(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -79,15 +79,7 @@ class ExamplePair:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
-        return {
-            "left": self.left.as_dict(),
-            "right": self.right.as_dict(),
-            "similarity": self.similarity,
-            "left_source": self.left_source,
-            "right_source": self.right_source,
-            "passage": self.passage,
-            "words": self.words,
-        }
+        return asdict(self) | {"left": self.left.as_dict(), "right": self.right.as_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +100,7 @@ class Examples:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
-        return {
-            "cutoff": self.cutoff,
-            "low": self.low,
-            "high": self.high,
-            "found": self.found,
-            "origin": self.origin,
-            "pairs": [pair.as_dict() for pair in self.pairs],
-        }
+        return asdict(self) | {"pairs": [pair.as_dict() for pair in self.pairs]}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -67,45 +67,16 @@ def quantiles_of(lengths: Integers) -> tuple[tuple[float, int], ...]:
 
 
 #: Scripts by the first word of what Unicode calls their letters.
-_SCRIPTS = {
-    "LATIN": "Latin",
-    "CYRILLIC": "Cyrillic",
-    "GREEK": "Greek",
-    "ARABIC": "Arabic",
-    "HEBREW": "Hebrew",
-    "CJK": "Han",
-    "IDEOGRAPHIC": "Han",
-    "HIRAGANA": "Kana",
-    "KATAKANA": "Kana",
-    "KATAKANA-HIRAGANA": "Kana",
-    "BOPOMOFO": "Bopomofo",
-    "HANGUL": "Hangul",
-    "THAI": "Thai",
-    "LAO": "Lao",
-    "KHMER": "Khmer",
-    "MYANMAR": "Myanmar",
-    "TIBETAN": "Tibetan",
-    "DEVANAGARI": "Devanagari",
-    "BENGALI": "Bengali",
-    "GURMUKHI": "Gurmukhi",
-    "GUJARATI": "Gujarati",
+_TITLED = (
+    "LATIN CYRILLIC GREEK ARABIC HEBREW BOPOMOFO HANGUL THAI LAO KHMER MYANMAR TIBETAN DEVANAGARI BENGALI GURMUKHI "
+    "GUJARATI TAMIL TELUGU KANNADA MALAYALAM SINHALA ARMENIAN GEORGIAN ETHIOPIC SYRIAC THAANA MONGOLIAN CHEROKEE "
+    "TIFINAGH YI JAVANESE"
+)
+_SCRIPTS = {name: name.title() for name in _TITLED.split()} | {
+    **dict.fromkeys(("CJK", "IDEOGRAPHIC"), "Han"),
+    **dict.fromkeys(("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"), "Kana"),
     "ORIYA": "Odia",
-    "TAMIL": "Tamil",
-    "TELUGU": "Telugu",
-    "KANNADA": "Kannada",
-    "MALAYALAM": "Malayalam",
-    "SINHALA": "Sinhala",
-    "ARMENIAN": "Armenian",
-    "GEORGIAN": "Georgian",
-    "ETHIOPIC": "Ethiopic",
-    "SYRIAC": "Syriac",
-    "THAANA": "Thaana",
-    "MONGOLIAN": "Mongolian",
-    "CHEROKEE": "Cherokee",
     "CANADIAN": "Canadian Aboriginal",
-    "TIFINAGH": "Tifinagh",
-    "YI": "Yi",
-    "JAVANESE": "Javanese",
 }
 #: So much of the letters makes a script the main one.
 _MAIN = 2 / 3

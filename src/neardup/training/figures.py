@@ -8,7 +8,7 @@ two have intervals, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,6 @@ class Figures(NamedTuple):
     missed: int
     rejected: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
-        return {name: value._asdict() if isinstance(value, Figure) else value for name, value in self._asdict().items()}
-
 
 class Gain(NamedTuple):
     """How far one verdict leads another in F1."""
@@ -42,10 +38,6 @@ class Gain(NamedTuple):
     difference: Figure
     #: Whether its interval does not hold 0, and the two differ in six groups or more.
     beyond_chance: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
-        return {"difference": self.difference._asdict(), "beyond_chance": self.beyond_chance}
 
 
 class Draws(NamedTuple):

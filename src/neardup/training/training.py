@@ -18,7 +18,7 @@ from neardup.classifier.domain import Domain
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
-from neardup.evaluation.scores import Figure
+from neardup.evaluation.scores import Figure, record_dict
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress, silent
 from neardup.kernels import Bools, Floats, Integers
@@ -187,10 +187,6 @@ class AtPrecision(NamedTuple):
     precision: Figure
     recall: Figure
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
-        return self._asdict() | {"precision": self.precision._asdict(), "recall": self.recall._asdict()}
-
 
 class Wrong(NamedTuple):
     """A labelled pair whose label a machine that had not seen it does not say."""
@@ -206,10 +202,6 @@ class Wrong(NamedTuple):
     #: What each measure added to g, and its value (None where it is not known), the strongest first.
     contributions: dict[str, float]
     measures: dict[str, float | None]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
-        return self._asdict()
 
 
 def weights_of(machine: Machine, names: tuple[str, ...], x: Floats) -> tuple[Weight, ...]:
@@ -355,10 +347,10 @@ def training_report(
         "trained_on": int(pairs.decided.sum()),
         "folds": learned.folds._asdict() | {"splits": len(learned.folds.splits)},
         "machine": _machine(learned, len(names)),
-        "figures": figures.to_dict(),
-        "threshold": {"at": told_threshold} | baseline.to_dict(),
-        "gain": gain.to_dict(),
-        "working_points": [point.to_dict() for point in points],
+        "figures": record_dict(figures),
+        "threshold": {"at": told_threshold} | record_dict(baseline),
+        "gain": record_dict(gain),
+        "working_points": [record_dict(point) for point in points],
         "calibration": calibration(held_out, pairs),
         "weights": [weight._asdict() for weight in weights],
         "warnings": list(warnings),
@@ -372,7 +364,7 @@ def training_report(
         "content": classifier.candidate_rule.content,
         "vector": list(names),
         **account,
-        "wrong": [one.to_dict() for one in wrong],
+        "wrong": [one._asdict() for one in wrong],
         "outside": [list(ids) for ids in outside],
         "version": __version__,
     }
@@ -479,13 +471,6 @@ class QuickEvaluation(NamedTuple):
     #: Whether one group holds more than half of the pairs: then its documents are on both sides, and the figures may
     #: flatter.
     shared: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
-        return {
-            name: value.to_dict() if isinstance(value, Figures | Gain) else value
-            for name, value in self._asdict().items()
-        }
 
 
 def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluation | None:
