@@ -24,10 +24,7 @@ def recipe_and_classifier(
 ) -> tuple[Recipe, Classifier | None]:
     """Return what is to be done: the chosen recipe, or that of a classifier with the classifier.
 
-    ``recipe``, ``choices``: as in ``recipe.named.chosen``; beside a classifier only ``keep`` may be chosen.
-    ``classifier``: it, or its file. ``title_column``, ``time_column``: where titles and times are, for a classifier
-    that goes by them. ``force_domain``: go on where the classifier is not at home. Raises ``NeardupError`` if there is
-    no such recipe or classifier, or one contradicts the other.
+    Beside a classifier only ``keep`` may be chosen.
     """
     if classifier is None:
         if title_column is not None:

@@ -45,9 +45,8 @@ CANDIDATE_RULE = "jaccard(words:3) >= 0.1"
 def rule_of(text: str = CANDIDATE_RULE, *, content: str = "") -> Recipe:
     """Return the recipe whose pairs a classifier looks at.
 
-    ``text``: ``MEASURE(FEATURES) >= NUMBER``, a measure of feature sets. Raising the number gives fewer candidate
-    pairs, faster, and may lose near-duplicates for good. Raises ``RecipeError`` if it is not written so, or the measure
-    is none of feature sets.
+    It is written ``MEASURE(FEATURES) >= NUMBER``, with a measure of feature sets. Raising the number gives fewer
+    candidate pairs, faster, and may lose near-duplicates for good.
     """
     try:
         step = SecondStep.parse(text)
@@ -314,8 +313,7 @@ class Classifier:
 def cut_of(scores: Floats, labels: Bools, precision: float) -> tuple[float | None, float]:
     """Return the lowest cut at or above which a share of the pairs are duplicates, and the highest share at any cut.
 
-    ``scores``, ``labels`` (float64[m], bool[m]): g of pairs, by machines that had not seen them, and the truth.
-    ``precision``: the share. Raising it raises the cut, or leaves none (None).
+    The scores are those of machines that had not seen the pairs. Raising ``precision`` raises the cut, or leaves none.
     """
     order = np.argsort(-scores, kind="stable")
     ranked, right = scores[order], np.cumsum(labels[order])
@@ -504,9 +502,7 @@ _WHY = {
 def classifier_of(given: Given, *, title_column: str | None = None, time_column: str | None = None) -> Classifier:
     """Return a classifier, from its file where a path is given.
 
-    ``given``: what ``load_classifier`` reads, or a classifier. ``title_column``, ``time_column``: other columns than
-    those of the training. A column of times may be there for other reasons. Raises ``InputError`` if the file holds no
-    classifier. Raises ``RecipeError`` if a column of titles is named and it compares none.
+    Other columns than those of the training may be given; one of times may be there for other reasons.
     """
     classifier = given if isinstance(given, Classifier) else load_classifier(given)
     if title_column is not None and not classifier.vector.needs_titles:
@@ -527,10 +523,8 @@ def recipe_beside(
 ) -> Recipe:
     """Return a classifier's recipe, in the keep order that was asked for.
 
-    ``classifier``: it brings a recipe of its own. ``choices``: the recipe, and fields of recipes that were asked for;
-    None for what was not. ``say``: gives an option as the caller writes it. ``precision``: how the caller chooses a
-    working point. Raises ``RecipeError`` if anything was asked for but ``keep``, or the ``content`` that the classifier
-    was trained on.
+    Of the ``choices`` (None for what was not asked for) only ``keep``, and the ``content`` that it was trained on, go
+    with it. ``say`` gives an option as the caller writes it, ``precision`` how the caller chooses a working point.
     """
     for name, value in choices.items():
         if value is None or name == "keep" or (name == "content" and value == classifier.candidate_rule.content):

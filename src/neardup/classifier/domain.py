@@ -78,9 +78,7 @@ class Domain(NamedTuple):
     def of(cls, x: Floats, texts: Sequence[str], similarity: Floats, passed: Bools) -> Domain:
         """Return the domain of training pairs.
 
-        ``x`` (float64[n, r]): their similarity vectors. ``texts``: their documents, as they are compared.
-        ``similarity`` (float64[n]): by the candidate rule's measure. ``passed`` (bool[n]): which of them the machine
-        takes for duplicates.
+        ``x`` (float64[n, r]) are their similarity vectors, and the machine takes those in ``passed`` for duplicates.
         """
         known = [column[~np.isnan(column)] for column in x.T]
         met = Counter(map(script_of, texts))
@@ -109,11 +107,7 @@ class Domain(NamedTuple):
         return np.asarray((beyond | (missing & (self.unknown < _RARE))).any(axis=1))
 
     def reasons(self, x: Floats, texts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-        """Return why one pair is unlike the training pairs, each reason in a few words; nothing where it is not.
-
-        ``x`` (float64[r]): its similarity vector. ``texts``: its two documents, as they are compared. ``names``: the
-        measures of the vector.
-        """
+        """Return why one pair is unlike the training pairs, each reason in a few words; nothing where it is not."""
         found = []
         for text in texts:
             if (script := script_of(text)) not in self.scripts:
@@ -132,11 +126,7 @@ class Domain(NamedTuple):
         return tuple(dict.fromkeys(found))
 
     def complaint(self, candidates: int, outside: int, passed: int) -> str:
-        """Return why a run is not at home, as a clause with its number and the rule; empty where it is.
-
-        ``candidates``, ``outside``, ``passed``: how many pairs were judged, how many of them lie outside, and how many
-        pass.
-        """
+        """Return why a run is not at home, as a clause with its number and the rule; empty where it is."""
         if candidates < _FEWEST:
             return ""
         if outside > MOST_OUTSIDE * candidates:
@@ -162,10 +152,7 @@ class Domain(NamedTuple):
 
     @classmethod
     def from_dict(cls, said: Mapping[str, Any], measures: int) -> Domain:
-        """Return what ``as_dict`` made of one with so many measures.
-
-        Raises ``ValueError`` if it has another shape.
-        """
+        """Return what ``as_dict`` made of one with so many measures."""
         found = cls(
             np.array(said["measures"], np.float64),
             np.array(said["unknown"], np.float64),

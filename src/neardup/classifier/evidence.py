@@ -70,9 +70,8 @@ class Evidence(NamedTuple):
 class Learned:
     """What a classifier went by on n pairs, in arrays.
 
-    ``names``: the measures. ``vectors``, ``contributions`` (float64[n, r]): their values, nan where not known, and what
-    they contribute; nan for equal texts. ``score``, ``probability`` (float64[n]): nan and 1 for equal texts. ``start``:
-    the score with all measures at their means in training.
+    Values (float64[n, r]) are nan where not known, and contributions and scores for equal texts; ``start`` is the score
+    with all measures at their means in training.
     """
 
     def __init__(self, classifier: Classifier, vectors: Floats, edges: Integers) -> None:
@@ -104,7 +103,7 @@ class Learned:
     def columns(self, *, measures: bool = False) -> dict[str, pa.Array]:
         """Return columns for a table of the pairs: g, evidence in a few words and, if wanted, measures in full.
 
-        ``measures``: whether there is a column of them, for each its value and its contribution; null for equal texts.
+        Measures have their values and contributions in a struct, null for equal texts.
         """
         found = {"score": pa.array(self.score, mask=self._equal), "evidence": pa.array(self._words(), pa.string())}
         if measures:

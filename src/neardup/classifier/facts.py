@@ -82,8 +82,7 @@ class Rows(NamedTuple):
 
         Of a row whose square is too large, a or b is -1 and o is none: ``products`` has them.
 
-        ``left``, ``right`` (int64[k]): the rows of each pair. ``weighted``: whether weights count; else they are sets.
-        ``minima``: of weights: whether o is the sum of the smaller ones, else the dot product.
+        Unweighted, they are sets; with ``minima``, o is the sum of the smaller weights, else the dot product.
         """
         shared = np.empty(len(left), np.int64)
         if not weighted:
@@ -159,10 +158,7 @@ def facts_digest() -> str:
 
 
 def facts_of(texts: pa.LargeStringArray) -> Facts:
-    """Return the facts of texts.
-
-    ``texts``: valid UTF-8, no nulls.
-    """
+    """Return the facts of texts."""
     data, offsets = text_buffers(_composed(texts))
     room = (int(offsets[-1] - offsets[0]) + len(texts)) // 2 + len(texts)
     found = [np.empty(room, np.uint64) for _ in range(4)]
@@ -172,10 +168,7 @@ def facts_of(texts: pa.LargeStringArray) -> Facts:
 
 
 def prefixes_of(texts: pa.LargeStringArray, letters: int) -> Rows:
-    """Return the first letters of the words of texts, as hashes: a stem for languages that inflect at the end.
-
-    ``texts``: valid UTF-8, no nulls. ``letters``: how many. Raising it tells more words apart.
-    """
+    """Return the first letters of the words of texts, as hashes: a stem for languages that inflect at the end."""
     data, offsets = text_buffers(texts)
     text, spans = comparable(data, offsets, "words")
     found = np.empty(int((spans[:, 1] - spans[:, 0] + 1).sum()) // 2 + len(texts), np.uint64)

@@ -203,9 +203,7 @@ class Measurer:
 
     A row depends on its two documents alone, and not on which of them is the left one.
 
-    ``statistics``: of the collection, from ``collection.statistics_for``; empty where the vector needs none.
-    ``encoder``: for ``semantic``. Raises ``RecipeError`` if the vector needs statistics or an encoder that are not
-    there.
+    Raises ``RecipeError`` if the vector needs statistics or an encoder that are not there.
     """
 
     def __init__(
@@ -232,10 +230,7 @@ class Measurer:
         self._units = {part: self._statistics[part.counted].unit(part.recipe) for part in vector.parts if part.counted}
 
     def prepare(self, records: Records) -> Prepared:
-        """Return documents ready to be measured: everything about single documents, once for each.
-
-        ``records``: the documents; pairs name them by their places.
-        """
+        """Return documents ready to be measured: everything about single documents, once for each."""
         pieces = list(in_order(self._made, _pieces(records.texts), self._threads))
         rows = {name: Rows.joined([piece[name] for piece in pieces]) for name in pieces[0]} if pieces else {}
         if "titles" in self._takes:
@@ -248,10 +243,7 @@ class Measurer:
         return Prepared(len(records), rows, records.texts, records.times, embeddings)
 
     def measure(self, prepared: Prepared, left: Integers, right: Integers) -> Floats:
-        """Return the similarity vectors of pairs: float64[k, r], NaN where a title or a time is not known.
-
-        ``prepared``: from ``prepare``. ``left``, ``right`` (int64[k]): the places of each pair's documents.
-        """
+        """Return the similarity vectors of pairs: float64[k, r], NaN where a title or a time is not known."""
         found = np.empty((len(left), len(self.vector)))
 
         def fill(begin: int) -> None:

@@ -152,10 +152,7 @@ class Part(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Part:
-        """Return the part that a text like ``cosine(terms:64:tfidf)`` names.
-
-        Raises ``RecipeError`` if the measure or its features are not known, or do not go together.
-        """
+        """Return the part that a text like ``cosine(terms:64:tfidf)`` names."""
         match = _PART.fullmatch(text)
         name = match["name"] if match else ""
         if match is None or (name not in FEATURE_MEASURES and name not in PAIR_MEASURES):
@@ -242,8 +239,6 @@ class Vector:
     """A selection of measures, in order: the vector SV(d1, d2) of a pair of documents.
 
     Source: ICGICT 2014, definition 1, where the user picks measures of term vectors.
-
-    ``parts``: the measures; none twice. Raises ``RecipeError`` if there are none, or one stands there twice.
     """
 
     parts: tuple[Part, ...]
@@ -260,8 +255,6 @@ class Vector:
         """Return the vector that a text names: ``default`` and the like, measures separated by commas, or both.
 
         A measure that is named again, as where two vectors share it, counts once, at its first place.
-
-        Raises ``RecipeError`` if a measure is not known or does not fit its features.
         """
         return cls(tuple(dict.fromkeys(_parts(text))))
 
@@ -334,9 +327,7 @@ def statistics_for(
 ) -> dict[str, Statistics]:
     """Return the document frequencies that a vector's measures go by, each by the ``counted`` of its parts.
 
-    ``vector``: its terms and idf weights need them; others need none, and the corpus is not read. ``corpus``: it is
-    read once for each kind of feature that is counted. ``content``: what of a text is compared: that of the recipe
-    whose pairs are to be measured.
+    The corpus is read once for each kind of feature that is counted, and not at all where none is.
     """
     found: dict[str, Statistics] = {}
     for part in vector.parts:

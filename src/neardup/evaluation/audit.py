@@ -60,10 +60,7 @@ KINDS: dict[str, tuple[bool | None, str]] = {
 
 
 def examples_of(drawn: Sample, known: Judged, most: int = MOST) -> Examples:
-    """Return the pairs of each kind that stand for most others.
-
-    ``known``: what people say of it. ``most``: how many of each kind. Raises ``RecipeError`` if that is below 0.
-    """
+    """Return the pairs of each kind that stand for most others."""
     if most < 0:
         raise RecipeError(f"{most} pairs of each kind are below 0; give how many to show, such as {MOST}")
     population = drawn.population
@@ -294,11 +291,9 @@ def draw_sample(
 ) -> Sample:
     """Find all candidates and draw a stratified random sample of them.
 
-    ``corpus``: the documents; it stays open. ``classifier``, ``recipe``: what is audited: one of the two.
-    ``candidate_rule``: for a recipe: see ``population.of_recipe``. A classifier has its own. ``sample``: how many pairs
-    to draw. Raising it narrows all intervals; the pairs of a smaller sample are among those of a larger one. ``seed``:
-    another seed draws other pairs. Raises ``NeardupError`` if the input cannot be read, an option does not fit, or
-    there is nothing to judge.
+    It is a sample of a classifier's result or of a recipe's; ``candidate_rule`` is for a recipe
+    (``population.of_recipe``). The pairs of a smaller sample are among those of a larger one. Raises ``NeardupError``
+    if there is nothing to judge.
     """
     if sample < 1:
         raise RecipeError(f"sample {sample} is below 1; give the number of pairs to judge, such as {AUDIT_SAMPLE}")

@@ -213,11 +213,7 @@ _KINDS = {
 
 
 def audit_page(found: AuditResult, *, command: str = "") -> str:
-    """Return the page of an audit, with its examples where it has some.
-
-    ``found``: what the labels say. ``command``: as it was typed, quoted for a shell; empty from Python. Raises
-    ``OutputError`` if the packages that draw are not installed.
-    """
+    """Return the page of an audit, with its examples where it has some."""
     check_drawing("a page")
     charts = charts_of(found) if found.same + found.different else []
     body = [

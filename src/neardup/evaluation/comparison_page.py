@@ -161,11 +161,7 @@ Row = Mapping[str, Any]
 
 
 def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
-    """Return the page of a comparison.
-
-    ``typed``: the command, quoted for a shell; empty from Python. Raises ``OutputError`` if the packages that draw are
-    not installed.
-    """
+    """Return the page of a comparison."""
     check_drawing("a page")
     recipes = content["recipes"]
     points = list(points_of(recipes))

@@ -208,9 +208,8 @@ def stratify(
 
     They depend on the scores alone, not on the order of the pairs, nor on the size of a sample.
 
-    ``score``, ``returned``, ``doubts`` (float64[n], bool[n], float64[n]): of each pair; scores of returned pairs and of
-    others may be on different scales. ``edges``, ``other_edges``: where strata of returned pairs and of others may
-    begin, ascending.
+    Scores of returned pairs and of others may be on different scales; strata begin at the ``edges`` of the one, and at
+    the ``other_edges`` of the other, ascending.
     """
     strata: list[Stratum] = []
     place = np.zeros(len(score), np.int64)
@@ -259,8 +258,7 @@ def allocate(strata: Sequence[Stratum], sample: int) -> list[int]:
     A larger sample draws no fewer from any stratum. Within a side the whole numbers are the best possible ones for the
     strata's weights (Wright 2012: equal proportions).
 
-    ``strata``: as ``stratify`` gives them. ``sample``: how many in all; all pairs are drawn where there are fewer.
-    Raising it narrows all intervals.
+    All pairs are drawn where there are fewer than ``sample``.
     """
     sides = [[at for at, stratum in enumerate(strata) if stratum.returned == side] for side in (True, False)]
     sizes = [sum(strata[at].pairs for at in side) for side in sides]
@@ -316,11 +314,7 @@ class Point(NamedTuple):
 
 
 def points(strata: Sequence[Stratum], cells: Sequence[Cell], own: float, moves: Moves) -> list[Point]:
-    """Return the figures of the working point and of thresholds where strata begin, the strictest first.
-
-    ``strata``, ``cells``: and what is known of each. ``own``: the working point's score. ``moves``: which other
-    thresholds can be told from the strata.
-    """
+    """Return the figures of the working point and of thresholds where strata begin, the strictest first."""
     mine = [stratum for stratum in strata if stratum.returned]
     stricter = sorted({stratum.low for stratum in mine}, reverse=True)[:-1] if moves.stricter else []
     looser = sorted({stratum.low for stratum in strata if not stratum.returned}, reverse=True) if moves.looser else []

@@ -34,9 +34,7 @@ _DRAW, _ASK = 0, 1
 def draw(names: Names, left: Integers, right: Integers, place: Integers, counts: Sequence[int], seed: int) -> Integers:
     """Return which pairs are drawn, in an order that tells nothing of their strata.
 
-    ``names``: of the documents. ``left``, ``right`` (int64[n]): the pairs, by position. ``place`` (int64[n]): the
-    stratum of each. ``counts``: how many to draw from each stratum, no more than it holds. ``seed``: another seed draws
-    other pairs.
+    ``place`` (int64[n]) is the stratum of each pair, and ``counts`` says how many to draw from each stratum.
     """
     documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
     hashes = _hashes([str(name) for name in names.of(documents).to_pylist()], seed)
@@ -361,9 +359,8 @@ def judged(left: Integers, right: Integers, texts: Integers, votes: Iterable[Vot
 
     A vote is about the texts: it counts for documents with the same ones, too.
 
-    ``left``, ``right`` (int64[n]): the drawn pairs, by the positions of the documents where their texts come first.
-    ``texts`` (int64[d]): for each document the first one with the same text, -1 where that is not known. ``votes``:
-    positions of two documents, and an answer.
+    The pairs are those that were drawn, by the positions of the documents where their texts come first; ``texts``
+    (int64[d]) is for each document the first one with the same text, -1 where that is not known.
     """
     given: dict[tuple[int, int], Counter[str]] = {}
     for one, other, answer in votes:

@@ -93,8 +93,8 @@ class Resamples(NamedTuple):
 def tally(parts: Iterable[PairArrays], labels: Labels, cuts: Sequence[float]) -> Tally:
     """Count the pairs of a run at each threshold.
 
-    ``parts``: all pairs of the loosest threshold. ``labels``: of the same documents. ``cuts``: ascending: a pair counts
-    at those that its similarity reaches.
+    ``parts`` are all pairs of the loosest threshold; a pair counts at the ``cuts``, ascending, that its similarity
+    reaches.
     """
     thresholds, documents = np.asarray(cuts, np.float64), len(labels.group)
     unlabelled = np.zeros(len(thresholds) + 1, np.int64)
@@ -131,8 +131,7 @@ def resample(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES
     Groups that all recipes treat alike are one kind, and a draw is a draw of how many there are of each kind: the
     multinomial distribution, so that it costs the same for a hundred groups and for a million.
 
-    ``tallies``: one for each recipe; their thresholds, one recipe after the other, are the rows. ``labels``: those of
-    the tallies. ``count``: how many draws. Raising it makes the ends of intervals steadier. ``seed``: of the draws.
+    The thresholds of the tallies, one recipe after the other, are the rows.
     """
     duplicates = labels.duplicates_of_groups()
     active = _active(tallies, duplicates)
@@ -148,8 +147,6 @@ def accuracies(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPL
 
     Where pairs without a label count as none, nearly all pairs are none, and any row is right about nearly all: then
     no accuracy is defined.
-
-    ``tallies``, ``labels``, ``count``, ``seed``: as in ``resample``.
     """
     rows = sum(len(one.unlabelled) for one in tallies)
     if labels.complete or labels.keys is None or labels.duplicate is None:
@@ -184,10 +181,8 @@ def _drawn(table: Integers, total: int, count: int, seed: int) -> tuple[Floats, 
 def sums_of_draws(kinds: Integers, shares: Floats, groups: int, count: int, seed: int) -> Floats:
     """Return the sums of draws of groups with replacement: float64[count, r].
 
-    ``kinds`` (int64[r, k]): what a group of each kind holds. ``shares`` (float64[k]): how many of the groups are of
-    each kind, as a share; the last one may be of groups that hold nothing. ``groups``: how many groups there are, and
-    are drawn each time. ``count``: how many draws. Raising it makes the ends of intervals steadier. ``seed``: of the
-    draws.
+    ``kinds`` (int64[r, k]) is what a group of each kind holds, ``shares`` (float64[k]) how many of the groups are of
+    each kind; the last one may be of groups that hold nothing. So many groups as there are, are drawn each time.
     """
     random = np.random.default_rng(seed)
     drawn = np.empty((count, len(kinds)))
@@ -208,8 +203,7 @@ def _by_group(one: Tally, cells: str, active: Integers) -> Integers:
 def scores(correct: Integers, wrong: Integers, duplicates: int, draws: Resamples) -> list[Scores]:
     """Return precision, recall and F1 of each row, with intervals.
 
-    ``correct``, ``wrong`` (int64[r]): returned pairs that are duplicates, and that are known to be none.
-    ``duplicates``: all labelled duplicates, at least 1. ``draws``: of the same rows.
+    Of the returned pairs (int64[r]), ``correct`` are duplicates and ``wrong`` are known to be none.
     """
     values = (
         ratio(correct, correct + wrong),

@@ -43,10 +43,7 @@ class ThresholdGrid(NamedTuple):
 
 
 def thresholds_of(asked: str | Sequence[float]) -> list[float]:
-    """Return thresholds from ``.5:.95:.05`` (first, last, step), ``.5,.7`` or numbers, ascending.
-
-    Raises ``RecipeError`` if they are no thresholds, or more than 200.
-    """
+    """Return thresholds from ``.5:.95:.05`` (first, last, step), ``.5,.7`` or numbers, ascending."""
     written: list[Fraction] = []
     if not isinstance(asked, str):
         written = [exact_fraction(value, "threshold") for value in asked]
@@ -92,8 +89,6 @@ def grid_of(recipe: Recipe, thresholds: Sequence[float]) -> ThresholdGrid:
 
     Checksums and I-Match have no use for a threshold, and Euclidean distances have no common scale: they keep their
     own.
-
-    ``recipe``: any. ``thresholds``: similarities, ascending.
     """
     own = float(recipe.exact_threshold)
     if recipe.measure == "hamming":
@@ -110,10 +105,7 @@ def grid_of(recipe: Recipe, thresholds: Sequence[float]) -> ThresholdGrid:
 
 
 def classifier_grid(classifier: Classifier, thresholds: Sequence[float]) -> ThresholdGrid:
-    """Return what to try with a classifier: thresholds of the probability, its own cut among them.
-
-    ``classifier``: any. ``thresholds``: probabilities, ascending.
-    """
+    """Return what to try with a classifier: thresholds of the probability, its own cut among them."""
     own = float(classifier.probability(np.array([classifier.cut]))[0])
     tried = sorted({*thresholds, own})
     return ThresholdGrid("probability", tried, [(at + 1) / len(tried) for at in range(len(tried))], own)
@@ -166,10 +158,7 @@ def recipe_systems(recipes: Sequence[AnyRecipe] | None, content: str | None, ask
 def classifier_systems(
     classifiers: Sequence[Given], title_column: str | None, time_column: str | None, asked: Sequence[float]
 ) -> list[System]:
-    """Return classifiers, called after their files; columns as in training, unless others are given.
-
-    Raises ``NeardupError`` if a file holds no classifier, or a column of titles is named and none compares titles.
-    """
+    """Return classifiers, called after their files; columns as in training, unless others are given."""
     known = [classifier_of(given, time_column=time_column) for given in classifiers]
     titled = [one.vector.needs_titles for one in known]
     if title_column is not None and not any(titled):

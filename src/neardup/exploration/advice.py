@@ -148,8 +148,8 @@ def similar_pairs(views: Sequence[View]) -> int:
 def separation_of(view: View, similar: int, corpus_pairs: int) -> Separation:
     """Return how far apart unrelated and similar pairs are in a view.
 
-    ``view``: of the sample. ``similar``: how many of its closest pairs count as similar. ``corpus_pairs``: all pairs of
-    the whole corpus: the more there are, the further the most similar unrelated one reaches.
+    The ``similar`` closest pairs count as similar. The more pairs the corpus has, the further its most similar
+    unrelated one reaches.
     """
     pairs = view.cumulative()
     level = None if similar < _FEWEST_SIMILAR else _reached_by(pairs, _MOST * similar)
@@ -178,8 +178,7 @@ def _reached_by(pairs: Floats, count: float) -> float:
 def choose(views: Sequence[View], corpus_pairs: int) -> Choice:
     """Choose features: step 1 of the rule.
 
-    ``views``: of the sample, at least one. n-grams by Jaccard are chosen from; where there are none, from all.
-    ``corpus_pairs``: all pairs of the whole corpus.
+    n-grams by Jaccard are chosen from; where there are none, all views of the sample, of which there is at least one.
     """
     grams = [view for view in views if view.n is not None and view.measure == _MEASURE]
     asked = grams or list(views)
@@ -219,8 +218,7 @@ def advise(
 ) -> Advice:
     """Advise a recipe: steps 2 to 4 of the rule.
 
-    ``curve``: of the whole corpus, by these features. ``lowest``: no lower threshold is advised. ``documents``: how
-    many the corpus has. ``inputs``, ``reading``: what the command is to read, and options of reading.
+    The curve is that of the whole corpus by these features; no threshold below ``lowest`` is advised.
     """
     view, whole = choice.view, curve is not None and curve.complete
     pairs, known = view.cumulative(), 0

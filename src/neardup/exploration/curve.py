@@ -88,11 +88,9 @@ def check_curve(recipe: Recipe) -> None:
 class ThresholdSearch:
     """A corpus read once, its features at hand, joined at the lowest threshold; a context that frees the features.
 
-    ``corpus``: it is read once, or twice for recipes with ``needs_statistics``; it must stay open as long as what was
-    found is used. ``recipe``: for the exact join of sets or weighted vectors, by a similarity. ``lowest``: the lowest
-    threshold, in (0, 1]. Lowering it finds more pairs, slower. ``threads``, ``memory``: as in ``pipeline.run``.
-    ``clock``: gets the stages. Raises ``RecipeError`` if the recipe is not one for the exact join, or a value is out of
-    range. Raises ``NeardupError`` if the input cannot be read.
+    The corpus is read once, or twice for recipes with ``needs_statistics``; it must stay open as long as what was found
+    is used. Lowering ``lowest`` finds more pairs, slower. Raises ``RecipeError`` if the recipe is not one for the exact
+    join.
     """
 
     def __init__(

@@ -131,10 +131,8 @@ def examples_of(
     the whole corpus are taken; where that has none, the band is widened to the middle between the cutoffs, first in the
     sample and then in the corpus.
 
-    ``pairs``: of the sample, from below the lowest cutoff on. ``survey``: of all documents: sources and lengths.
-    ``material``: its documents; those that are chosen are read. ``whole``: of the whole corpus, by the same features
-    and measure. ``family`` (int64[n]): the family of each document, 0 for none. ``cutoffs``: ascending. ``count``: how
-    many pairs of each.
+    ``pairs`` are those of the sample, from below the lowest cutoff on; ``whole`` those of the corpus by the same
+    features and measure; ``family`` (int64[n]) is the family of each document, 0 for none.
     """
     bands = [_band(*place, pairs, whole) for place in _places(cutoffs)]
     able = [_spread(band.pairs, survey, family, _TRIED * count, seed) for band in bands]
@@ -161,9 +159,7 @@ def suspects_of(
     These are pairs in which names or numbers of one text stand in the place of others. Of the 200 least similar ones,
     those come first whose facts differ most.
 
-    ``pairs``: pairs that match, by positions in the corpus. ``survey``, ``material``: of all documents; those of the
-    pairs asked are read. ``family`` (int64[n]): the family of each document, 0 for none. ``count``: how many pairs, at
-    most.
+    ``pairs`` match, by positions in the corpus; ``family`` (int64[n]) is the family of each document, 0 for none.
     """
     unequal = np.flatnonzero((survey.text_marks[pairs.left] != survey.text_marks[pairs.right]).any(axis=1))
     order = unequal[np.argsort(pairs.similarity[unequal], kind="stable")][:_ASKED]

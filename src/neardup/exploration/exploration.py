@@ -139,11 +139,8 @@ def explore(
     All pairs of a random sample are compared by each recipe; the whole corpus is joined once, by the n that separates
     related from unrelated pairs best. See ``advice`` for how n and threshold are chosen.
 
-    ``corpus``: it is read some six times, five without the curve; it must stay open as long as the exploration is
-    shown. ``memory``: a budget in bytes for the join, as in ``pipeline.run``. ``inputs``, ``reading``: what is read,
-    for people and for the advised command (the inputs of the corpus, if not given), and options of reading for that
-    command. Raises ``InputError`` if there are fewer than two documents, or something cannot be read. Raises
-    ``RecipeError`` if a recipe cannot be compared by features.
+    The corpus is read some six times, five without the curve, and must stay open as long as the exploration is shown.
+    ``inputs`` are what people know it by, ``reading`` the options of reading that the advised command needs.
     """
     return _Run(corpus, options, checked_threads(threads), memory, progress or silent).explore(
         tuple(inputs or corpus.inputs), reading

@@ -59,10 +59,7 @@ _INPUTS = 4
 
 
 def exploration_page(exploration: Observations) -> str:
-    """Return the page of an exploration.
-
-    Raises ``OutputError`` if the packages that draw are not installed.
-    """
+    """Return the page of an exploration."""
     check_drawing("a page")
     charts: list[Chart] = []
     body = [

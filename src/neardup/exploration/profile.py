@@ -142,10 +142,7 @@ def _script_of(character: str) -> str:
 
 
 def scripts_of(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
-    """Return the scripts of texts, which go by their first 2,000 characters.
-
-    ``texts``: valid Unicode. ``ids``: what they are called.
-    """
+    """Return the scripts of texts, which go by their first 2,000 characters."""
     members: defaultdict[str, list[str]] = defaultdict(list)
     for text, name in zip(texts, ids, strict=True):
         members[main_script(text[:_READ])].append(name)
@@ -276,9 +273,8 @@ _BEGINS = 120
 def core_of(family: Integers, representative: Integers, left: Integers, right: Integers, texts: Integers) -> Integers:
     """Return the distinct texts of a family that match the one which matches most of them, that one first.
 
-    ``family`` (int64[m]): its documents, ascending. ``representative`` (int64[n]): for each document the first one with
-    equal features. ``left``, ``right`` (int64[k]): the pairs of representatives. ``texts`` (int64[n]): for each
-    document the first one with the same text.
+    Of the documents of a family (int64[m], ascending), ``representative`` and ``texts`` (int64[n]) name the first one
+    with equal features, and with the same text; ``left`` and ``right`` (int64[k]) are the pairs of representatives.
     """
     own = representative[family]
     nodes, copies = np.unique(own, return_counts=True)
@@ -398,10 +394,8 @@ def profile_of(
 ) -> CorpusProfile:
     """Return what a corpus is made of.
 
-    ``survey``: of all documents. ``sample``: for words and scripts. ``corpus``: it was scanned, and is read three times
-    more: twice for boilerplate, and for the documents that are shown. ``findings``: of a run over the corpus, at the
-    threshold that the families are for. ``content``: as in ``Recipe``: what of the texts is examined. That of survey,
-    sample and material. ``memory``: a budget in bytes (``shared_runs``).
+    The corpus was scanned, and is read three times more: twice for boilerplate, and for the documents that are shown.
+    The findings are those of a run at the threshold that the families are for.
     """
     texts = equal_texts(survey.text_marks, survey.text_bytes, ~survey.present)
     copies = np.bincount(texts[texts >= 0], minlength=len(texts))

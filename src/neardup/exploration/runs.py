@@ -77,11 +77,10 @@ def shared_runs(
 ) -> SharedRuns:
     """Find the runs of ``run`` words that at least ``least`` texts have.
 
-    ``corpus``: it is read twice. ``distinct`` (bool[n]): which documents are searched: one of each text. ``counting``
-    (bool[n]): which of them count. ``run``: words of a run, as the normalizer ``words`` makes them. Raising it finds
-    longer runs alone. ``least``: raising it finds fewer runs. ``text_bytes``: of all texts, for the size of the table;
-    it changes the time alone. ``memory``: a budget in bytes; the table takes at most an eighth of it. ``most_places``:
-    where more places have to be held, ``least`` is raised: doubled until they are few enough, to 127 at most.
+    The corpus is read twice. One document of each text is searched (``distinct``), and some of these count
+    (``counting``; bool[n] both). Raising ``run`` finds longer runs alone, raising ``least`` fewer. The table takes at
+    most an eighth of ``memory``. Where more than ``most_places`` have to be held, ``least`` is doubled until they are
+    few enough, to 127 at most.
     """
     recipe = Recipe(content=content, features=f"words:{run}", normalize="words")
     shift = np.uint64(64 - _bits(text_bytes, memory))
@@ -301,10 +300,7 @@ def least_texts(texts: int) -> int:
 
 
 class Growing:
-    """Grows passages from shared runs.
-
-    ``counting`` (bool[n]): which documents count.
-    """
+    """Grows passages from shared runs."""
 
     def __init__(self, found: SharedRuns, counting: Bools) -> None:
         self._found, self._counting = found, counting
@@ -320,7 +316,7 @@ class Growing:
     def passages(self, most: int = MOST_GROWN) -> tuple[list[Grown], bool]:
         """Return the passages, those that fill most first, and whether these are all.
 
-        ``most``: how many runs they are grown from, the most promising first. Raising it finds more and takes longer.
+        They are grown from at most ``most`` runs, the most promising first.
         """
         used = np.zeros(len(self._found.often), np.bool_)
         grown: list[Grown] = []

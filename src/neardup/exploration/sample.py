@@ -107,9 +107,7 @@ def draw_sample(
     A document is drawn if the hash of its row and of the seed is among the smallest, so that threads, the size of
     batches and the split into files do not matter, and a larger sample holds the smaller one.
 
-    ``corpus``: it is read once; documents with repeated ids are rejected. ``sample``: how many documents to draw; all
-    where there are no more. ``content``: what of the texts is compared, as in ``Recipe``. Raises ``NeardupError`` if
-    the corpus cannot be read.
+    The corpus is read once; documents with repeated ids are rejected.
     """
     wanted = Recipe(content=content)
     draw, seen, rows = _Draw(sample, seed), Remembered(), deque[Integers]()

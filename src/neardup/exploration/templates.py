@@ -93,7 +93,7 @@ class Pattern(NamedTuple):
 def pattern_of(texts: Sequence[str]) -> Pattern | None:
     """Return what texts have in common and where they differ, if they are a template; None if they are not.
 
-    ``texts``: the others are compared with the first, the first 20,000 characters of each.
+    The others are compared with the first, the first 20,000 characters of each.
     """
     texts = [text[:LONGEST] for text in texts]
     words = [normalize(text).split() for text in texts]

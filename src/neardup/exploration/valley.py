@@ -53,10 +53,9 @@ class Valley:
 def valley_of(above: Sequence[float] | npt.NDArray[np.float64], known: int = 0) -> Valley | None:
     """Return the valley of a distribution of similarities.
 
-    ``above``: 101 numbers: how many pairs are at or above each hundredth, all pairs first; none above the one before.
-    ``known``: the hundredth from which on the numbers are known, besides the first: no valley is looked for below. None
-    where pairs thin out up to 0.9, or where fewer than 10 lie above the place where they cease to: then there are no
-    related pairs to speak of, or they are no kind of their own.
+    ``above`` are 101 numbers: how many pairs are at or above each hundredth, all pairs first. From ``known`` on they
+    are known; no valley is looked for below. There is none where pairs thin out up to 0.9, or where fewer than 10 lie
+    above the place where they cease to: then there are no related pairs to speak of, or they are no kind of their own.
     """
     pairs = np.asarray(above, np.float64)
     total = pairs[0]

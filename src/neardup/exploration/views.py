@@ -49,10 +49,7 @@ def per_million(pairs: int, of: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The similarities of all pairs of a sample by one recipe.
-
-    ``zero``, ``equal``: pairs that share nothing, and those of similarity 1.
-    """
+    """The similarities of all pairs of a sample by one recipe."""
 
     #: For people: the features, or the name of the recipe.
     name: str
@@ -65,6 +62,7 @@ class View:
     empty: int
     #: All pairs of them.
     pairs: int
+    #: Pairs that share nothing.
     zero: int
     #: ``BINS`` of them: pairs with i/100 < s <= (i + 1)/100.
     counts: tuple[int, ...]
@@ -164,12 +162,10 @@ class AllPairs(NamedTuple):
 def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NONE_CLOSE, threads: int = 1) -> AllPairs:
     """Compare all pairs of documents, exactly.
 
-    ``vectors``: the documents; for ``hamming`` one 64-bit value each, or none. One without features has nothing in
-    common with any. ``measure``: a measure of sets, of weights where there are weights, or ``hamming``. Distances count
-    as what is shown in their place (``neardup.recipe.measures``). ``unit``: how much of o, a and b makes 1
-    (``measures.similarities``). ``least``: pairs of at least this many hundredths are collected; 101 for none. Lowering
-    it takes memory: 24 bytes a pair. Raises ``RecipeError`` if the measure does not fit. Raises ``NeardupError`` if the
-    weights of a document are too large.
+    For ``hamming`` a document has one 64-bit value, or none; one without features has nothing in common with any.
+    Distances count as what is shown in their place (``neardup.recipe.measures``); ``unit`` says how much of o, a and b
+    makes 1. Pairs of at least ``least`` hundredths are collected, 24 bytes each; 101 for none. Raises ``NeardupError``
+    if the weights of a document are too large.
     """
     formula, rows, totals = _prepared(vectors, measure)
     count = len(totals)
@@ -253,9 +249,7 @@ def frequencies_of(
     For them it says what ``features.reading.gather`` says, in memory for the features of these texts instead of those
     of the corpus.
 
-    ``corpus``: it is read once; where content is part of the recipe, that of each document is found. ``recipe``: one
-    with ``needs_statistics``. ``texts``: what is compared of some documents of the corpus: for a recipe with
-    ``content``, their contents.
+    The corpus is read once. Of a recipe with ``content``, the texts are contents already.
     """
     if recipe.signature.startswith("sketch"):
         # Its prime is the one closest to the number of all features.
@@ -326,9 +320,8 @@ def view_of(
 ) -> tuple[View, SamplePairs]:
     """Compare all pairs of texts by a recipe, without its threshold, its second step and its search.
 
-    ``vectors``: the features of the texts. ``recipe``: what made them (``vectors_of``). ``statistics``: for a recipe
-    with ``needs_statistics``. ``name``: of the view; where it is empty, it is called by its features, and has an n.
-    ``least``: pairs of at least this many hundredths are returned; 101 for none. The pairs by the places of the texts.
+    A view without a name is called by its features, and has an n. Pairs of at least ``least`` hundredths are returned,
+    by the places of the texts; 101 for none.
     """
     unit = 1 if statistics is None else statistics.unit(recipe)
     found = all_pairs(vectors, recipe.measure, unit=unit, least=least, threads=threads)

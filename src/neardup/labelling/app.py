@@ -36,10 +36,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Keys:
-    """Tokens that open the page once each, and the cookies that they are exchanged for.
-
-    ``used``: called when a token was used.
-    """
+    """Tokens that open the page once each, and the cookies that they are exchanged for."""
 
     def __init__(self, used: Callable[[], None] = lambda: None) -> None:
         self._lock = threading.Lock()
@@ -100,11 +97,7 @@ class _Judged(_From):
 
 
 def app_of(session: Session, keys: Keys, *, link: Callable[[str], str] = str) -> FastAPI:
-    """Return the application that shows a session.
-
-    ``session``: asks and takes answers. ``keys``: who may see it. ``link``: makes a link of a token, for another
-    browser.
-    """
+    """Return the application that shows a session."""
     # No descriptions of itself: nobody but the page talks to it.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     for path, (name, kind) in _FILES.items():

@@ -55,8 +55,8 @@ class Imported(NamedTuple):
 def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = False) -> Exported:
     """Write the labels of a store as CSV, sorted by ids.
 
-    ``store``: it may be in use. ``output``: a file, replaced if it is there. ``each``: a row for each pair and labeller
-    with all that is known; else a row for each pair with what most say, 1 or 0.
+    With ``each``, there is a row for each pair and labeller with all that is known; else one for each pair with what
+    most say, 1 or 0.
     """
     labels = store.labels
     undecided = [answers for answers in labels.values() if majority(answers) is None]
@@ -100,10 +100,9 @@ class Answers(NamedTuple):
 def answers_of(source: str | os.PathLike[str], *, labeller: str | None = None) -> Answers:
     """Read a table of answers.
 
-    ``source``: CSV, TSV or JSON lines with two ids (id1 and id2, left and right, or the first two columns), an answer
-    (a column ``label`` or ``answer``: same, different or unsure, 1, 0 or ?, or nothing), and perhaps a column
-    ``labeller``. ``labeller``: whose labels they are where the table does not say. Raises ``InputError`` if the table
-    cannot be read or a row cannot be understood.
+    It has two ids (id1 and id2, left and right, or the first two columns), an answer (a column ``label`` or ``answer``:
+    same, different or unsure, 1, 0 or ?, or nothing), and perhaps a column ``labeller``; where it has none, the labels
+    are those of ``labeller``.
     """
     pairs = LabelTable.read(source).pairs()
     table, by = pairs.table, pairs.labeller

@@ -17,10 +17,7 @@ _MOST_CHANGED = 0.5
 
 
 class LabelIndex:
-    """What is known of the pairs of a corpus.
-
-    ``store``: where it is kept. ``material``: the documents.
-    """
+    """What is known of the pairs of a corpus."""
 
     def __init__(self, store: LabelStore, material: Material) -> None:
         self.store, self.material = store, material

@@ -86,10 +86,7 @@ class LabelQueue(Protocol):
 
 
 class FixedQueue:
-    """Asks given pairs in the given order, each of every labeller; what was put aside comes last.
-
-    ``known``: the labels there are. ``measure``: what their similarities are, for people; empty to say nothing of them.
-    """
+    """Asks given pairs in the given order, each of every labeller; what was put aside comes last."""
 
     def __init__(self, known: LabelIndex, pairs: Sequence[Asked], *, measure: str = "") -> None:
         self._known, self._measure = known, measure
@@ -178,10 +175,7 @@ def pool_of(
 
     Documents that are equal in all that the candidate rule compares count once, by the first of them.
 
-    ``corpus``: it stays open. ``candidate_rule``: its pairs are the candidates. ``seed``: of what is drawn at random.
-    ``most``: where there are more candidates, so many are taken. Raising it makes the beginning slower.
-    ``title_column``, ``time_column``: see ``Material``. ``threads``, ``memory``, ``progress``: see ``pipeline.run``.
-    Raises ``InputError`` if there are no candidates, or the corpus no documents.
+    Of more candidates than ``most``, so many are taken.
     """
     result = run(corpus, candidate_rule, threads=threads, memory=memory, progress=progress)
     if not result.summary["documents"]:
@@ -281,9 +275,6 @@ class Model:
     """A linear machine on the similarity vectors of the labelled pairs, made anew when there are new labels.
 
     The vectors of all pairs of the pool, and how good the machine is, are worked out beside the questions.
-
-    ``pool``: the pairs that may be asked. ``vector``: what pairs are measured by. ``statistics``: of the collection,
-    from ``statistics_for``.
     """
 
     def __init__(
@@ -428,9 +419,8 @@ class ActiveLearningQueue:
 
     The choice depends on the pool, the labels and the labeller alone.
 
-    ``pool``: the pairs that may be asked. ``known``: the labels there are. ``model``: what they say so far. ``shared``:
-    the share of each labeller's questions that others have answered, too, as long as there are such. Raising it makes
-    agreement known more precisely, and brings fewer labels of new pairs.
+    Others have answered a ``shared`` part of each labeller's questions, too, as long as there are such. Raising it
+    makes agreement known more precisely, and brings fewer labels of new pairs.
     """
 
     def __init__(self, pool: Pool, known: LabelIndex, model: Model, *, shared: float = SHARED) -> None:

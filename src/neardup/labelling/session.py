@@ -26,9 +26,7 @@ _PATIENCE_S = 86_400.0
 class Session:
     """Asks pairs and takes answers, of several labellers at once.
 
-    ``known``: store and documents. ``chooser``: which pair comes next. ``labeller``: who is meant where the page names
-    nobody; without it the page asks. ``goal``: so many answers of each labeller are enough for this session.
-    ``heading``: what the page calls this.
+    Without a ``labeller`` the page asks for the name; ``goal`` answers of each labeller are enough.
     """
 
     def __init__(
@@ -80,8 +78,6 @@ class Session:
         """Take an answer to the pair that is asked; it is on the disk when this returns the next state.
 
         An answer to another pair is not taken: that one was judged in another window.
-
-        Raises ``InputError`` if there is no such answer.
         """
         with self._lock:
             name = checked_name(labeller)
@@ -181,10 +177,7 @@ def _seconds(seconds: float | None) -> float | None:
 
 
 class SampleQueue(FixedQueue):
-    """Asks the drawn pairs of every labeller, in an order that tells nothing.
-
-    ``known``: store and documents.
-    """
+    """Asks the drawn pairs of every labeller, in an order that tells nothing."""
 
     def __init__(self, drawn: Sample, known: LabelIndex) -> None:
         sides = zip(drawn.left.tolist(), drawn.right.tolist(), strict=True)

@@ -87,10 +87,7 @@ class Agreement(NamedTuple):
 
 
 def agreements(answers: Mapping[Any, Mapping[str, str]]) -> list[Agreement]:
-    """Return how far every two labellers agree, by name.
-
-    ``answers``: such as ``LabelStore.labels``.
-    """
+    """Return how far every two labellers agree, by name."""
     labellers = sorted({name for given in answers.values() for name in given})
     return [_agreement((one, other), answers.values()) for one, other in combinations(labellers, 2)]
 

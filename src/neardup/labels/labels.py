@@ -165,9 +165,7 @@ def read_labels(
 def cluster_labels(clusters: Sequence[str | None], names: Sequence[str], source: str) -> Labels:
     """Return labels from the cluster of each document: those of one cluster are duplicates of each other, no others.
 
-    ``clusters``: one for each document; None is a cluster of its own. ``names``: the corpus's ids as text, in order; of
-    two equal ones only the first is a document. ``source``: what holds the clusters, for messages. Raises
-    ``RecipeError`` if no two documents share a cluster, or all do.
+    None is a cluster of its own. Raises ``RecipeError`` if no two documents share a cluster, or all do.
     """
     first: dict[str, int] = {}
     group = np.arange(len(names))
@@ -237,10 +235,7 @@ def _distinct(
 
 
 def _checked(labels: Labels, name: str, positive: float) -> Labels:
-    """Return the labels with warnings where there are few.
-
-    Raises ``RecipeError`` if all are of one class.
-    """
+    """Return the labels with warnings where there are few."""
     clusters = labels.keys is None
     if labels.keys is not None and not len(labels.keys):
         raise RecipeError(f"{name} holds no label of a pair of this corpus; give some")

@@ -27,10 +27,7 @@ _LONGEST_NAME = 60
 
 
 def checked_name(name: str) -> str:
-    """Return a labeller's name without spaces around it.
-
-    Raises ``RecipeError`` if it is empty, long, or has characters that cannot be seen.
-    """
+    """Return a labeller's name without spaces around it."""
     found = re.sub(r"\s+", " ", name).strip()
     if not found or len(found) > _LONGEST_NAME or not found.isprintable():
         raise RecipeError(
@@ -155,10 +152,7 @@ def _fill(connection: sqlite3.Connection) -> None:
 
 
 def opened_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection that cannot write.
-
-    Raises ``StoreError`` if there is no such store.
-    """
+    """Return a connection that cannot write."""
     if not _look(path):
         raise StoreError(f"{path} is no store of labels: there is none; neardup label makes one")
     return _reader(path)
@@ -256,9 +250,6 @@ class LabelStore:
     What ``record`` was given is on the disk when it returns (WAL, ``synchronous=FULL``). There is one label for each
     pair and labeller; what was said before, and what was taken back, stays in the history. Several processes may use a
     store at once, and it may be used from several threads.
-
-    ``path``: the file; a new one is made where there is none. Raises ``StoreError`` if the file is something else, or
-    cannot be used.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -356,10 +347,7 @@ class LabelStore:
         ]
 
     def record(self, judgements: Sequence[Judgement]) -> None:
-        """Put judgements on the disk, all or none; a labeller's new answer on a pair takes the place of the old one.
-
-        Raises ``StoreError`` if they cannot be written.
-        """
+        """Put judgements on the disk, all or none; a labeller's new answer on a pair takes the place of the old one."""
         with self._writing() as connection:
             for one in judgements:
                 moment = one.time or time.time()
@@ -426,10 +414,7 @@ def majority(answers: Mapping[str, str]) -> int | None:
 
 
 def labels_of(path: str | os.PathLike[str]) -> dict[PairOfIds, dict[str, str]]:
-    """Return the answers of each pair in a store by labeller; the store is only read, and may be in use.
-
-    Raises ``StoreError`` if there is no such store.
-    """
+    """Return the answers of each pair in a store by labeller; the store is only read, and may be in use."""
     place = Path(path)
     labels: dict[PairOfIds, dict[str, str]] = {}
     try:
@@ -445,8 +430,6 @@ def export_rows(path: str | os.PathLike[str]) -> list[tuple[str, str, int]]:
     """Return the labels of a store as (id, id, 1 or 0), sorted: what most labellers say; ties are left out.
 
     The store is only read, and may be in use.
-
-    Raises ``StoreError`` if there is no such store.
     """
     found = {pair: majority(answers) for pair, answers in labels_of(path).items()}
     return sorted((*pair, label) for pair, label in found.items() if label is not None)

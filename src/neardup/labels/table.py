@@ -56,10 +56,7 @@ class LabelTable:
 
     @classmethod
     def read(cls, source: Any) -> Self:
-        """Read a file or a store of labels, or take a table or a list of rows as it is.
-
-        Raises ``InputError`` if it cannot be read.
-        """
+        """Read a file or a store of labels, or take a table or a list of rows as it is."""
         if not isinstance(source, str | os.PathLike):
             return cls._of_memory(source)
         name = os.fspath(source)
@@ -115,10 +112,7 @@ class LabelTable:
         return "cluster" in names and not any(set(pair) <= names for pair in _PAIR_COLUMNS)
 
     def only(self, wanted: str) -> Self:
-        """Return the rows with one value in a column, named as ``split=train``.
-
-        Raises ``InputError`` if it is not written so, there is no such column, or no row has that value.
-        """
+        """Return the rows with one value in a column, named as ``split=train``."""
         column, equals, value = (part.strip() for part in wanted.partition("="))
         if not equals or not column:
             raise InputError(f"{option('--only')} {wanted!r} names no column and value; write it like split=train")
@@ -133,9 +127,7 @@ class LabelTable:
     def pairs(self, label_column: str | None = None, *, listed: bool = False) -> PairRows:
         """Return the rows in which somebody has said something of a pair.
 
-        ``label_column``: the column of the labels; ``label``, ``answer`` or ``level`` by default. ``listed``: whether a
-        table of two columns lists pairs that are the same. Raises ``InputError`` if there are no two ids, or no such
-        column.
+        With ``listed``, a table of two columns lists pairs that are the same.
         """
         lowered = {name.lower(): name for name in reversed(self.columns)}
         named = next((pair for pair in _PAIR_COLUMNS if set(pair) <= lowered.keys()), None)
@@ -164,10 +156,7 @@ class LabelTable:
     def positions(
         self, columns: Sequence[str], place: Mapping[str, int], *, ignore_unknown: bool
     ) -> list[npt.NDArray[np.int64]]:
-        """Return the rows whose ids are all known, and the positions of each column's ids.
-
-        Raises ``InputError`` if an id is missing, or unknown and not to be ignored.
-        """
+        """Return the rows whose ids are all known, and the positions of each column's ids."""
         found = np.empty((len(self), len(columns)), np.int64)
         unknown: dict[str, None] = {}
         for row in range(len(self)):
@@ -225,8 +214,7 @@ class PairRows(NamedTuple):
     def answer(self, row: int, positive: float | None = None) -> RowLabel:
         """Return what a row says.
 
-        ``row``: which. ``positive``: numbers at or above it say ``same``. Without it 1 and 0 are the only numbers that
-        are answers. Raises ``InputError`` if it is no answer.
+        Numbers at or above ``positive`` say ``same``; without it 1 and 0 are the only numbers that are answers.
         """
         if self.column is None:
             return RowLabel(SAME, 1.0)

@@ -48,9 +48,7 @@ class Wanted(TypedDict, total=False):
 def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wanted]) -> Report:
     """Return the report of a run.
 
-    ``found``: what the run found; its corpus is read once more, for the documents that are shown. ``summary``: that of
-    the result. ``**asked``: as in ``Wanted``. Raises ``NeardupError`` if an option is unknown or out of range, or the
-    corpus cannot be read again.
+    The corpus is read once more, for the documents that are shown.
     """
     known: Mapping[str, Any] = asked
     for name in known:
@@ -258,10 +256,7 @@ _NAME_IN_CELL = 60
 
 
 def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
-    """Return a result as HTML for a notebook's cell, its texts escaped.
-
-    ``found``: what the run found. ``summary``: that of the result.
-    """
+    """Return a result as HTML for a notebook's cell, its texts escaped."""
     why = _why(found)
     head = f"{summary['documents']:,} documents: {summary['kept']:,} kept, {summary['dropped']:,} removed"
     rows: list[list[object]] = [

@@ -249,11 +249,7 @@ _UNKNOWN = (
 def build_report(
     verdicts: Verdicts, about: About, sources: Sources, extent: Extent, known: KnownPairs | None = None
 ) -> Report:
-    """Return the report of a run or of a flow.
-
-    ``verdicts``: what became of documents. ``about``: what else there is to say. ``sources``: texts, and why two match.
-    ``extent``: how much is listed. ``known``: the pairs that come near the threshold, where they are known.
-    """
+    """Return the report of a run or of a flow."""
     scale, recipe = about.scale, about.recipe
     known = known or KnownPairs.nothing(scale.threshold, _UNKNOWN)
     chosen, examples = _families(verdicts, extent), _examples(verdicts, known, extent, about.everything)

@@ -148,9 +148,7 @@ def kinds_of(
 ) -> dict[str, Any]:
     """Return the scale on which each of the names has its colour, or another mark, with a legend above the chart.
 
-    ``names``: in the order of the legend. ``marks``: colours, or `SHAPES`; they come round again where there are more
-    names. ``legend``: whether the chart has one; pages with a `legend` of their own do without. ``**options``: of the
-    legend, as Altair takes them.
+    The ``marks`` are colours, or `SHAPES`; they come round again where there are more names.
     """
     import altair as alt
 

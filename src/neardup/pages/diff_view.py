@@ -25,8 +25,8 @@ _KINDS = {int(Mark.CHANGED): "changed", int(Mark.MOVED): "moved", BETWEEN: "betw
 def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "") -> Html:
     """Return two documents side by side, what differs marked, long equal stretches folded.
 
-    ``words``: so many words of each are in the page, fewer where they are long, and where others are left out it says
-    how many. Raising it makes pages larger. ``head``: a line above: how alike they are.
+    So many ``words`` of each are in the page, fewer where they are long, and where others are left out it says how
+    many; ``head`` stands above.
     """
     look = looks_of(left, right)
     body = "".join(_parts(_within(look["groups"], words), look))

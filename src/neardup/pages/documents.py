@@ -31,9 +31,7 @@ _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 class Material:
     """The documents of a corpus, by position, for those who look at some of them.
 
-    ``corpus``: it was scanned, and stays open. ``names``: what its documents are called, such as
-    ``result.pairs.names``. ``content``: what of the texts is shown, as in ``Recipe``. ``title_column``,
-    ``time_column``: columns of titles and times; empty to find them by their names.
+    The corpus was scanned, and stays open. Columns of titles and times are found by their names where none are given.
     """
 
     def __init__(

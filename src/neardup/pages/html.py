@@ -280,11 +280,10 @@ def table(
 ) -> Html:
     """Return a table that scrolls by itself where it is too wide.
 
-    ``head``: the names of the columns, with their units; none for a table of names and values. ``rows``: the cells, as
-    `html_of` shows them; the first one names its row. ``caption``: what the table shows; screen readers say it first.
-    ``tall``: whether it also scrolls by itself where it is too long; its head stays in sight. ``best``: the numbers of
-    rows that stand out. ``left``: how many of the first columns are texts, which begin at the left; all others are
-    numbers. ``searched``: for each row the words that a search field finds it by; None leaves rows alone.
+    Without a head it is one of names and values. The first cell names its row. ``caption`` is what screen readers say
+    first. A ``tall`` one scrolls by itself where it is too long; the rows of the numbers in ``best`` stand out; the
+    first ``left`` columns are texts, all others numbers; ``searched`` holds for each row the words that a search field
+    finds it by.
     """
     return _part("table", head, rows, caption, tall, best, left, searched)
 
@@ -307,8 +306,7 @@ def notes(items: Sequence[str], *, title: str) -> Html:
 def section(key: str, title: str, *content: str, intro: str = "") -> Html:
     """Return a section with a heading, which the page's table of contents lists.
 
-    ``key``: its id, by which a link finds it. ``*content``: what it holds; texts that are not HTML become paragraphs.
-    ``intro``: a paragraph before that.
+    A link finds it by its ``key``. What it holds follows the ``intro``; texts that are not HTML become paragraphs.
     """
     return _part("section", key, title, content, intro)
 
@@ -347,9 +345,7 @@ def fold(
 ) -> Html:
     """Return content that is shown once its summary is pressed.
 
-    ``summary``: what stands there always. ``*content``: what it opens into; texts that are not HTML become paragraphs.
-    ``key``: its id; a link to it opens it. ``opened``: whether it is open at first. ``searched``: the words that a
-    search field finds it by. ``printed``: whether it is opened on paper; else it is printed as the reader has left it.
+    Texts in it that are not HTML become paragraphs; a search field finds it by the words in ``searched``.
     """
     return _part("fold", summary, content, key, opened, searched, printed)
 

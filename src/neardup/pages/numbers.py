@@ -52,8 +52,7 @@ def share(part: float, of: float) -> str:
 def sparkline(counts: Sequence[int], cells: int, *, blocks: bool = True) -> str:
     """Return a histogram as characters whose heights are logarithms of the counts.
 
-    ``counts``: as many bins as ``cells`` divide. ``cells``: how many characters. ``blocks``: whether characters of
-    eight heights may be used; else ASCII.
+    There are as many bins as ``cells`` divide; without ``blocks`` it is ASCII.
     """
     levels = _BLOCKS if blocks else _ASCII
     each = len(counts) // cells

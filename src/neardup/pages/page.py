@@ -47,12 +47,10 @@ def page(
 ) -> str:
     """Return a whole page.
 
-    ``title``: plain text. ``body``: HTML, as the functions of `neardup.pages.html` make it. Elements of the class
-    ``chart`` hold the charts by their ids; buttons with ``data-highlight`` set the charts' parameter ``highlight``.
-    ``charts``: vega-Lite specifications by id, or charts that hold them. ``data``: what the scripts find as
-    ``neardup.data``, ready for JSON. ``scripts``: names of files beside this one, such as ``search.js``. They run after
-    ``frame.js``, which says what they can use. ``styles``: names of style sheets beside this one, such as
-    ``report.css``, that come after ``page.css``. ``asks``: whether its scripts may ask the server that it came from.
+    Elements of the class ``chart`` hold the charts by their ids; buttons with ``data-highlight`` set the charts'
+    parameter ``highlight``. Scripts find ``data`` as ``neardup.data``; ``scripts`` and ``styles`` are names of files
+    beside this one, which come after ``frame.js`` and ``page.css``. With ``asks`` the scripts may ask the server that
+    the page came from.
     """
     if not isinstance(charts, Mapping):
         charts = {one.key: one.specification for one in charts if not one.missing}

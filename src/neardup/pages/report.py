@@ -279,10 +279,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much a report lists.
-
-    Raises ``RecipeError`` if a number is below 0.
-    """
+    """How much a report lists."""
 
     #: So many of the largest families, and half as many of the others, drawn at random. Raising it makes pages larger.
     families: int = 50

@@ -116,10 +116,9 @@ def swept(
     Where no pairs but those of the verdicts are known, or where they do not say what the verdicts say (as of items that
     came too late), stricter thresholds are counted by the recorded similarities.
 
-    ``verdicts``: what became of documents. ``known``: the pairs that are known. ``watched`` (int64[w]): documents whose
-    own fate is of interest. ``edges`` (int64[p]): pairs of which it is, too, by their places among the known ones.
-    ``everything``: whether duplicates remove others as well. ``whole``: whether pairs are known at all thresholds; not
-    with bands that are made for one.
+    ``watched`` (int64[w]) are documents, and ``edges`` (int64[p]) known pairs, whose own fate is of interest. With
+    ``everything``, duplicates remove others as well; pairs are not known at all thresholds (``whole``) with bands that
+    are made for one.
     """
     count, own_gone = len(verdicts), verdicts.of != ORIGINAL
     documents = count if verdicts.present is None else int(verdicts.present.sum())
@@ -217,10 +216,7 @@ def shared_in_words(o: int, a: int, b: int) -> str:
 
 
 def counts_in_words(counts: tuple[int, int, int] | None, recipe: Recipe) -> str:
-    """Return the whole numbers behind a similarity; empty where they say nothing to people.
-
-    ``counts``: o, a and b, as a verdict has them. ``recipe``: by which it was made.
-    """
+    """Return the whole numbers behind a similarity; empty where they say nothing to people."""
     if counts is None or recipe.second_step or recipe.is_weighted:
         return ""
     o, a, b = counts

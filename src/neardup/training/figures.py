@@ -81,9 +81,7 @@ class Draws(NamedTuple):
 def draw(labels: Bools, groups: Integers, verdicts: Sequence[Bools], *, count: int = RESAMPLES, seed: int = 0) -> Draws:
     """Count verdicts in draws of groups with replacement, as many as there are.
 
-    ``labels`` (bool[n]): whether the pairs are duplicates. ``groups`` (int64[n]): what is drawn. ``verdicts``
-    (bool[n]): what each says of the pairs. ``count``: how many draws. Raising it makes the ends of intervals steadier.
-    ``seed``: of the draws.
+    Each verdict (bool[n]) says which of the pairs are duplicates.
     """
     names, place = np.unique(groups, return_inverse=True)
     marks = [mark for verdict in verdicts for mark in (verdict & labels, verdict & ~labels)] + [labels, ~labels]

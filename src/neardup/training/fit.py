@@ -30,11 +30,7 @@ class Point(NamedTuple):
 
 
 def quick(x: Floats, labels: Bools) -> Callable[[Floats], Floats]:
-    """Return g of a linear machine, fitted with no search: for choosing which pair to ask about next.
-
-    ``x`` (float64[n, r]): a row of measures for each labelled pair; NaN for what is not known. ``labels`` (bool[n]):
-    whether they are duplicates; both classes must be there.
-    """
+    """Return g of a linear machine, fitted with no search: for choosing which pair to ask about next."""
     fitted = fit(x, np.asarray(labels, np.bool_), Point("linear", 1.0, balanced=True))
     return lambda others: np.asarray(fitted.decision_function(others), np.float64)
 
@@ -77,8 +73,7 @@ def out_of_fold(pieces: Sequence[Piece], point: Point, count: int) -> Floats:
 def machine_of(estimator: Any, a: float, b: float, offset: float = 0.0) -> Machine:
     """Return a fitted pipeline as arrays.
 
-    ``estimator``: from ``fit``, on labels False and True. ``a``, ``b``: Platt's sigmoid. ``offset``: what is added to
-    g.
+    ``a`` and ``b`` are those of Platt's sigmoid, and ``offset`` is added to g.
     """
     impute, scale, svm = (estimator.named_steps[name] for name in ("impute", "scale", "svm"))
     support, dual = np.asarray(svm.support_vectors_, np.float64), np.asarray(svm.dual_coef_, np.float64).ravel()
@@ -115,10 +110,7 @@ def _scaling() -> list[tuple[str, Any]]:
 
 
 def library() -> Any:
-    """Return scikit-learn with the parts that are used here.
-
-    Raises ``NeardupError`` if it is not installed.
-    """
+    """Return scikit-learn with the parts that are used here."""
     try:
         import sklearn
         import sklearn.impute
@@ -150,11 +142,7 @@ class Threshold(NamedTuple):
 
 
 def best_threshold(x: Floats, labels: Bools) -> Threshold:
-    """Return the threshold with the highest F1, halfway between two values; of equals the first, strictest one.
-
-    ``x`` (float64[n, r]): measures of labelled pairs; NaN for what is not known. ``labels`` (bool[n]): whether they are
-    duplicates.
-    """
+    """Return the threshold with the highest F1, halfway between two values; of equals the first, strictest one."""
     best, highest = Threshold(0, float("inf"), False), -1.0
     for measure in range(x.shape[1]):
         for below in (False, True):
@@ -218,8 +206,6 @@ def sigmoid_of(g: Floats, labels: Bools) -> Sigmoid:
     """Fit the sigmoid to g of pairs that the machine was not trained on, and their labels.
 
     The targets are (n+ + 1) / (n+ + 2) and 1 / (n- + 2) in the place of 1 and 0, so that few labels give no certainty.
-
-    ``g`` (float64[n]): out-of-fold values. ``labels`` (bool[n]): whether the pairs are duplicates.
     """
     many, few = int(labels.sum()), int((~labels).sum())
     targets = np.where(labels, (many + 1) / (many + 2), 1 / (few + 2))
@@ -310,9 +296,7 @@ def search(
 ) -> SearchResult:
     """Choose a machine for pairs.
 
-    ``x`` (float64[n, r]): measures. ``labels`` (bool[n]): whether the pairs are duplicates. ``groups`` (int64[n]):
-    pairs of one group depend on each other. ``splits``: each row is judged by one of them. ``kernels``: some of
-    ``KERNELS``. ``seed``: of the pairs that the coarse search looks at.
+    Pairs of one group (``groups``, int64[n]) depend on each other; each row is judged by one of the splits.
     """
     whole, some, rows = pieces_of(x, labels, splits), None, np.arange(len(labels))
     if len(labels) > COARSE_PAIRS:

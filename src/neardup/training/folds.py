@@ -58,9 +58,6 @@ def deal(groups: Integers, labels: Bools, count: int, seed: int) -> Integers:
     """Deal groups into folds of much the same numbers of duplicates and of others: int64[n], the fold of each row.
 
     The largest group goes first, each to where it leaves the folds most even; equally large ones are shuffled.
-
-    ``groups`` (int64[n]): the group of each row. ``labels`` (bool[n]): the class of each. ``count``: the number of
-    folds. ``seed``: of the shuffle.
     """
     names, place = np.unique(groups, return_inverse=True)
     sizes = np.column_stack([np.bincount(place, labels == wanted, len(names)) for wanted in (True, False)])
@@ -83,10 +80,8 @@ def folds_of(
 ) -> Folds | None:
     """Part pairs into folds.
 
-    ``left``, ``right`` (int64[n]): the documents of each pair. ``labels`` (bool[n]): whether they are duplicates.
-    ``count``: the most folds. Raising it trains on more of the pairs, and takes longer. ``seed``: of the shuffle of
-    equally large groups. ``decided`` (bool[n]): the pairs that machines are trained on, all by default; the others are
-    judged all the same. None if no two folds leave two pairs of each class to train on.
+    Machines are trained on the ``decided`` pairs (bool[n], all by default); the others are judged all the same. None if
+    no two folds leave two pairs of each class to train on.
     """
     decided = np.ones(len(labels), np.bool_) if decided is None else decided
     groups = connected(left, right)

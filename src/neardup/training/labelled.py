@@ -98,10 +98,8 @@ def labelled_pairs(
 ) -> LabelledPairs:
     """Read the labels of a corpus and measure the pairs.
 
-    ``corpus``: it is read once, and once more for each kind of feature that the vector counts. ``source``: as
-    ``labels.labels.read_labels`` takes them. ``rule``: its features and measure say which pairs are inside; its content
-    is what of the texts is compared. ``encoder``: for ``semantic``. Raises ``NeardupError`` if the corpus or the labels
-    cannot be read, or a column is missing.
+    The corpus is read once, and once more for each kind of feature that the vector counts. The features and the measure
+    of ``rule`` say which pairs are inside, its content what of the texts is compared.
     """
     names, rows = _read(corpus, report)
     labels = read_labels(

@@ -98,11 +98,7 @@ class FittedMachine(NamedTuple):
 def learn(
     labelled: TrainingPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
 ) -> FittedMachine:
-    """Fit a machine, and judge the pairs by machines that have not seen them.
-
-    ``folds``: how they are parted. ``kernels``: those that are tried. ``seed``: of inner folds and of the pairs that
-    searches look at first.
-    """
+    """Fit a machine, and judge the pairs by machines that have not seen them."""
     held_out = _nothing_held_out(labelled)
     for done, split in enumerate(folds.splits):
         report(done, len(folds.splits) + 1)
@@ -318,11 +314,7 @@ class Training:
 def training_report(
     pairs: LabelledPairs, classifier: Classifier, learned: FittedMachine, *, options: dict[str, Any]
 ) -> Training:
-    """Return a classifier with what is known of it.
-
-    ``pairs``: what it was trained on. ``classifier``: without an account of its training. ``learned``: how the machine
-    was come by. ``options``: of the training, for the summary.
-    """
+    """Return a classifier with what is known of it."""
     held_out, names = learned.held_out, classifier.vector.names
     groups = connected(pairs.left, pairs.right) if learned.folds.by == "groups" else pairs.family
     verdicts = [held_out.verdict, held_out.threshold, *held_out.at.values()]
@@ -476,9 +468,7 @@ class QuickEvaluation(NamedTuple):
 def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluation | None:
     """Return what can be said of labels; None while there are too few.
 
-    ``x`` (float64[n, r]): a row of measures for each labelled pair; NaN for what is not known. ``labels`` (bool[n]):
-    whether they are duplicates. ``groups`` (int64[n]): the group of each pair, as ``folds.connected`` gives them: those
-    that hang together over shared documents.
+    Groups hang together over shared documents (``folds.connected``).
     """
     labels = np.asarray(labels, np.bool_)
     if min(labels.sum(), (~labels).sum()) < LEAST_LABELS:
