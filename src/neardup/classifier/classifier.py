@@ -85,7 +85,6 @@ class Machine(NamedTuple):
     support: Floats
     #: float64[s]: alpha_s t_s of each; 1 for the row of weights.
     dual: Floats
-    #: The constant term.
     intercept: float
     #: Platt's sigmoid: the probability is 1 / (1 + exp(a g + b)); a is below 0, so it rises with g.
     a: float

@@ -48,11 +48,9 @@ class Records:
 class Prepared(NamedTuple):
     """Documents that are ready to be measured in pairs."""
 
-    #: How many there are.
     documents: int
     #: What is compared, by name: features with their weights, ``tokens``, ``places``, ``facts``, ``titles``.
     rows: Mapping[str, Rows]
-    #: The texts as they are.
     texts: Sequence[str]
     #: int64[n]: microseconds since 1970; ``NO_TIME`` where it is not known.
     times: npt.NDArray[np.int64] | None

@@ -38,19 +38,16 @@ class PairMeasure(NamedTuple):
 
     #: What it is; a difference where it says so, else more is more alike.
     formula: str
-    #: Where it comes from.
     source: str
     #: What it looks at: ``texts``, ``tokens`` (of the normalizer ``words``), ``facts`` (``neardup.classifier.facts``),
     #: ``titles``, ``times`` or ``embeddings``.
     takes: str
-    #: Its values.
     range: str = "[0, 1]"
 
 
 class OwnFeatures(NamedTuple):
     """A kind of features that similarity vectors have and recipes do not."""
 
-    #: What a feature is.
     meaning: str
     #: The number behind the name where it is left out; 0 where there is none.
     default: int = 0

@@ -17,14 +17,12 @@ from neardup.version import __version__
 class Example(NamedTuple):
     """A drawn pair to read."""
 
-    #: Its documents.
     left: Shown
     right: Shown
     #: On the scale of returned or of other pairs.
     score: float
     #: Whether the working point returns it.
     returned: bool
-    #: What people say of it.
     answer: str
     #: How many pairs of the whole it stands for: those of its stratum by the judged ones; 0 where it counts nowhere.
     stands_for: float
@@ -36,14 +34,12 @@ class Examples:
 
     #: Those that stand for most pairs, the most first.
     shown: dict[str, list[Example]]
-    #: How many there are of each kind.
     total: dict[str, int]
 
 
 class Band(NamedTuple):
     """A stratum and its labels."""
 
-    #: Whether its pairs are returned.
     returned: bool
     #: The scores of its pairs: at least ``low``, and below ``high`` unless that is the highest there is.
     low: float

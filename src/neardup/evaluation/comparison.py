@@ -101,13 +101,11 @@ class Scored:
 class Lead(NamedTuple):
     """How far the best recipe leads another one in F1, each at its best threshold."""
 
-    #: The other recipe.
     over: str
     #: In F1, over the same draws of groups.
     difference: Figure
     #: Whether the interval lies above 0, and the two differ in six groups or more.
     beyond_chance: bool
-    #: In how many groups the two differ.
     groups: int
 
 

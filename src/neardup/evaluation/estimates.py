@@ -22,7 +22,6 @@ _Z = NormalDist().inv_cdf(1 - _TAIL)
 class Cell(NamedTuple):
     """A stratum, and what is known of it."""
 
-    #: How many it holds.
     pairs: int
     #: How many of them, drawn at random, were judged.
     judged: int
@@ -185,12 +184,9 @@ _LEAST_DOUBT = 0.2
 class Stratum(NamedTuple):
     """Pairs that are all returned or all not, with scores in [low, high); [low, high] where ``high`` is the highest."""
 
-    #: Whether they are.
     returned: bool
-    #: The scores.
     low: float
     high: float
-    #: How many.
     pairs: int
     #: In which proportion they are drawn.
     weight: float

@@ -108,11 +108,9 @@ class Scale(NamedTuple):
 class Population:
     """The candidates, pairs of distinct texts, and which of them are returned; equal texts count once."""
 
-    #: Of the documents.
     names: Names
     #: int64[d]: for each document the first one with the same text; -1 for those that match nothing.
     texts: Integers
-    #: How many there are.
     documents: int
     #: int64[n]: the pairs, by the positions of the documents where the texts come first.
     left: Integers
@@ -130,7 +128,6 @@ class Population:
     own: float
     #: Which other thresholds can be told from scores.
     moves: Moves
-    #: The working point and the candidate rule, for people.
     point: str
     candidate_rule: str
 

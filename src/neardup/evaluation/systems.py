@@ -126,9 +126,7 @@ class System(NamedTuple):
 
     #: With its name and its own threshold.
     recipe: Recipe
-    #: The thresholds.
     grid: ThresholdGrid
-    #: Where one decides.
     classifier: Classifier | None = None
 
     @property

@@ -87,7 +87,6 @@ class Choice:
 class Advice:
     """What to begin with."""
 
-    #: The advised features, measure and threshold.
     recipe: Recipe
     #: A sentence or two: why these.
     reason: str

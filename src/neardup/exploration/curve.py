@@ -45,7 +45,6 @@ class Curve:
 
     #: What was compared; its threshold is one of the points.
     recipe: Recipe
-    #: How many the corpus has.
     documents: int
     #: The lowest threshold.
     asked: float

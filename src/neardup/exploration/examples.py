@@ -74,7 +74,6 @@ class ExamplePair:
     #: The longest run of words that both have, the first of equals, as the left text writes it; empty where they share
     #: no word. Of texts longer than 200,000 characters the beginnings are compared.
     passage: str
-    #: How long that is.
     words: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -86,7 +85,6 @@ class ExamplePair:
 class Examples:
     """Real pairs about as similar as a cutoff."""
 
-    #: Such as 0.5.
     cutoff: float
     #: The pairs come from low <= similarity < high.
     low: float

@@ -95,11 +95,8 @@ class ScriptCount:
     #: A script such as "Latin" or "Han", "mixed", or "none" for a text without letters. "Kana" are texts of kana and
     #: Han, as Japanese is written.
     name: str
-    #: Of the sample.
     documents: int
-    #: Of the sample's documents.
     share: float
-    #: A few of the documents.
     ids: tuple[str, ...]
 
 
@@ -190,11 +187,8 @@ class CopyGroup:
     """Documents with the same text, byte for byte."""
 
     documents: int
-    #: Of each text.
     bytes: int
-    #: The first of them.
     ids: tuple[str, ...]
-    #: How the text begins.
     begins: str
 
 
@@ -206,9 +200,7 @@ class Copies:
     copies: int
     #: Texts that several documents have.
     groups: int
-    #: Of the copies.
     bytes: int
-    #: The largest first.
     largest: tuple[CopyGroup, ...]
 
 
@@ -216,9 +208,7 @@ class Copies:
 class LargeFamily:
     """One of the largest families at a threshold."""
 
-    #: In the result.
     number: int
-    #: How many documents and matching pairs it has.
     documents: int
     pairs: int
     #: Over the similarities of its pairs.
@@ -226,9 +216,7 @@ class LargeFamily:
     mean: float
     #: Whether every member matches every other.
     complete: bool
-    #: Its first documents.
     ids: tuple[str, ...]
-    #: How the first one's text begins.
     begins: str
 
 
@@ -236,22 +224,17 @@ class LargeFamily:
 class CorpusProfile:
     """What a corpus is made of."""
 
-    #: Of the corpus.
     documents: int
     bytes: int
-    #: Of the sample, in words.
     words: Lengths
-    #: Of the corpus, in bytes.
     sizes: Lengths
     #: The largest files first; empty where the input is one file.
     sources: tuple[Source, ...]
     #: How many there are, those that are not listed too.
     sources_found: int
-    #: Of the sample.
     scripts: Scripts
     copies: Copies
     boilerplate: Boilerplate
-    #: Among the largest families.
     templates: tuple[Template, ...]
     #: The largest first; empty without a result.
     families: tuple[LargeFamily, ...]

@@ -39,7 +39,6 @@ MOST_PLACES = 1 << 25
 class SharedRuns(NamedTuple):
     """The runs of words that many texts share."""
 
-    #: How many words a run has.
     run: int
     #: So many texts that count share each of them; more than was asked for, where they were too many.
     least: int
@@ -253,7 +252,6 @@ class Boilerplate:
     #: So many texts at least (that stay, where that is known) hold each run of ``run`` words of a passage: 5, or one in
     #: a thousand.
     least: int
-    #: 8 words.
     run: int
     #: How many documents hold at least one such run.
     documents: int
@@ -266,7 +264,6 @@ class Boilerplate:
 class Grown(NamedTuple):
     """A passage as it was found."""
 
-    #: How long it is.
     words: int
     #: In how many texts that count it occurs.
     often: int

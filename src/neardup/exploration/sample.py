@@ -26,7 +26,6 @@ from neardup.text.html import contents, method_of
 class Survey:
     """What one pass says of all documents of a corpus, by position."""
 
-    #: What they are called.
     names: Names
     #: int64[n]: the length of each text (of a recipe with ``content``, of each content) in bytes of UTF-8.
     text_bytes: Integers
@@ -36,7 +35,6 @@ class Survey:
     present: Bools
     #: int64[n]: the file of each, as a place in ``sources``; of text files, their folder.
     source: Integers
-    #: What the files are called.
     sources: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -57,7 +55,6 @@ class Sample:
     documents: int
     #: Of the texts of these.
     bytes: int
-    #: Random seed.
     seed: int
 
     def __len__(self) -> int:

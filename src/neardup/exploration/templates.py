@@ -56,9 +56,7 @@ class Slot:
 class Template:
     """A family whose documents are one text with slots."""
 
-    #: The family's number in the result.
     family: int
-    #: Of the family.
     documents: int
     #: How many distinct texts were compared word by word and are the template.
     compared: int

@@ -60,7 +60,6 @@ class View:
     #: Documents of the sample, and those of them without a feature.
     documents: int
     empty: int
-    #: All pairs of them.
     pairs: int
     #: Pairs that share nothing.
     zero: int

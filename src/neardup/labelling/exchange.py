@@ -40,7 +40,6 @@ class Exported(NamedTuple):
 class Imported(NamedTuple):
     """What became of the rows of a table."""
 
-    #: New labels.
     added: int
     #: Labels that the store had already.
     known: int
@@ -89,7 +88,6 @@ def _each(store: LabelStore) -> list[Sequence[Any]]:
 class Answers(NamedTuple):
     """What a table says."""
 
-    #: What it was read from.
     name: str
     #: Two ids, who judged them, and the answer, as often as they stand there.
     rows: list[tuple[PairOfIds, str, str]]

@@ -60,7 +60,6 @@ class Fact(NamedTuple):
 class Says(NamedTuple):
     """What is known of a pair besides the labels, for after it was judged."""
 
-    #: For the labeller.
     words: str
     #: Whether it says near-duplicates; None where it says neither.
     same: bool | None = None
@@ -152,7 +151,6 @@ class Pool:
     measure: str
     #: How many candidates there are, of which these are some or all.
     found: int
-    #: Whether all candidates were found.
     complete: bool
 
     def __len__(self) -> int:

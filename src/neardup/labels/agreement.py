@@ -15,7 +15,6 @@ _Z = 1.959964
 class Agreement(NamedTuple):
     """How far two labellers agree on the pairs of which both said same or different."""
 
-    #: Who, by name.
     labellers: tuple[str, str]
     #: Pairs that both call same; only the first; only the second; none.
     table: tuple[int, int, int, int]

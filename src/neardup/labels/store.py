@@ -218,13 +218,10 @@ def pair_of(one: str, other: str) -> PairOfIds:
 class Judgement(NamedTuple):
     """What a labeller said of a pair."""
 
-    #: The ids.
     pair: PairOfIds
-    #: Who.
     labeller: str
     #: ``same``, ``different`` or ``unsure``; ``skip`` puts the pair aside without an answer.
     answer: str
-    #: Why the pair was asked.
     reason: str = ""
     #: What the candidate rule's measure says of it.
     similarity: float | None = None

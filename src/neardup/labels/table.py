@@ -43,13 +43,10 @@ _SHOWN = 5
 class LabelTable:
     """Rows of text."""
 
-    #: What it was read from, for messages.
     name: str
-    #: In order.
     columns: list[str]
     #: Cells by column; an empty cell is None or missing.
     rows: list[dict[str, str | None]]
-    #: Where each row stands.
     lines: list[int]
     #: What those numbers count: ``line`` of a file, or ``row`` from 0.
     unit: str
@@ -200,9 +197,7 @@ class RowLabel(NamedTuple):
 class PairRows(NamedTuple):
     """The rows of a table in which somebody has said something of a pair."""
 
-    #: Those rows.
     table: LabelTable
-    #: The columns of the ids.
     ids: tuple[str, str]
     #: The column of the labels; None where each row says ``same``.
     column: str | None

@@ -47,7 +47,6 @@ Matching = Callable[[Mapping[int, Shown]], set[tuple[int, int]] | None]
 class Sources:
     """Where a report has from what it says of single documents; ``texts`` is asked first, for all that is shown."""
 
-    #: See `Texts`, `Words`, `Evidence` and `Matching`.
     texts: Texts
     words: Words
     evidence: Evidence
@@ -61,9 +60,7 @@ class About:
     #: The heading, and what was typed.
     title: str
     command: str
-    #: Where documents came from.
     inputs: Sequence[str]
-    #: What a match is.
     recipe: Recipe
     #: What decides last, and from where on.
     scale: Scale
@@ -79,7 +76,6 @@ class About:
     quarantined: Sequence[tuple[str, int]] = ()
     #: As ``Clock.stages`` has them.
     stages: Sequence[Mapping[str, Any]] = ()
-    #: More to say.
     facts: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     #: What is sampled or cut besides what the report itself cuts.

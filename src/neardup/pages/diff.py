@@ -90,7 +90,6 @@ class Mark(IntEnum):
 class Differences(NamedTuple):
     """How two texts differ."""
 
-    #: The words of each text.
     left: list[Token]
     right: list[Token]
     #: The runs of equal words, in the order of both texts; the last one is empty and stands at the ends.

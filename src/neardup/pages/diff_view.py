@@ -178,7 +178,6 @@ class Change(NamedTuple):
     note: str
     #: How long the longest passage is that both texts have, in words.
     passage: int
-    #: In which the text runs.
     direction: str
 
 

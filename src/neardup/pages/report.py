@@ -16,7 +16,6 @@ from neardup.pages.diff import Shown
 class Wording(NamedTuple):
     """Words and sentences of a report that depend on what it reports."""
 
-    #: What was read.
     documents: str = "documents"
     document: str = "document"
     #: Documents that are kept, and those that are not, as a list has them.
@@ -27,7 +26,6 @@ class Wording(NamedTuple):
     removes: str = "removed"
     #: What a removed document has in its place.
     keeper: str = "keeper"
-    #: What was done.
     run: str = "run"
     #: Why documents are kept.
     kept_means: str = "matches no other kept document"
@@ -93,7 +91,6 @@ def binned(similarity: npt.NDArray[np.float64]) -> list[int]:
 class Member:
     """A document of a family."""
 
-    #: The document.
     document: Shown
     #: KEPT, COPY, EQUAL_FEATURES or NEAR.
     why: str
@@ -218,7 +215,6 @@ class Report:
     kept: int
     #: As it was typed, quoted for a shell; empty from Python.
     command: str = ""
-    #: Their names.
     inputs: Sequence[str] = ()
     #: The recipe as TOML, in a line, what a match is in plain words (empty where these do not say it), and its
     #: fingerprint.
@@ -258,7 +254,6 @@ class Report:
     stages: Sequence[Mapping[str, Any]] = ()
     #: Dropped documents to be searched: all, or some of them.
     rows: Sequence[Row] = ()
-    #: How many there are.
     rows_total: int = 0
     #: More to say of the run, as names and values.
     facts: Mapping[str, str] = field(default_factory=dict)

@@ -53,7 +53,6 @@ def similarity_at(scale: Scale, threshold: Fraction) -> float:
 class Swept(NamedTuple):
     """A sweep, and what it says of documents and pairs."""
 
-    #: The counts.
     sweep: Sweep
     #: bool[t, w]: which of the watched documents would be removed at each threshold.
     gone: Bools

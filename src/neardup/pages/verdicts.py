@@ -29,7 +29,6 @@ REASONS = (KEPT, COPY, EQUAL_FEATURES, NEAR)
 class Verdicts:
     """What became of documents, in the order of the input or of arrival; a place is a number in this order."""
 
-    #: What they are called.
     ids: pa.Array
     #: int64[n]: the place of each one's keeper; ORIGINAL for a kept one, or ELSEWHERE. In a flow always an earlier
     #: place.
@@ -132,7 +131,6 @@ class KnownPairs:
     loosest: Fraction
     #: Whether they were looked for at all.
     known: bool = True
-    #: What is not known, and why.
     note: str = ""
     #: bool[k]: which of them match by the run itself; None for a flow, whose verdicts say that.
     matching: Bools | None = None

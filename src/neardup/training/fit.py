@@ -130,7 +130,6 @@ class Threshold(NamedTuple):
 
     #: Its place in the vector.
     measure: int
-    #: Where it lies.
     at: float
     #: Whether pairs at or below it are duplicates, as with hours between them, in place of those at or above.
     below: bool
@@ -264,7 +263,6 @@ _DRAWS = 500
 class SearchResult(NamedTuple):
     """What a search chose, and what its machines said of the pairs they were not trained on."""
 
-    #: The options.
     point: Point
     #: float64[n]: out of fold, the move of the zero included.
     g: Floats

@@ -33,9 +33,7 @@ class Split(NamedTuple):
 class Folds(NamedTuple):
     """How labelled pairs are parted; each is judged once."""
 
-    #: One for each machine.
     splits: tuple[Split, ...]
-    #: Of folds.
     number: int
     #: ``groups`` of connected pairs; ``documents``, then too no document is on both sides; ``pairs``, then some are.
     by: str

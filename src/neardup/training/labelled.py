@@ -32,7 +32,6 @@ _PAIRS_AT_A_TIME = 1 << 14
 class LabelOptions(NamedTuple):
     """How labels and their documents are read; see ``labels.labels.read_labels``."""
 
-    #: As there.
     label_column: str | None = None
     positive: float = 1.0
     only: str | None = None
@@ -46,7 +45,6 @@ class LabelOptions(NamedTuple):
 class LabelledPairs:
     """n labelled pairs of m documents."""
 
-    #: The ids of the m documents.
     names: list[str]
     #: int64[n]: the documents of each pair, by their places in ``names``.
     left: Integers
@@ -67,7 +65,6 @@ class LabelledPairs:
     texts: Sequence[str]
     #: Of the collection, as the vector needs them.
     statistics: dict[str, Statistics]
-    #: How many documents the corpus has.
     documents: int
     #: What to keep in mind when reading figures that rest on these labels.
     warnings: tuple[str, ...]

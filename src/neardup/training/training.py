@@ -83,7 +83,6 @@ class HeldOut(NamedTuple):
 class FittedMachine(NamedTuple):
     """A fitted machine and how it was come by."""
 
-    #: As arrays.
     machine: Machine
     #: How many training pairs it rests on.
     support_vectors: int
@@ -162,7 +161,6 @@ _BINS = 10
 class Weight(NamedTuple):
     """How much a measure matters."""
 
-    #: Its name.
     measure: str
     #: The mean of what it adds to g or takes from it, without its sign, over the labelled pairs.
     contribution: float
@@ -175,7 +173,6 @@ class Weight(NamedTuple):
 class AtPrecision(NamedTuple):
     """A working point."""
 
-    #: The precision that is asked for.
     asked: float
     #: From which g on the classifier has it on the pairs it was trained on, unseen; None where no cut has.
     cut: float | None
@@ -187,10 +184,8 @@ class AtPrecision(NamedTuple):
 class Wrong(NamedTuple):
     """A labelled pair whose label a machine that had not seen it does not say."""
 
-    #: The documents.
     id1: str
     id2: str
-    #: The label.
     duplicate: bool
     #: What was said; None where equal texts are labelled as no duplicates.
     score: float | None
@@ -450,7 +445,6 @@ _MACHINE = Point("linear", 0.1)
 class QuickEvaluation(NamedTuple):
     """How well the labelled pairs can be told apart, each judged by what was learned from others."""
 
-    #: Labels of each class.
     duplicates: int
     others: int
     #: Of a linear machine without search, and of the best threshold on one measure.
