@@ -27,9 +27,9 @@ from neardup.errors import OutputError, RecipeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from neardup.evaluation.agreement import Agreement
     from neardup.labelling.exchange import Imported
     from neardup.labelling.queue import Pool
-    from neardup.labels.agreement import Agreement
     from neardup.labels.store import LabelStore
     from neardup.recipe import Recipe
 
@@ -268,9 +268,9 @@ def _exchange(
     as_json: bool,
 ) -> None:
     """Take labels in, write them out, say how far labellers agree; in this order."""
+    from neardup.evaluation.agreement import agreements
     from neardup.labelling.exchange import answers_of, export, take_in
     from neardup.labelling.index import LabelIndex
-    from neardup.labels.agreement import agreements
     from neardup.labels.store import LabelStore, labels_of
     from neardup.pages.documents import Material
 

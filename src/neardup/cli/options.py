@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, make_dataclass, replace
+from dataclasses import asdict, dataclass, fields, make_dataclass, replace
 from difflib import get_close_matches
 from operator import getitem
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
@@ -162,14 +162,32 @@ Against = Annotated[
     option("REF", "A reference, files or an index: all of it stays, none is written."),
 ]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
-LabelColumn = Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)]
-Positive = Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)]
-Only = Annotated[
-    str | None,
-    option("COLUMN=VALUE", "Only labels with this value in this column, such as split=train.", LABELS),
-]
-IgnoreUnknown = Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)]
 Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise the page asks for it.", LABELS)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """How a table of labels is read."""
+
+    label_column: Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)] = (
+        None
+    )
+    positive: Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)] = 1.0
+    ignore_unknown: Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)] = False
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options by their names."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelOptions(AnswerOptions):
+    """How labels are read of which some may be chosen."""
+
+    only: Annotated[
+        str | None, option("COLUMN=VALUE", "Only labels with this value in this column, such as split=train.", LABELS)
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

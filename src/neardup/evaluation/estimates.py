@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from heapq import heapify, heapreplace
 from math import hypot, sqrt
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
-from neardup.evaluation.scores import CONFIDENCE, Figure
+from neardup.evaluation.scores import CONFIDENCE, Figure, Z
 from neardup.kernels import Bools, Floats, Integers
 
 #: What each of the two ends of an interval may miss.
 _TAIL = (1 - CONFIDENCE) / 2
-_Z = NormalDist().inv_cdf(1 - _TAIL)
 
 
 class Cell(NamedTuple):
@@ -110,8 +108,8 @@ def _chances(cell: Cell, duplicates: int) -> tuple[Floats, int]:
 def _wilson(cell: Cell) -> tuple[float, float]:
     share = cell.same / cell.judged
     size = cell.judged * (cell.pairs - 1) / (cell.pairs - cell.judged)
-    middle = (share + _Z * _Z / (2 * size)) / (1 + _Z * _Z / size)
-    half = _Z / (1 + _Z * _Z / size) * sqrt(share * (1 - share) / size + _Z * _Z / (4 * size * size))
+    middle = (share + Z * Z / (2 * size)) / (1 + Z * Z / size)
+    half = Z / (1 + Z * Z / size) * sqrt(share * (1 - share) / size + Z * Z / (4 * size * size))
     return cell.pairs * max(middle - half, 0.0), cell.pairs * min(middle + half, 1.0)
 
 

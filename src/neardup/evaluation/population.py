@@ -64,12 +64,13 @@ def _hashes(names: Sequence[str], seed: int) -> Words:
 
 
 def _mixed(low: Words, high: Words, purpose: int) -> Words:
-    """Return a hash of each pair: splitmix64 of one, added to the other, again (Steele, Lea & Flood 2014)."""
+    """Return a hash of each pair: splitmix64 of one, added to the other, again."""
     gamma = np.uint64((2 * purpose + 1) * 0x9E3779B97F4A7C15 % (1 << 64))
-    return _finished(_finished(low + gamma) + high)
+    return splitmix(splitmix(low + gamma) + high)
 
 
-def _finished(words: Words) -> Words:
+def splitmix(words: Words) -> Words:
+    """Return the last step of splitmix64 (Steele, Lea & Flood 2014), which mixes the bits of each word."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))

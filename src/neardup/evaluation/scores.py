@@ -10,6 +10,7 @@ or fall together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ _CELLS = 1 << 22
 LEAST_GROUPS = 6
 #: The share of resamples inside an interval.
 CONFIDENCE = 0.95
+#: So many standard errors reach as far on both sides.
+Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 class Figure(NamedTuple):

@@ -46,7 +46,7 @@ _WORTH, _MEASURE = 0.05, "jaccard"
 #: The threshold where there is no valley, the highest that unrelated pairs raise it to, and its steps: in hundredths.
 _MIDDLE, _HIGHEST, _STEP = 50, 90, 5
 #: A threshold for copies and light edits: that of the recipe ``default``.
-_COPIES = 0.85
+COPIES = 0.85
 #: Nothing is advised for fewer documents.
 FEWEST_DOCUMENTS = 100
 #: Fields of a recipe that no option is made of, or one in any case.
@@ -318,9 +318,9 @@ def _alternatives_of(choice: Choice, recipe: Recipe, pairs: Floats, *, whole: bo
         elif view.n is not None and choice.view.n is not None and view.n > choice.view.n:
             why += ", but each changed word breaks more n-grams"
         found.append((view.name, why))
-    if recipe.threshold < _COPIES and not measure(recipe.measure).distance:
-        left, of = round(pairs[round(BINS * _COPIES)]), round(pairs[round(BINS * recipe.threshold)])
+    if recipe.threshold < COPIES and not measure(recipe.measure).distance:
+        left, of = round(pairs[round(BINS * COPIES)]), round(pairs[round(BINS * recipe.threshold)])
         where = "corpus" if whole else "sample"
         why = f"finds only copies and light edits: {left:,} of these {of:,} pairs of the {where}"
-        found.append((f"a threshold of {_COPIES:g}", why))
+        found.append((f"a threshold of {COPIES:g}", why))
     return tuple(found)

@@ -145,13 +145,11 @@ def examples_of(
     return tuple(found)
 
 
-#: What tells of two texts of one form that they are about other things, and of how many pairs it is asked.
-_FACTS, _ASKED = Vector.parse("facts, swapped(names), swapped(numbers)"), 200
+#: What tells of two texts of one form that they are about other things; how many pairs are asked, and shown.
+_FACTS, _ASKED, _SUSPECTS = Vector.parse("facts, swapped(names), swapped(numbers)"), 200, 3
 
 
-def suspects_of(
-    pairs: SamplePairs, survey: Survey, material: Material, *, family: Integers, count: int = 3
-) -> tuple[ExamplePair, ...]:
+def suspects_of(pairs: SamplePairs, survey: Survey, material: Material, *, family: Integers) -> tuple[ExamplePair, ...]:
     """Choose matching pairs that may be different documents, the most suspicious first; no two of one family.
 
     These are pairs in which names or numbers of one text stand in the place of others. Of the 200 least similar ones,
@@ -161,7 +159,7 @@ def suspects_of(
     """
     unequal = np.flatnonzero((survey.text_marks[pairs.left] != survey.text_marks[pairs.right]).any(axis=1))
     order = unequal[np.argsort(pairs.similarity[unequal], kind="stable")][:_ASKED]
-    if not len(order) or not count:
+    if not len(order):
         return ()
     left, right = pairs.left[order], pairs.right[order]
     asked, places = np.unique(np.concatenate([left, right]), return_inverse=True)
@@ -170,7 +168,7 @@ def suspects_of(
     facts, *swapped = measurer.measure(prepared, places[: len(order)], places[len(order) :]).T
     chosen: dict[int, int] = {}
     for at in np.lexsort((-sum(swapped), facts)).tolist():
-        if swapped[0][at] + swapped[1][at] > 0 and len(chosen) < count:
+        if swapped[0][at] + swapped[1][at] > 0 and len(chosen) < _SUSPECTS:
             chosen.setdefault(int(family[left[at]]) or -at - 1, int(order[at]))
     texts = {place: [material.shown(int(ends[place])).text for ends in pairs[:2]] for place in chosen.values()}
     return tuple(_shown(pairs, place, longest_shared(*texts[place]), survey, material) for place in chosen.values())

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
+from neardup.evaluation.population import splitmix
 from neardup.features.extraction import text_digests
 from neardup.features.reading import Progress, Remembered, pieces
 from neardup.kernels import Bools, Integers, Words
@@ -196,10 +197,6 @@ class _Draw:
 
 
 def hashes_of(rows: Integers, seed: int) -> Words:
-    """Return a hash of each row, different for different rows: splitmix64 (Steele, Lea & Flood 2014) of both."""
+    """Return a hash of each row, different for different rows: splitmix64 of both, twice."""
     words = rows.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64))
-    for _ in range(2):
-        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        words ^= words >> np.uint64(31)
-    return words
+    return splitmix(splitmix(words))

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from neardup.errors import InputError
+from neardup.evaluation.agreement import Agreement, agreements
 from neardup.evaluation.audit import Audit, Sample
 from neardup.evaluation.audit_result import interval_text
 from neardup.evaluation.population import votes_of_store
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import REASONS, Asked, Fact, FixedQueue, LabelQueue
-from neardup.labels.agreement import Agreement, agreements
 from neardup.labels.store import ANSWERS, SKIP, Judgement, Open, PairOfIds, checked_name
 from neardup.pages.document_view import looks_of
 

@@ -340,14 +340,12 @@ def legend(names: Sequence[str], colours: Sequence[str], *, label: str = "Show o
     return _part("legend", names, colours, label)
 
 
-def fold(
-    summary: str, *content: str, key: str = "", opened: bool = False, searched: str = "", printed: bool = True
-) -> Html:
+def fold(summary: str, *content: str, key: str = "", opened: bool = False, searched: str = "") -> Html:
     """Return content that is shown once its summary is pressed.
 
     Texts in it that are not HTML become paragraphs; a search field finds it by the words in ``searched``.
     """
-    return _part("fold", summary, content, key, opened, searched, printed)
+    return _part("fold", summary, content, key, opened, searched)
 
 
 def search_field(within: str, *, label: str, noun: str = "entries") -> Html:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from neardup.evaluation.scores import Z
 from neardup.labels.store import DIFFERENT, SAME
-
-_Z = 1.959964
 
 
 class Agreement(NamedTuple):
@@ -65,7 +64,7 @@ class Agreement(NamedTuple):
         off = (1 - kappa) ** 2 * (first * (others[0] + ones[1]) ** 2 + second * (others[1] + ones[0]) ** 2)
         # Rounding may leave a little less than nothing.
         spread = max(on + off - (kappa - chance * (1 - kappa)) ** 2, 0.0)
-        half = _Z * math.sqrt(spread / n) / (1 - chance)
+        half = Z * math.sqrt(spread / n) / (1 - chance)
         return max(kappa - half, -1.0), min(kappa + half, 1.0)
 
     def as_dict(self) -> dict[str, Any]:
