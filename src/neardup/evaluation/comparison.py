@@ -52,6 +52,9 @@ from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.version import __version__
 
+#: The figures of a row, by name.
+FIGURES = ("precision", "recall", "f1", "accuracy")
+
 
 class Row(NamedTuple):
     """A recipe or a classifier at one threshold."""
@@ -174,7 +177,7 @@ class Comparison:
         rows: list[dict[str, Any]] = []
         for scored in self.to_dict()["recipes"]:
             for row in scored["rows"]:
-                figures = {name: row[name] for name in ("precision", "recall", "f1", "accuracy")}
+                figures = {name: row[name] for name in FIGURES}
                 line = {"recipe": scored["name"]} | {name: row[name] for name in row if name not in figures}
                 for name, figure in figures.items():
                     line |= {name: figure["value"], f"{name}_low": figure["low"], f"{name}_high": figure["high"]}
@@ -257,29 +260,15 @@ class Comparison:
         return f"<{len(self.recipes)} recipes compared, the best {self.best} at {best.best.threshold:g}>"
 
 
+#: The columns of a table of rows.
 _COLUMNS = {
     "recipe": pa.large_string(),
     "threshold": pa.float64(),
     "own": pa.bool_(),
-    "returned": pa.int64(),
-    "correct": pa.int64(),
-    "missed": pa.int64(),
-    "unlabelled": pa.int64(),
-    "precision": pa.float64(),
-    "precision_low": pa.float64(),
-    "precision_high": pa.float64(),
-    "recall": pa.float64(),
-    "recall_low": pa.float64(),
-    "recall_high": pa.float64(),
-    "f1": pa.float64(),
-    "f1_low": pa.float64(),
-    "f1_high": pa.float64(),
-    "accuracy": pa.float64(),
-    "accuracy_low": pa.float64(),
-    "accuracy_high": pa.float64(),
+    **dict.fromkeys(("returned", "correct", "missed", "unlabelled"), pa.int64()),
+    **{f"{name}{end}": pa.float64() for name in FIGURES for end in ("", "_low", "_high")},
     "best": pa.bool_(),
-    "wall_ms_per_document": pa.float64(),
-    "cpu_ms_per_document": pa.float64(),
+    **dict.fromkeys(("wall_ms_per_document", "cpu_ms_per_document"), pa.float64()),
 }
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from neardup.classifier.values import Measurer
 from neardup.classifier.vector import Vector
 from neardup.exploration.sample import Survey, hashes_of
-from neardup.exploration.views import CUTOFFS, SamplePairs
+from neardup.exploration.views import CUTOFFS
 from neardup.keep.keepers import families
-from neardup.keep.pairs import Pairs
+from neardup.keep.pairs import PairArrays, Pairs
 from neardup.kernels import Integers
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
@@ -109,11 +109,11 @@ class _Band:
     low: float
     high: float
     origin: str
-    pairs: SamplePairs
+    pairs: PairArrays
 
 
 def examples_of(
-    pairs: SamplePairs,
+    pairs: PairArrays,
     survey: Survey,
     material: Material,
     *,
@@ -149,7 +149,7 @@ def examples_of(
 _FACTS, _ASKED, _SUSPECTS = Vector.parse("facts, swapped(names), swapped(numbers)"), 200, 3
 
 
-def suspects_of(pairs: SamplePairs, survey: Survey, material: Material, *, family: Integers) -> tuple[ExamplePair, ...]:
+def suspects_of(pairs: PairArrays, survey: Survey, material: Material, *, family: Integers) -> tuple[ExamplePair, ...]:
     """Choose matching pairs that may be different documents, the most suspicious first; no two of one family.
 
     These are pairs in which names or numbers of one text stand in the place of others. Of the 200 least similar ones,
@@ -174,7 +174,7 @@ def suspects_of(pairs: SamplePairs, survey: Survey, material: Material, *, famil
     return tuple(_shown(pairs, place, longest_shared(*texts[place]), survey, material) for place in chosen.values())
 
 
-def _unlike(pairs: SamplePairs, places: Integers, count: int, material: Material) -> list[tuple[int, SharedRun]]:
+def _unlike(pairs: PairArrays, places: Integers, count: int, material: Material) -> list[tuple[int, SharedRun]]:
     """Return the places of ``count`` pairs, first those whose shared passage no pair before them has."""
     had: list[set[str]] = []
     chosen, others = [], []
@@ -206,7 +206,7 @@ def _places(cutoffs: Sequence[float]) -> list[tuple[float, tuple[float, float], 
 
 
 def _band(
-    cutoff: float, narrow: tuple[float, float], wide: tuple[float, float], pairs: SamplePairs, whole: Pairs | None
+    cutoff: float, narrow: tuple[float, float], wide: tuple[float, float], pairs: PairArrays, whole: Pairs | None
 ) -> _Band:
     for low, high in (narrow, wide):
         found = _within(pairs, low, high)
@@ -214,24 +214,24 @@ def _band(
             return _Band(cutoff, low, high, "sample", found)
         if whole is not None:
             # One pair of representatives stands for all of their equals.
-            found = _within(SamplePairs(whole.left, whole.right, whole.similarity), low, high)
+            found = _within(PairArrays(whole.left, whole.right, whole.similarity), low, high)
             if len(found.left):
                 return _Band(cutoff, low, high, "corpus", found)
     return _Band(cutoff, *narrow, "sample", _within(pairs, *narrow))
 
 
-def _within(pairs: SamplePairs, low: float, high: float) -> SamplePairs:
+def _within(pairs: PairArrays, low: float, high: float) -> PairArrays:
     inside = (pairs.similarity >= low) & (pairs.similarity < high)
-    return SamplePairs(pairs.left[inside], pairs.right[inside], pairs.similarity[inside])
+    return PairArrays(pairs.left[inside], pairs.right[inside], pairs.similarity[inside])
 
 
-def families_of(pairs: SamplePairs, documents: int) -> Integers:
+def families_of(pairs: PairArrays, documents: int) -> Integers:
     """Return the families that pairs of a sample from 0.5 on make: the number of each document's, 0 for none."""
     close = pairs.similarity >= _FAMILY
     return families(np.arange(documents), pairs.left[close], pairs.right[close], pairs.similarity[close]).family
 
 
-def _spread(pairs: SamplePairs, survey: Survey, family: Integers, count: int, seed: int) -> Integers:
+def _spread(pairs: PairArrays, survey: Survey, family: Integers, count: int, seed: int) -> Integers:
     """Return the places of so many pairs.
 
     One after the other, of those with the fewest documents from families that were had, and of these from sources and
@@ -263,7 +263,7 @@ def _spread(pairs: SamplePairs, survey: Survey, family: Integers, count: int, se
     return order[np.array(chosen, np.int64)]
 
 
-def _shown(pairs: SamplePairs, place: int, shared: SharedRun, survey: Survey, material: Material) -> ExamplePair:
+def _shown(pairs: PairArrays, place: int, shared: SharedRun, survey: Survey, material: Material) -> ExamplePair:
     left, right = int(pairs.left[place]), int(pairs.right[place])
     sources = [survey.sources[survey.source[one]] if len(survey.sources) > 1 else "" for one in (left, right)]
     shown = material.shown(left), material.shown(right)

@@ -19,6 +19,7 @@ from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, gather, heaviest_of, pieces
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore, Vectors
+from neardup.keep.pairs import PairArrays
 from neardup.kernels import Integers, Words
 from neardup.kernels.bounds import OVERLAP
 from neardup.kernels.grams import COUNTED
@@ -135,16 +136,6 @@ _ROOM = 1 << 16
 NONE_CLOSE = 101
 
 
-class SamplePairs(NamedTuple):
-    """Pairs of documents."""
-
-    #: int64[k]: their positions, left before right, sorted.
-    left: Integers
-    right: Integers
-    #: float64[k]: of each.
-    similarity: npt.NDArray[np.float64]
-
-
 class AllPairs(NamedTuple):
     """How similar all pairs of some documents are."""
 
@@ -155,7 +146,7 @@ class AllPairs(NamedTuple):
     #: int64[101]: pairs of similarity i/100 exactly.
     edges: Integers
     #: Those at or above the bound that was asked for, by their places among the documents.
-    close: SamplePairs
+    close: PairArrays
 
 
 def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NONE_CLOSE, threads: int = 1) -> AllPairs:
@@ -219,12 +210,12 @@ def _postings(heads: Integers, features: Words, weights: Integers) -> Postings:
     return postings
 
 
-def _written(rows: Integers, totals: Integers, measure: str, unit: int) -> SamplePairs:
+def _written(rows: Integers, totals: Integers, measure: str, unit: int) -> PairArrays:
     later, earlier, common = rows.T
     order = np.lexsort((later, earlier))
     left, right = earlier[order], later[order]
     counts = np.column_stack([common[order], totals[left], totals[right]])
-    return SamplePairs(left, right, similarities(measure, counts, unit))
+    return PairArrays(left, right, similarities(measure, counts, unit))
 
 
 class _Counted(NamedTuple):
@@ -316,7 +307,7 @@ def view_of(
     name: str = "",
     least: int = NONE_CLOSE,
     threads: int = 1,
-) -> tuple[View, SamplePairs]:
+) -> tuple[View, PairArrays]:
     """Compare all pairs of texts by a recipe, without its threshold, its second step and its search.
 
     A view without a name is called by its features, and has an n. Pairs of at least ``least`` hundredths are returned,

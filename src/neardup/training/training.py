@@ -48,22 +48,6 @@ PRECISIONS = (0.9, 0.95, 0.99)
 _MANY_PAIRS, _FEW_FOLDS = 1500, 3
 
 
-class TrainingPairs(NamedTuple):
-    """n labelled pairs to learn from."""
-
-    #: float64[n, r]: measures.
-    x: Floats
-    #: bool[n]: whether they are duplicates.
-    labels: Bools
-    #: int64[n]: their documents.
-    left: Integers
-    right: Integers
-    #: bool[n]: those that a machine is asked about.
-    decided: Bools
-    #: bool[n]: those that are duplicates unasked; all others that are not decided are none.
-    equal: Bools
-
-
 class HeldOut(NamedTuple):
     """What was said of the n pairs by what had not seen them."""
 
@@ -95,52 +79,52 @@ class FittedMachine(NamedTuple):
 
 
 def learn(
-    labelled: TrainingPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
+    pairs: LabelledPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
 ) -> FittedMachine:
     """Fit a machine, and judge the pairs by machines that have not seen them."""
-    held_out = _nothing_held_out(labelled)
+    held_out = _nothing_held_out(pairs)
     for done, split in enumerate(folds.splits):
         report(done, len(folds.splits) + 1)
-        _predict(labelled, split, folds.number, kernels, seed, held_out)
-    held_out.threshold[:] = out_of_fold_threshold(labelled.x, labelled.labels, folds.splits)
+        _predict(pairs, split, folds.number, kernels, seed, held_out)
+    held_out.threshold[:] = out_of_fold_threshold(pairs.x, pairs.duplicate, folds.splits)
     report(len(folds.splits), len(folds.splits) + 1)
-    rows = np.flatnonzero(labelled.decided)
-    x, labels = labelled.x[rows], labelled.labels[rows]
-    groups = connected(labelled.left[rows], labelled.right[rows])
-    chosen = search(x, labels, groups, among(folds.splits, rows, len(labelled.labels)), kernels=kernels, seed=seed)
+    rows = np.flatnonzero(pairs.decided)
+    x, labels = pairs.x[rows], pairs.duplicate[rows]
+    groups = connected(pairs.left[rows], pairs.right[rows])
+    chosen = search(x, labels, groups, among(folds.splits, rows, len(pairs.duplicate)), kernels=kernels, seed=seed)
     return FittedMachine(*_fitted(x, labels, chosen), chosen, folds, held_out)
 
 
-def _nothing_held_out(labelled: TrainingPairs) -> HeldOut:
-    count, measures = labelled.x.shape
-    unknown = np.full(count, np.nan)
+def _nothing_held_out(pairs: LabelledPairs) -> HeldOut:
+    count, measures = pairs.x.shape
+    unknown, unasked = np.full(count, np.nan), pairs.equal & pairs.inside
     return HeldOut(
-        verdict=labelled.equal.copy(),
+        verdict=unasked.copy(),
         score=unknown.copy(),
         probability=unknown.copy(),
         contributions=np.full((count, measures), np.nan),
-        at={precision: labelled.equal.copy() for precision in PRECISIONS},
+        at={precision: unasked.copy() for precision in PRECISIONS},
         threshold=np.zeros(count, np.bool_),
     )
 
 
 def _predict(
-    labelled: TrainingPairs, split: Split, count: int, kernels: Sequence[str], seed: int, held_out: HeldOut
+    pairs: LabelledPairs, split: Split, count: int, kernels: Sequence[str], seed: int, held_out: HeldOut
 ) -> None:
     """Train on some pairs, and write down what that says of others."""
-    train, test = (rows[labelled.decided[rows]] for rows in split)
-    x, labels, left, right = labelled.x[train], labelled.labels[train], labelled.left[train], labelled.right[train]
+    train, test = (rows[pairs.decided[rows]] for rows in split)
+    x, labels, left, right = pairs.x[train], pairs.duplicate[train], pairs.left[train], pairs.right[train]
     inner = folds_of(left, right, labels, count=count if len(train) <= _MANY_PAIRS else _FEW_FOLDS, seed=seed)
     if inner is None:
         chosen = unsearched_machine(x, labels)
     else:
         chosen = search(x, labels, connected(left, right), inner.splits, kernels=kernels, seed=seed)
     machine, _ = _fitted(x, labels, chosen)
-    g = machine.score(labelled.x[test])
+    g = machine.score(pairs.x[test])
     held_out.verdict[test] = g >= 0
     held_out.score[test] = g
     held_out.probability[test] = machine.probability(g)
-    held_out.contributions[test] = machine.contributions(labelled.x[test])
+    held_out.contributions[test] = machine.contributions(pairs.x[test])
     for precision, verdict in held_out.at.items():
         cut, _ = cut_of(chosen.g, labels, precision)
         verdict[test] = False if cut is None else g >= cut
@@ -589,12 +573,7 @@ def train(
         raise RecipeError(
             f"the {len(pairs):,} labelled pairs leave no part to judge by; label pairs of other documents"
         )
-    labelled = TrainingPairs(
-        pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside
-    )
-    learned = learn(
-        labelled, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total)
-    )
+    learned = learn(pairs, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total))
     classifier = _classifier(pairs, chosen, rule, reading, learned)
     return training_report(pairs, classifier, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
 
