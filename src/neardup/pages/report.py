@@ -1,4 +1,4 @@
-"""What a report says, as data: what was read, kept and removed, and why. Pages are functions of it."""
+"""What a report says, as data: what was read, kept and dropped, and why. Pages are functions of it."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ class Wording(NamedTuple):
     document: str = "document"
     #: Documents that are kept, and those that are not, as a list has them.
     kept: str = "kept"
-    gone: str = "removed"
+    gone: str = "dropped"
     #: What becomes of one that is kept, and of one that is not.
     keeps: str = "kept"
-    removes: str = "removed"
-    #: What a removed document has in its place.
+    removes: str = "dropped"
+    #: What a dropped document has in its place.
     keeper: str = "keeper"
     run: str = "run"
     #: Why documents are kept.
     kept_means: str = "matches no other kept document"
     #: What a tile says of how many are not kept.
-    stopped: str = "removed"
-    #: The headings of the tables of reasons and of removed documents.
-    sections: tuple[str, str] = ("What was kept, and what was removed", "Removed documents")
+    stopped: str = "dropped"
+    #: The headings of the tables of reasons and of dropped documents.
+    sections: tuple[str, str] = ("What was kept, and what was dropped", "Dropped documents")
     #: The titles of the charts of similarities and of thresholds, what a point of the latter is, and which pairs the
     #: chart of them counts.
-    alike: str = "Similarity of removed documents to their keepers"
-    moved: str = "Removed documents by threshold"
-    points: str = "each point is what a run at that threshold removes; the line is the slider's threshold"
+    alike: str = "Similarity of dropped documents to their keepers"
+    moved: str = "Dropped documents by threshold"
+    points: str = "each point is what a run at that threshold drops; the line is the slider's threshold"
     pairs: str = "pairs of documents that differ in what is compared"
     #: What families are, and how their members are shown.
     families: str = (
-        "Documents connected by matching pairs, the largest family first. Each removed one is shown by how it differs "
+        "Documents connected by matching pairs, the largest family first. Each dropped one is shown by how it differs "
         "from its keeper: words only in the keeper are struck out, words only in the document are underlined."
     )
 
@@ -104,7 +104,7 @@ class Member:
     evidence: str = ""
     #: Ids of listed members that have the same keeper and do not match this one.
     apart: Sequence[str] = ()
-    #: For each threshold of the report's sweep "1" where the document is removed, else "0"; empty without a sweep.
+    #: For each threshold of the report's sweep "1" where the document is dropped, else "0"; empty without a sweep.
     goes: str = ""
 
 
@@ -224,7 +224,7 @@ class Report:
     fingerprint: str = ""
     #: Of neardup and what the answer depends on besides.
     versions: Mapping[str, str] = field(default_factory=dict)
-    #: Why documents were removed: name, number, and what the name means.
+    #: Why documents were dropped: name, number, and what the name means.
     reasons: Sequence[tuple[str, int, str]] = ()
     #: Records that were rejected, by reason; they are not among ``documents``.
     quarantined: Sequence[tuple[str, int]] = ()
@@ -280,7 +280,7 @@ class Extent:
     families: int = 50
     #: So many pairs just above, and just below the threshold.
     cases: int = 10
-    #: So many removed documents in the list to search: the latest ones of a flow, else a random part.
+    #: So many dropped documents in the list to search: the latest ones of a flow, else a random part.
     rows: int = 2000
     #: Of what is drawn at random; another one draws others.
     seed: int = 1

@@ -54,7 +54,7 @@ class Swept(NamedTuple):
     """A sweep, and what it says of documents and pairs."""
 
     sweep: Sweep
-    #: bool[t, w]: which of the watched documents would be removed at each threshold.
+    #: bool[t, w]: which of the watched documents would be dropped at each threshold.
     gone: Bools
     #: float64[t]: the similarity that a pair has to reach at each threshold.
     bars: Floats
@@ -63,7 +63,7 @@ class Swept(NamedTuple):
 
 
 class _Removal:
-    """Says who would be removed if only some of the pairs matched."""
+    """Says which would be dropped if only some of the pairs matched."""
 
     def __init__(self, count: int, pairs: KnownPairs, everything: bool, before: int = 0) -> None:
         self._pairs, self._everything, self._before = pairs, everything, before
