@@ -219,9 +219,8 @@ def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
         f"{curve.recipe.features} and {curve.recipe.measure}, exactly."
     )
     content = [figures(drawn)] if drawn else [messages.incomplete_curve(curve)]
-    if curve.points:
-        listed = points_table(curve, curve.table, advice)
-        content.append(_part("The figures", "pairs, families and dropped documents", listed) if drawn else listed)
+    if curve.points and not drawn:
+        content.append(points_table(curve, curve.table, advice))
     return section("thresholds", "What would each threshold do?", *content, intro=intro)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 from typing import Self
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from neardup.keep.keepers import Families
 from neardup.kernels import Bools, Floats, Integers
 from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Arrivals
+from neardup.times import utc
 
 #: In the place of a keeper: the document is kept, or its keeper is not among those that are reported.
 ORIGINAL, ELSEWHERE = -1, -2
@@ -152,7 +152,6 @@ class KnownPairs:
         return cls(left=none, right=none, similarity=np.zeros(0), loosest=own, known=False, note=note)
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = 1_000_000
 _MINUTE, _HOUR = 60 * _SECOND, 3600 * _SECOND
 _DAY = 24 * _HOUR
@@ -188,7 +187,7 @@ _LATER = "more than 30 days"
 def time_text(moment: int) -> str:
     """Return a time in microseconds as people read it, to the second; empty where no calendar has it."""
     try:
-        return (_EPOCH + timedelta(microseconds=moment)).strftime("%Y-%m-%d %H:%M:%S")
+        return utc(moment).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError):
         return ""
 
@@ -210,7 +209,7 @@ def arrivals_of(verdicts: Verdicts) -> Arrivals | None:
 
 def _moment(microseconds: int) -> str:
     try:
-        return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="minutes").replace("+00:00", "Z")
+        return utc(microseconds).isoformat(timespec="minutes").replace("+00:00", "Z")
     except OverflowError:
         return "9999-12-31T23:59Z"
 
