@@ -51,8 +51,8 @@ class Placer:
         self._settings = settings
         self._store = store
         self._log = log
+        #: The names chosen for files that are not known to be in their places, as the store has them.
         self._journal: dict[str, dict[str, str]] = {}
-        self._half_done: dict[str, dict[str, str]] = {}
         self._moved: list[PendingFile] = []
         self._placed: list[PendingFile] = []
 
@@ -72,7 +72,7 @@ class Placer:
         done = [origin for origin in self.before if self._is_placed(origin)]
         self._store.placed([row.serial for origin in done for row in self.before.pop(origin)])
         # What may be half done keeps its names, whichever batch takes it up again.
-        self._half_done = {origin: names for origin, names in self._journal.items() if self._is_there(origin)}
+        self._journal = {origin: names for origin, names in self._journal.items() if self._is_there(origin)}
 
     def _is_placed(self, origin: str) -> bool:
         """Return whether a file was moved before the store could note it."""
@@ -123,8 +123,7 @@ class Placer:
                     self._place(pending)
                 except FileExistsError:
                     pending.names, pending.resumed = {}, False
-                    for names in (self._journal, self._half_done):
-                        names.pop(pending.origin, None)
+                    self._journal.pop(pending.origin, None)
                     self._choose()
                     continue
                 except PermissionError as error:
@@ -132,7 +131,6 @@ class Placer:
                     if not self._may_write(pending):
                         raise
                     # It is this one file that may not be touched: the others go on.
-                    self._half_done[pending.origin] = pending.names
                     self.waiting.remove(pending)
                     self.before[pending.origin] = pending.verdicts
                     self.stuck.append((pending, error))
@@ -171,7 +169,7 @@ class Placer:
                 for duty, name in pending.wanted().items():
                     pending.names[duty] = self.output_folders[duty].free(name, reserved[duty])
                     reserved[duty].add(pending.names[duty])
-        self._journal = self._half_done | {pending.origin: pending.names for pending in self.waiting}
+        self._journal |= {pending.origin: pending.names for pending in self.waiting}
         self._store.set_state(_PLACING, json.dumps(self._journal))
 
     def _note(self) -> None:
@@ -182,7 +180,7 @@ class Placer:
             output.flush()
         self._store.placed([serial for pending in self._moved for serial in pending.serials])
         for pending in self._moved:
-            self._half_done.pop(pending.origin, None)
+            self._journal.pop(pending.origin, None)
         self._placed += self._moved
         self._moved = []
 
