@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
-from neardup.features.store import Block
+from neardup.features.store import Block, heads_of
 from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
@@ -80,7 +80,7 @@ def set_digests(features: Words, sizes: Integers) -> Words:
     sizes : int64[d]
         How many features each one has.
     """
-    heads = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    heads = heads_of(sizes)
     ordered = features.copy()
     sort_rows(heads, ordered, _NO_WEIGHTS)
     return text_digests(ordered.astype("<u8").view(np.uint8), 8 * heads)
@@ -246,17 +246,20 @@ class Extractor:
     def _features(self, data: Any, offsets: Integers, block: Block) -> tuple[int, Words, Integers]:
         """Fill the sizes and marks of a block; return the number of features, and scratch that begins with them."""
         unit = self._wanted.unit
-        ends, heads = segments(data, offsets, unit) if unit else (offsets, np.arange(len(offsets)))
+        ends, heads = segments(data, offsets, unit) if unit else (offsets, None)
         normal = comparable(data, ends, self._normalize)
         lengths = normal.spans[:, 1] - normal.spans[:, 0]
-        room = int(lengths.sum()) if self._wanted.traits.by_character else int((lengths + 1).sum()) // 2
-        out = SCRATCH.take("features", np.uint64, room + len(normal.spans))
+        room = int(lengths.sum())
+        if not self._wanted.traits.by_character:
+            room = (room + len(lengths)) // 2
+        out = SCRATCH.take("features", np.uint64, room + len(lengths))
         weights = SCRATCH.take("weights", np.int64, len(out)) if self._counts else _NO_WEIGHTS
         plan, results = self._plan, (block.sizes, block.marks)
         if plan.is_plain and not unit:
             multiset = plan.form == MULTISET
             used = feature_sets(normal.text, normal.spans, plan.by_character, plan.shape[1], multiset, out, *results)
         else:
+            heads = np.arange(len(offsets)) if heads is None else heads
             used = self._others(normal, heads, out, weights, results)
         if plan.lookup is not None and not plan.terms:
             used = clip_sets(out[:used], weights, plan.lookup, plan.weighing, *results)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.statistics import Statistics
-from neardup.features.store import Block
+from neardup.features.store import Block, heads_of
 from neardup.kernels.grams import mark_sets, place_minima
 from neardup.kernels.sketches import linear_minima, minhash, simhash, supershingles
 from neardup.recipe import Recipe
@@ -86,7 +86,7 @@ class Signer:
 
     def sign(self, block: Block, allocate: Callable[[int], Words]) -> Block:
         """Return the block with signatures in the place of its features and weights."""
-        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+        heads = heads_of(block.sizes)
         sizes = np.zeros(len(block.sizes), np.int64)
         if self._kind == "simhash":
             values = np.empty(len(sizes), np.uint64)

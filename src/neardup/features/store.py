@@ -53,6 +53,13 @@ class Block(NamedTuple):
     weights: Integers
 
 
+def heads_of(sizes: Integers) -> Integers:
+    """Return where each of some sets begins that lie in a row, and where the last one ends: int64[d + 1]."""
+    heads = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=heads[1:])
+    return heads
+
+
 def addresses_of(array: npt.NDArray[Any], sizes: Integers) -> Features64:
     """Return where each set begins in memory, of sets one behind the other in an array of 8 bytes each."""
     return np.uint64(array.ctypes.data) + np.uint64(8) * (np.cumsum(sizes) - sizes).astype(np.uint64)
@@ -293,7 +300,7 @@ class FeatureStore:
 
     def vectors(self) -> Vectors:
         """Return the features of all documents as rows, in memory."""
-        heads = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        heads = heads_of(self.sizes)
         if len(self._parts) != 1:
             features, weights = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
             features += [part.features for part in self._parts]

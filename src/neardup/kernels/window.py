@@ -86,7 +86,7 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
         Gets, for each document, the unknown features ascending, then the ranks of the others ascending.
     raws : int64[n]
         Gets how many of each document's features are unknown.
-    other, digits : uint64[the longest document], int64[2, 2**11]
+    other, digits : uint64[at least the longest document], int64[2, 2**11]
         Room.
     """
     known = keys.shape[0] > EMPTY_TABLE

@@ -153,9 +153,8 @@ class Vocabulary(NamedTuple):
         """Return documents' features in this order, and how many of each it does not know."""
         order = np.empty(len(features), np.uint64)
         raws = np.empty(len(heads) - 1, np.int64)
-        longest = int(np.diff(heads).max(initial=0))
         digits = np.empty((2, 1 << DIGIT), np.int64)
-        arrange(features, heads, self.keys, self.ranks, order, raws, np.empty(longest, np.uint64), digits)
+        arrange(features, heads, self.keys, self.ranks, order, raws, np.empty_like(order), digits)
         return order, raws
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
-from neardup.features.store import Block
+from neardup.features.store import Block, heads_of
 from neardup.kernels.window import BY_KEYS, BY_PREFIX, DIGEST, FINGERPRINTS, LEAVES, SERIAL, TIME, Items
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, rule, similarities
@@ -24,6 +24,7 @@ Integers = npt.NDArray[np.int64]
 Keys = Callable[[Words, Integers], Words]
 
 _BITS = 64
+_NOBODY = np.empty(0, np.int64)
 
 
 def check_keys(recipe: Recipe) -> None:
@@ -408,10 +409,12 @@ class Window:
 
     def drop_segments(self, least: int) -> Integers:
         """Drop all segments whose key is below least; return the numbers of the documents that were there."""
+        if not any(g.segments and g.segments[0].key < least for g in self._epochs):
+            return _NOBODY
         newest = self._epochs[-1]
         gone = [g.drop_segments(least, whole=g is not newest) for g in self._epochs]
         self._epochs = [g for g in self._epochs if g is newest or g.segments]
-        return np.concatenate([np.empty(0, np.int64), *gone])
+        return np.concatenate(gone)
 
     def take(self, arrivals: Arrivals, *, asks: bool = True) -> Best:
         """Find the best match of each document among those before it, and enter those that may.
@@ -422,8 +425,10 @@ class Window:
             False to enter documents without looking for matches.
         """
         count = len(arrivals.serials)
-        best, scores = np.full((count, 6), -1, np.int64), np.full(count, -1.0)
-        heads = _heads(arrivals.block.sizes)
+        best, scores = np.empty((count, 6), np.int64), np.empty(count)
+        best.fill(-1)
+        scores.fill(-1.0)
+        heads = heads_of(arrivals.block.sizes)
         begin = 0
         while begin < count:
             end = count
@@ -445,8 +450,8 @@ class Window:
         found, similarity : Found, float64[k]
             What each matches, the most similar first, then the first to arrive.
         """
-        count = len(arrivals.serials)
-        found = [g.matches(self._items(arrivals, g), 0, count, self._length) for g in self._epochs if g.held]
+        count, heads = len(arrivals.serials), heads_of(arrivals.block.sizes)
+        found = [g.matches(self._items(arrivals, heads, g), 0, count, self._length) for g in self._epochs if g.held]
         serials, counts, digests = _concatenated([matched for _, matched, _ in found])
         scores = self._similarities(counts)
         place = np.concatenate([np.empty(0, np.int64), *(asking for asking, _, _ in found)])
@@ -470,7 +475,7 @@ class Window:
         arrivals = Arrivals(block, one, one, one, one, np.zeros(1, np.int8))
         return self._sorted(
             [
-                g.overlaps(self._items(arrivals, g), moment.time, moment.least, self._length)
+                g.overlaps(self._items(arrivals, heads_of(block.sizes), g), moment.time, moment.least, self._length)
                 for g in self._epochs
                 if g.held
             ]
@@ -499,19 +504,20 @@ class Window:
     def _flow(
         self, arrivals: Arrivals, heads: Integers, begin: int, end: int, asks: bool, best: Integers, scores: Floats
     ) -> None:
-        part = slice(begin, end)
-        some = arrivals.between(heads, begin, end)
+        if end - begin < len(arrivals.serials):
+            part = slice(begin, end)
+            arrivals = arrivals.between(heads, begin, end)
+            heads, best, scores = heads[begin : end + 1] - heads[begin], best[part], scores[part]
         newest = self._epochs[-1]
-        nobody = np.zeros(end - begin, np.int8)
         for g in self._epochs:
             if g is newest:
-                g.flow(self._items(some, g), asks, some.enters, best[part], scores[part], self._length)
+                g.flow(self._items(arrivals, heads, g), asks, arrivals.enters, best, scores, self._length)
             elif asks and g.held:
-                g.flow(self._items(some, g), True, nobody, best[part], scores[part], self._length)
+                nobody = np.zeros(end - begin, np.int8)
+                g.flow(self._items(arrivals, heads, g), True, nobody, best, scores, self._length)
 
-    def _items(self, arrivals: Arrivals, epoch: Epoch) -> Items:
+    def _items(self, arrivals: Arrivals, heads: Integers, epoch: Epoch) -> Items:
         block = arrivals.block
-        heads = _heads(block.sizes)
         return items_of(
             block.features,
             heads,
@@ -568,7 +574,3 @@ class Window:
 def _concatenated(found: list[Found]) -> Found:
     empty = Found(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty((0, 2), np.int64))
     return Found(*(np.concatenate(columns) for columns in zip(empty, *found, strict=True)))
-
-
-def _heads(sizes: Integers) -> Integers:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
