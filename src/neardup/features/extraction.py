@@ -66,8 +66,8 @@ def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
         Where each one begins, and where the last one ends.
     """
     view, ends = data.data, offsets.tolist()
-    found = [blake2b(view[begin:end], digest_size=_BYTES).digest() for begin, end in pairwise(ends)]
-    return np.frombuffer(b"".join(found), "<u8").astype(np.uint64).reshape(-1, 2)
+    found = b"".join([blake2b(view[begin:end], digest_size=_BYTES).digest() for begin, end in pairwise(ends)])
+    return np.frombuffer(found, "<u8").astype(np.uint64).reshape(-1, 2)
 
 
 def set_digests(features: Words, sizes: Integers) -> Words:
