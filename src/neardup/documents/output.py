@@ -8,17 +8,18 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
 
 from neardup.documents.columnar import plain_json
 from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, suffixes
-from neardup.documents.parquet import ParquetGroups
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished
@@ -268,7 +269,7 @@ class Writer:
         try:
             with writable(output):
                 if kind == "parquet":
-                    self._format = _Grouped(_parquet(self._file, schema, text, codec))
+                    self._format = _Grouped(_Parquet(self._file, schema, text, codec))
                 elif kind == "arrow":
                     self._format = _Grouped(_Arrow(self._file, schema))
                 elif kind == "csv":
@@ -296,12 +297,14 @@ class Writer:
             with writable(self._name):
                 self._format.finish()
         except BaseException:
-            self._file.discard()
+            self.discard()
             raise
         self._file.commit()
 
     def discard(self) -> None:
         """Remove what was written."""
+        if isinstance(self._format, _Grouped):
+            self._format.discard()
         self._file.discard()
 
     def __enter__(self) -> Self:
@@ -338,13 +341,18 @@ def write_table(table: pa.Table, output: str, *, force: bool = False) -> None:
 
 
 class _Grouped:
-    """Cuts rows into groups that depend on the rows alone: by number, and by bytes of text."""
+    """Cuts rows into groups that depend on the rows alone: by number, and by bytes of text.
 
-    def __init__(self, inner: ParquetGroups | _Arrow) -> None:
+    A group is encoded in another thread while the rows of the next one are read.
+    """
+
+    def __init__(self, inner: _Parquet | _Arrow) -> None:
         self._inner = inner
         self._pending: list[pa.Table] = []
         self._rows = 0
         self._bytes = 0
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="neardup-write")
+        self._under_way: Future[None] | None = None
 
     def write(self, table: pa.Table) -> None:
         weights = np.cumsum(_row_bytes(table))
@@ -361,15 +369,29 @@ class _Grouped:
             start = stop
 
     def _flush(self) -> None:
-        # Pieces are joined before writing: pages then do not depend on where the pieces met.
-        pieces = pa.concat_tables(self._pending)
-        self._inner.write(pieces.combine_chunks, self._bytes)
+        self._written()
+        self._under_way = self._pool.submit(self._encode, self._pending)
         self._pending, self._rows, self._bytes = [], 0, 0
+
+    def _encode(self, pieces: list[pa.Table]) -> None:
+        # Pieces are joined before writing: pages then do not depend on where the pieces met.
+        self._inner.write(pa.concat_tables(pieces).combine_chunks())
+
+    def _written(self) -> None:
+        """Wait for the group that is under way; what its thread raised is raised here."""
+        if self._under_way is not None:
+            self._under_way.result()
 
     def finish(self) -> None:
         if self._pending:
             self._flush()
+        self._written()
+        self._pool.shutdown()
         self._inner.finish()
+
+    def discard(self) -> None:
+        """Wait until nothing is written any more."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 def _row_bytes(table: pa.Table) -> np.ndarray:
@@ -380,17 +402,24 @@ def _row_bytes(table: pa.Table) -> np.ndarray:
     return total
 
 
-def _parquet(file: OutputFile, schema: pa.Schema, text: str | None, codec: str) -> ParquetGroups:
-    codec = codec if codec in _CODECS else "zstd"
-    others = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
-    return ParquetGroups(
-        file,
-        schema,
-        compression=codec,
-        compression_level=1 if codec == "zstd" else None,
-        use_dictionary=others,
-        write_statistics=others,
-    )
+class _Parquet:
+    def __init__(self, file: OutputFile, schema: pa.Schema, text: str | None, codec: str) -> None:
+        codec = codec if codec in _CODECS else "zstd"
+        others = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
+        self._writer = pq.ParquetWriter(
+            file,
+            schema,
+            compression=codec,
+            compression_level=1 if codec == "zstd" else None,
+            use_dictionary=others,
+            write_statistics=others,
+        )
+
+    def write(self, table: pa.Table) -> None:
+        self._writer.write_table(table, row_group_size=table.num_rows)
+
+    def finish(self) -> None:
+        self._writer.close()
 
 
 class _Arrow:
@@ -403,11 +432,9 @@ class _Arrow:
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         self._writer = pa.ipc.new_file(file, self._schema, options=options)
 
-    def write(self, table: Callable[[], pa.Table], size: int) -> None:
-        del size
-        made = table()
+    def write(self, table: pa.Table) -> None:
         # Taking every row writes the buffers anew: what stood under nulls and around slices goes.
-        fresh = made.take(pa.array(np.arange(made.num_rows)))
+        fresh = table.take(pa.array(np.arange(table.num_rows)))
         self._writer.write_table(fresh.cast(self._schema))
 
     def finish(self) -> None:
