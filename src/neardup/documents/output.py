@@ -50,10 +50,7 @@ def writable(name: str) -> Iterator[None]:
 class OutputFile:
     """A binary file that appears under its name only by `commit`; ``-`` is standard output.
 
-    Parameters
-    ----------
-    path : str
-        Its name; a last suffix .gz or .zst compresses it.
+    A last suffix .gz or .zst compresses it.
     """
 
     def __init__(self, path: str) -> None:
@@ -168,19 +165,8 @@ def names_folder(output: str) -> bool:
 def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
     """Refuse an output that cannot or must not be written, before any work is done.
 
-    Parameters
-    ----------
-    output : str
-        Name of a file, ``-``, or of a folder: with a slash at its end, or where an input is a folder or a text file.
-    inputs : sequence of str or path
-        What will be read; the output must be none of it, nor inside it.
-    force : bool
-        Whether an existing file may be replaced.
-
-    Raises
-    ------
-    OutputError
-        With the reason and the way out.
+    It is a file, ``-``, or a folder: with a slash at its end, or where an input is a folder or a text file. It must be
+    none of the inputs, nor inside one; an existing file may be replaced under ``force`` alone.
     """
     if output == "-":
         return
@@ -245,18 +231,10 @@ _CODECS = frozenset({"none", "snappy", "gzip", "brotli", "zstd", "lz4"})
 
 
 class Writer:
-    """Writes tables of one schema to a file that appears only when all is written.
+    """Writes tables of one schema to a file, in the format of its suffix, that appears only when all is written.
 
-    Parameters
-    ----------
-    output : str
-        Its suffix names the format; ``-`` is JSON lines on standard output.
-    schema : pa.Schema
-        What every table has.
-    text : str, optional
-        Column of long texts, which Parquet stores without dictionary and statistics.
-    codec : str
-        Compression inside Parquet.
+    The column ``text`` is of long texts, which Parquet stores without dictionary and statistics; ``codec`` is the
+    compression inside Parquet.
     """
 
     def __init__(self, output: str, schema: pa.Schema, text: str | None = None, codec: str = "zstd") -> None:
@@ -320,13 +298,7 @@ class Writer:
 def open_writer(
     output: str, schema: pa.Schema, force: bool = False, *, text: str | None = None, codec: str = "zstd"
 ) -> Writer:
-    """Open a writer for tables; nothing is left behind when it fails or is given up.
-
-    Raises
-    ------
-    OutputError
-        As `check_output`.
-    """
+    """Open a writer for tables, after ``check_output``; nothing is left behind when it fails or is given up."""
     check_output(output, (), force)
     return Writer(output, schema, text, codec)
 
