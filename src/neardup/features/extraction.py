@@ -54,16 +54,9 @@ _NO_WEIGHTS = np.empty(0, np.int64)
 
 
 def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
-    """Return the 128 bits of BLAKE2b of each text: uint64[d, 2].
+    """Return the 128 bits of BLAKE2b of each text (uint64[d, 2]), of uint8 texts and their int64[d + 1] offsets.
 
     Two texts with one digest are not known for any such hash; to find a pair takes some 2**64 of them.
-
-    Parameters
-    ----------
-    data : uint8[bytes]
-        The texts, one behind the other.
-    offsets : int64[d + 1]
-        Where each one begins, and where the last one ends.
     """
     view, ends = data.data, offsets.tolist()
     found = b"".join([blake2b(view[begin:end], digest_size=_BYTES).digest() for begin, end in pairwise(ends)])
@@ -71,15 +64,7 @@ def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
 
 
 def set_digests(features: Words, sizes: Integers) -> Words:
-    """Return the digest of each set of features, whatever their order: uint64[d, 2].
-
-    Parameters
-    ----------
-    features : uint64[k]
-        The sets, one behind the other.
-    sizes : int64[d]
-        How many features each one has.
-    """
+    """Return the digest of each set of features, whatever their order: uint64[d, 2]."""
     heads = heads_of(sizes)
     ordered = features.copy()
     sort_rows(heads, ordered, _NO_WEIGHTS)
@@ -179,13 +164,6 @@ class Extractor:
         What becomes of the grams (``kernels.grams``) in place of what the recipe asks for.
     digests : bool
         Whether something depends on which texts are equal, so that their marks are digests. They take time.
-
-    Raises
-    ------
-    RecipeError
-        If a language has no stop words, or clipping leaves nothing.
-    NeardupError
-        If the library for ``content`` is not installed.
     """
 
     def __init__(
@@ -207,15 +185,7 @@ class Extractor:
         self._plan = _plan(recipe, form, lookup)
 
     def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _fresh) -> Block:
-        """Return the features of texts.
-
-        Parameters
-        ----------
-        texts : pyarrow.LargeStringArray
-            Valid UTF-8, no nulls.
-        allocate : callable
-            Gives a uint64 array of a size for what stays, as ``FeatureStore.allocate`` does.
-        """
+        """Return the features of texts, without nulls, in arrays that ``allocate`` gives for a number of uint64."""
         if self._content is not None:
             texts = contents(texts, self._content)
         data, offsets = text_buffers(texts)

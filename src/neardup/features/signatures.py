@@ -62,14 +62,9 @@ _LARGEST_PRIME = 2**31 - 1
 
 
 class Signer:
-    """Makes the signatures of batches of documents.
+    """Makes the signatures of batches of documents, as a recipe has it.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        Its ``signature`` and ``seed``.
-    statistics : Statistics, optional
-        Of the collection; a ``sketch`` takes the prime closest to the number of distinct features, 2**31 - 1 at most.
+    Of the statistics a ``sketch`` takes the prime closest to the number of distinct features, 2**31 - 1 at most.
     """
 
     def __init__(self, recipe: Recipe, statistics: Statistics | None = None) -> None:

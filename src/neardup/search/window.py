@@ -28,13 +28,7 @@ _NOBODY = np.empty(0, np.int64)
 
 
 def check_keys(recipe: Recipe) -> None:
-    """Refuse a recipe that no window can serve.
-
-    Raises
-    ------
-    RecipeError
-        If documents have no keys by the recipe, so that a window could only compare with all of them.
-    """
+    """Refuse a recipe whose documents have no keys, so that a window could only compare with all of them."""
     if recipe.measure == "semantic" or (recipe.parsed_second_step and recipe.parsed_second_step.measure == "semantic"):
         raise RecipeError(
             "measure 'semantic' has no keys to find documents in a window by; choose a measure of sets, or simhash"
@@ -47,13 +41,7 @@ def check_keys(recipe: Recipe) -> None:
 
 
 def kind_of(recipe: Recipe) -> tuple[int, Rule, Keys]:
-    """Return what a window holds for a recipe, its rule, and what gives documents' keys from features and sizes.
-
-    Raises
-    ------
-    RecipeError
-        As ``check_keys`` does.
-    """
+    """Return what a window holds for a recipe, its rule, and what gives documents' keys from features and sizes."""
     check_keys(recipe)
     if recipe.measure == "hamming":
         most = int(recipe.threshold)
@@ -100,28 +88,14 @@ _BELIEVED = _HOUR
 
 
 class Length(NamedTuple):
-    """How long a window is.
-
-    Attributes
-    ----------
-    unit : str
-        ``time`` (microseconds), ``hour``, ``documents`` or ``endless``.
-    value : int or None
-        How many of them; None for endless.
-    """
+    """How long a window is: in ``time`` (microseconds), ``hour`` or ``documents`` so many, or ``endless`` (None)."""
 
     unit: str
     value: int | None
 
     @classmethod
     def parse(cls, window: object, by: str = "time") -> Self:
-        """Return what a user wrote.
-
-        Raises
-        ------
-        RecipeError
-            If it is no length above 0, or not of whole hours where time is counted by the hour.
-        """
+        """Return what a user wrote; refuse what is no length above 0, or not of whole hours where these are counted."""
         if by not in ("time", "hour"):
             raise RecipeError(f"window_by {by!r} is not known; choose time or hour")
         if window is None or window == "endless":
@@ -195,24 +169,11 @@ class EventTime(NamedTuple):
 
 
 class FlowClock:
-    """Turns timestamps into moments.
+    """Turns timestamps into moments, by a clock on the wall in seconds since 1970.
 
-    The clock is the latest time that is believed. A document more than a window ahead of it is not believed until a
-    second one is there: so one wrong date empties no window.
-
-    Parameters
-    ----------
-    length : Length
-        The window.
-    now : callable
-        The clock on the wall, in seconds since 1970.
-
-    Attributes
-    ----------
-    clock : int or None
-        In the window's unit; None before the first document.
-    pending : int or None
-        The time of the document that is ahead and not confirmed, until that one leaves the window.
+    The clock of the flow is the latest time that is believed, in the window's unit. A document more than a window ahead
+    of it is not believed until a second one is there: so one wrong date empties no window. ``pending`` is the time of
+    that document until it leaves the window.
     """
 
     def __init__(self, length: Length, now: Callable[[], float]) -> None:
@@ -359,19 +320,9 @@ class Best(NamedTuple):
 
 
 class Window:
-    """Documents of some time, and whom a new one matches among them.
+    """Documents of some time, and whom a new one matches among them by the recipe's first step.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        What matches. Second steps are not looked at.
-    length : int or None
-        The most that the times of partners may differ; None for endless.
-
-    Raises
-    ------
-    RecipeError
-        If the recipe gives documents no keys.
+    The times of partners differ by ``length`` at most; None is endless.
     """
 
     def __init__(self, recipe: Recipe, length: int | None) -> None:
@@ -417,13 +368,7 @@ class Window:
         return np.concatenate(gone)
 
     def take(self, arrivals: Arrivals, *, asks: bool = True) -> Best:
-        """Find the best match of each document among those before it, and enter those that may.
-
-        Parameters
-        ----------
-        asks : bool
-            False to enter documents without looking for matches.
-        """
+        """Find the best match of each document among those before it if it asks, and enter those that may."""
         count = len(arrivals.serials)
         best, scores = np.empty((count, 6), np.int64), np.empty(count)
         best.fill(-1)
@@ -443,12 +388,8 @@ class Window:
     def matches_each(self, arrivals: Arrivals) -> tuple[Integers, Found, Floats]:
         """Return all that documents match among what is held, themselves too where they are.
 
-        Returns
-        -------
-        places : int64[k]
-            Which of the documents, ascending.
-        found, similarity : Found, float64[k]
-            What each matches, the most similar first, then the first to arrive.
+        That is which of the documents, ascending, what each matches and how similar these are, the most similar first,
+        then the first to arrive.
         """
         count, heads = len(arrivals.serials), heads_of(arrivals.block.sizes)
         found = [g.matches(self._items(arrivals, heads, g), 0, count, self._length) for g in self._epochs if g.held]
@@ -489,10 +430,7 @@ class Window:
     def take_back(self, first: int, key: int | None) -> None:
         """Take out all documents with that number or a higher one, and the segments that began with them.
 
-        Parameters
-        ----------
-        key : int or None
-            That of the last segment before them; None where there was none.
+        The key is that of the last segment before them; None where there was none.
         """
         self._epochs[-1].reopen(key)
         while len(self._epochs) > 1 and not self._epochs[-1].segments:

@@ -65,17 +65,7 @@ def text_buffers(texts: pa.LargeStringArray) -> tuple[Bytes, Spans]:
 
 
 def comparable(data: Bytes, offsets: Spans, normalizer: str) -> Comparable:
-    """Return the comparable texts of a batch.
-
-    Parameters
-    ----------
-    data : uint8[bytes]
-        Valid UTF-8.
-    offsets : int64[d + 1]
-        Where each text begins in data, and where the last ends.
-    normalizer : str
-        A name of ``normalize.NORMALIZERS``.
-    """
+    """Return the comparable texts of a batch, of uint8 UTF-8 and the int64[d + 1] offsets of its texts."""
     count = len(offsets) - 1
     spans = np.empty((count, 2), np.int64)
     out = SCRATCH.take("comparable", np.uint8, int(offsets[-1] - offsets[0]) + _MARGIN)
