@@ -9,7 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels.counts import _CELLS, _SIZES, add_counts, count_features, count_shared, count_to_two, find_able
+from neardup.kernels.counts import (
+    _CELLS,
+    _SIZES,
+    NO_CELLS,
+    add_alone,
+    add_counts,
+    count_cells_to_two,
+    count_features,
+    count_shared,
+    count_to_two,
+    find_able,
+    find_able_by_size,
+    part_cells,
+)
 from neardup.recipe.measures import rule
 
 BITS = 16
@@ -104,3 +117,27 @@ def test_cells_know_what_is_in_two_sets_as_plain_counting_does(
     # Beyond 127 counts go on in steps.
     exact = {slot: min(count, 127) for slot, count in expected.items()}
     assert {slot: min(int(counts[slot]), 127) for slot in np.flatnonzero(counts).tolist()} == exact
+
+    count_shared(features, cell_shift, NO_CELLS, SHIFT, every := np.zeros(1 << BITS, np.uint8))
+    expected = Counter(f >> 64 - BITS for s in sets for f in s)
+    assert {slot: min(int(every[slot]), 127) for slot in np.flatnonzero(every).tolist()} == {
+        slot: min(count, 127) for slot, count in expected.items()
+    }
+
+    # The same cells part by part: what is counted of each is what all of them count at once.
+    part_bits, alone = bits - 3, np.zeros(len(sets), np.int32)
+    lengths, places = np.zeros((8, len(sets)), np.uint32), np.empty(len(features), np.uint32)
+    part_cells(features, sizes, counted, cell_shift, part_bits, lengths, places)
+    assert lengths.sum(axis=0).tolist() == [len(s) * chosen for s, chosen in zip(sets, counted, strict=True)]
+    for begin, end, of_each in zip(
+        np.cumsum(lengths.sum(axis=1)) - lengths.sum(axis=1), np.cumsum(lengths.sum(axis=1)), lengths, strict=True
+    ):
+        part = np.zeros(max((1 << part_bits) // 4, 1), np.uint8)
+        count_cells_to_two(places[begin:end], part)
+        add_alone(places[begin:end], of_each, part, alone)
+    expected_alone = [sum(plain[cell(f)] < 2 for f in s) * chosen for s, chosen in zip(sets, counted, strict=True)]
+    assert alone.tolist() == expected_alone
+    find_able_by_size(sizes, alone, rule("overlap", threshold, 0.0), able)
+    assert able.tolist() == [
+        len(s) > 0 and len(s) - n >= m for s, n, m in zip(sets, expected_alone, least, strict=True)
+    ]

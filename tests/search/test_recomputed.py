@@ -47,9 +47,12 @@ def outcome(result: nd.Result) -> tuple[Any, ...]:
     return result.kept, list(result.dropped), pairs, result.summary["undecidable"]
 
 
-@pytest.fixture(params=["held", "candidates", "parts", "file"])
+@pytest.fixture(params=["held", "candidates", "parts", "counted in parts", "file"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Which of the four ways features go, however small the corpus of a test is."""
+    """Which of the ways features go, however small the corpus of a test is."""
+    if request.param == "counted in parts":
+        monkeypatch.setattr("neardup.features.recomputed._FEWEST_BITS", 8)
+        monkeypatch.setattr("neardup.features.recomputed._FEATURES_AT_A_TIME", 1000)
     if request.param != "held":
         monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
     if request.param == "parts":

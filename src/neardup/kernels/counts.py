@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import log2
 
 import numpy as np
-from numba import int64, njit, uint8, uint32, uint64
+from numba import int32, int64, njit, uint8, uint32, uint64
 
 from neardup.kernels.bits import at_most_mask, load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import need, smallest_partner
@@ -86,15 +86,18 @@ def count_features(addresses, sizes, members, shift, counts):
 def count_shared(features, cell_shift, cells, shift, counts):
     """Count one more in counts[feature >> shift] for each feature that the cells know of two sets.
 
-    features: uint64, those of any sets, one behind the other; cell_shift, cells: as ``count_to_two`` leaves them.
+    features: uint64, those of any sets, one behind the other; cell_shift, cells: as ``count_to_two`` leaves them, or no
+    cells: then every feature counts.
     """
     cell_base, base = uint64(cells.ctypes.data), uint64(counts.ctypes.data)
+    has_cells = cells.shape[0] > 0
     last = features.shape[0] - 1
     for i in range(features.shape[0]):
         ahead = features[min(i + _AHEAD, last)]
-        prefetch(cell_base + (_cell(ahead, cell_shift) >> uint64(2)))
+        if has_cells:
+            prefetch(cell_base + (_cell(ahead, cell_shift) >> uint64(2)))
         prefetch(base + (ahead >> shift))
-        if _in_two(features[i], cell_shift, cells):
+        if not has_cells or _in_two(features[i], cell_shift, cells):
             slot = int64(features[i] >> shift)
             counts[slot] = _one_more(counts[slot], features[i], i)
 
@@ -537,6 +540,74 @@ def find_able(features, sizes, shift, cells, rule, able):
                         able[d] = False
                         break
         at += size
+
+
+@kernel
+def part_cells(features, sizes, counted, shift, part_bits, lengths, out):
+    """Write the cell of each feature of the counted sets, by part and then by set.
+
+    features, sizes, counted: as for ``count_to_two``; shift leaves as many bits as choose a cell of all parts, each of
+    which has 2**part_bits. lengths: uint32[p, d], zeros on entry, gets how many of each set's cells lie in each part;
+    out: uint32, with room for all features, gets their places in their parts.
+    """
+    mask = (uint64(1) << uint64(part_bits)) - uint64(1)
+    parts, documents = lengths.shape
+    at = 0
+    for d in range(documents):
+        if counted[d]:
+            for i in range(at, at + sizes[d]):
+                lengths[int64(_cell(features[i], shift) >> uint64(part_bits)), d] += uint32(1)
+        at += sizes[d]
+    heads = np.zeros(parts, np.int64)
+    for part in range(parts - 1):
+        heads[part + 1] = heads[part]
+        for d in range(documents):
+            heads[part + 1] += int64(lengths[part, d])
+    at = 0
+    for d in range(documents):
+        if counted[d]:
+            for i in range(at, at + sizes[d]):
+                cell = _cell(features[i], shift)
+                part = int64(cell >> uint64(part_bits))
+                out[heads[part]] = uint32(cell & mask)
+                heads[part] += 1
+        at += sizes[d]
+
+
+@kernel
+def count_cells_to_two(places, cells):
+    """Count up to two, as ``count_to_two`` does, how often each place is named: uint32."""
+    base = uint64(cells.ctypes.data)
+    last = places.shape[0] - 1
+    for i in range(places.shape[0]):
+        prefetch(base + (uint64(places[min(i + _AHEAD, last)]) >> uint64(2)))
+        cell = uint64(places[i])
+        shift = uint8((cell & uint64(3)) << uint64(1))
+        if (cells[int64(cell >> uint64(2))] >> shift) & uint8(3) < uint8(2):
+            cells[int64(cell >> uint64(2))] += uint8(1) << shift
+
+
+@kernel
+def add_alone(places, lengths, cells, alone):
+    """Add to alone[d], int32, how many of the places of set d no other set has; lengths: uint32, how many are its."""
+    base = uint64(cells.ctypes.data)
+    last = places.shape[0] - 1
+    at = 0
+    for d in range(lengths.shape[0]):
+        for i in range(at, at + int64(lengths[d])):
+            prefetch(base + (uint64(places[min(i + _AHEAD, last)]) >> uint64(2)))
+            cell = uint64(places[i])
+            count = (cells[int64(cell >> uint64(2))] >> uint8((cell & uint64(3)) << uint64(1))) & uint8(3)
+            alone[d] += int32(count < uint8(2))
+        at += int64(lengths[d])
+
+
+@kernel
+def find_able_by_size(sizes, alone, rule, able):
+    """Write to able what ``find_able`` does, where it is known how many features of each set no other one has."""
+    for d in range(sizes.shape[0]):
+        size = sizes[d]
+        able[d] = size > 0 and size - alone[d] >= need(rule, smallest_partner(rule, size), size)
 
 
 @kernel

@@ -8,20 +8,17 @@ that fit, each from a file that is read once.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
-from io import BufferedRandom
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import OutputError
-from neardup.features.recomputed import BoundedStore, Recomputed
+from neardup.features.recomputed import BoundedStore, Recomputed, append, read, scratch_file
 from neardup.features.store import Block, Column, addresses_of
 from neardup.kernels.counts import chosen_sets, count_shared, prefix_rooms, prefixes
 from neardup.kernels.prefixes import Index, Sets, list_candidates, overlaps_of_pairs
@@ -113,11 +110,11 @@ class Passes:
     ) -> None:
         self.recomputed = recomputed
         self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
-        known = _A_DOCUMENT * len(store) + store.names_bytes + recomputed.cells[1].nbytes
+        known = _A_DOCUMENT * len(store) + store.names_bytes + recomputed.nbytes
         self._left = min(store.memory.room - known, store.most_bytes)
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
         # Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
-        self._room_for_counts = max(self.room, store.most_bytes) / 2
+        self._room_for_counts = max(self.room, store.most_bytes) / (2 if len(recomputed.cells[1]) else 1)
         # How far a feature is shifted to give its slot, and in how many of the sets that may have a partner the
         # features of each slot occur; no slots before these sets are many.
         self._counts = np.uint64(0), np.empty(0, np.uint8)
@@ -139,11 +136,11 @@ class Passes:
         """Return which sets may have a partner, with their features; without them, but counted, if they are many."""
         rule, recomputed = self.steps.rule, self.recomputed
         self.steps.statistics["distinct_sets"] = len(members)
-        chosen, able = self._mask(members), np.zeros(len(self.steps.sizes), np.bool_)
+        chosen, able = self._mask(members) & recomputed.able(rule), np.zeros(len(self.steps.sizes), np.bool_)
         del members
 
         def make(documents: Integers, block: Block) -> tuple[Integers, Words]:
-            able = recomputed.able(block, rule)
+            able = recomputed.able_of(block, rule)
             return documents[able], _chosen(block, able)
 
         documents, arrays, size = list[Integers](), list[Words](), 0
@@ -233,7 +230,7 @@ class Passes:
         # What counted has served, and leaves its room to what follows.
         self._counts = np.uint64(0), np.empty(0, np.uint8)
         if recomputed.serves_once:
-            self._left += recomputed.cells[1].nbytes
+            self._left += recomputed.nbytes
             recomputed.close()
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
         members, shared, lengths, bitmaps = (column.rows for column in found)
@@ -334,7 +331,7 @@ class Passes:
                 arrays.append(features)
             yield self._held(involved, documents, arrays)
             return
-        files = [stack.enter_context(_file()) for _ in range(count)]
+        files = [stack.enter_context(scratch_file()) for _ in range(count)]
         group = np.empty(len(self.steps.sizes), np.int32)
         group[involved] = group_of
 
@@ -344,11 +341,11 @@ class Passes:
 
         for parts in self.recomputed.each(self._mask(involved), make):
             for number, features in parts:
-                _append(features, files[number], self.steps.memory)
+                append(features, files[number], self.steps.memory)
         largest = max(file.tell() for file in files)
         features = np.empty(largest // 8, np.uint64)
         for number, file in enumerate(files):
-            _read(file, 0, features[: file.tell() // 8], self.steps.memory)
+            read(file, 0, features[: file.tell() // 8], self.steps.memory)
             file.close()
             documents = involved[group_of == number]
             yield Held(documents, addresses_of(features, self.steps.sizes[documents]), [features])
@@ -383,7 +380,7 @@ class KeyFile:
         self._waiting, self._waiting_keys = [np.empty(0, np.uint64)], 0
         self._blocks: list[Words | tuple[int, int]] = []
         self._ends, self._ranks, self._sets = [0], np.empty(0, np.int32), 0
-        self._file = _file()
+        self._file = scratch_file()
 
     def __enter__(self) -> Self:
         return self
@@ -409,7 +406,7 @@ class KeyFile:
             self._blocks.append(block)
         else:
             self._blocks.append((self._file.tell(), len(block)))
-            _append(block, self._file, self._memory)
+            append(block, self._file, self._memory)
 
     def close(self, order: Integers, lengths: Narrow) -> Narrow:
         """End the last block; return where in its block the keys of each set begin: int32[r].
@@ -435,39 +432,10 @@ class KeyFile:
         for block, (begin, end) in zip(self._blocks, pairwise(self._ends), strict=True):
             if isinstance(block, tuple):
                 keys = np.empty(block[1], np.uint64)
-                _read(self._file, block[0], keys, self._memory)
+                read(self._file, block[0], keys, self._memory)
             else:
                 keys = block
             yield self._ranks[begin:end], keys
-
-
-def _file() -> BufferedRandom:
-    return tempfile.TemporaryFile(prefix="neardup-")
-
-
-def _append(array: Words, file: BufferedRandom, memory: Memory) -> None:
-    memory.spilled_bytes += array.nbytes
-    with _disk_is_large_enough(memory):
-        file.write(array.data)
-
-
-def _read(file: BufferedRandom, begin: int, array: Words, memory: Memory) -> None:
-    """Fill an array with what begins at a byte of a file that was written to its end."""
-    with _disk_is_large_enough(memory):
-        file.seek(begin)
-        file.readinto(array.view(np.uint8).data)
-
-
-@contextmanager
-def _disk_is_large_enough(memory: Memory) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"{memory.spilled_bytes:,} bytes of features beyond the memory budget do not fit into "
-            f"{tempfile.gettempdir()} ({error.strerror}); free space there, set TMPDIR to a larger place or give more "
-            "memory"
-        ) from None
 
 
 def _copied(documents: Integers, block: Block) -> tuple[Integers, Words]:
