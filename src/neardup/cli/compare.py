@@ -204,7 +204,7 @@ def _show(found: Comparison, *, every: bool) -> None:
             cells.append(f"{scored.cpu_s * per_document:.2g}" if best else "")
             table.add_row(*map(Text, cells), style="bold" if best and scored.name == found.best else "")
     duplicates = count_text(found.duplicates, "labelled duplicate")
-    others = "all other pairs are none" if found.complete else f"{found.others:,} labelled as none"
+    others = "all other pairs are different" if found.complete else f"{found.others:,} labelled as different"
     console.print(f"{count_text(found.documents, 'document')}, {duplicates}, {others}; [dim]95 % intervals[/dim]")
     console.print(table)
     for sentence in lead_sentences(found.to_dict()):

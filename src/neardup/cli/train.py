@@ -109,14 +109,14 @@ def _machine(training: Training) -> str:
     by = {"groups": "groups of connected pairs", "documents": "documents", "pairs": "pairs"}[folds["by"]]
     return (
         f"Kernel {machine['kernel']}, C {machine['c']:.3g}{gamma}{weights}, the best of {machine['tried']} in "
-        f"{folds['number']} folds of {by}; g(x) = 0 where the probability is {machine['probability_at_0']:.2f}."
+        f"{folds['number']} folds of {by}; a score of 0 is a probability of {machine['probability_at_0']:.2f}."
     )
 
 
 def _weights(training: Training) -> Table:
     linear = training.summary["machine"]["kernel"] == "linear"
     table = grid(
-        "measure", "mean contribution", "higher speaks", *(["coefficient"] if linear else []), padding=_PADDING
+        "measure", "mean contribution", "a high value speaks", *(["coefficient"] if linear else []), padding=_PADDING
     )
     for weight in training.weights:
         cells = [weight.measure, f"{weight.contribution:.3f}", _SPEAKS[weight.direction]]
@@ -125,7 +125,7 @@ def _weights(training: Training) -> Table:
 
 
 def _working_points(training: Training) -> Table:
-    table = grid("asked precision", "from score", "precision", "recall", padding=_PADDING)
+    table = grid("wanted precision", "score from", "precision", "recall", padding=_PADDING)
     for point in training.working_points:
         cut = "not reached" if point.cut is None else f"{point.cut:.3f}"
         table.add_row(f"{point.asked:g}", cut, _figure(point.precision), _figure(point.recall))
@@ -151,10 +151,9 @@ def _show_wrong(console: Console, training: Training) -> None:
         console.print("No labelled pair that the candidate rule lets through is judged wrongly.")
         return
     many = count_text(len(training.wrong), "pair is", "pairs are")
-    which = (
-        "the surest first" if len(training.wrong) <= _SHOWN else f"the surest {_SHOWN} here, all with --summary FILE"
-    )
-    console.print(Text(f"{many} judged wrongly, {which}; measure, value (contribution):"))
+    some = f"the {_SHOWN} most confident here, all with --summary FILE"
+    which = "the most confident first" if len(training.wrong) <= _SHOWN else some
+    console.print(Text(f"{many} judged wrongly, {which}; each measure with its value (contribution):"))
     for one in training.wrong[:_SHOWN]:
         said, reasons = _wrong(one)
         console.print(Padding(Text(said), (0, 0, 0, 1)))

@@ -105,7 +105,7 @@ def answers_of(source: str | os.PathLike[str], *, labeller: str | None = None) -
     pairs = LabelTable.read(source).pairs()
     table, by = pairs.table, pairs.labeller
     if by is None and labeller is None:
-        raise InputError(f"{table.name} does not say whose labels these are; say so with --labeller NAME")
+        raise InputError(f"{table.name} does not say who gave these labels; name the labeller with --labeller NAME")
     said: dict[tuple[PairOfIds, str], str] = {}
     rows = []
     for row in range(len(table)):

@@ -245,10 +245,10 @@ def _checked(labels: Labels, name: str, positive: float) -> Labels:
         what = "no two documents of a cluster" if clusters else f"no label at or above {positive:g}, so no duplicates"
         raise RecipeError(f"{name} holds {what}; {way}")
     if not others:
-        way = "add documents that are none"
+        way = "add documents that belong to no cluster"
         if not labels.complete:
             none = option("--complete", "complete=True")
-            way = f"label some that are none, or, to compare recipes, say with {none} that pairs not listed are none"
+            way = f"label some pairs that differ; to compare recipes, {none} says that every pair not listed differs"
         raise RecipeError(f"{name} holds duplicates only ({duplicates:,}), which leave precision unknown; {way}")
     warnings = list(labels.warnings)
     for count, what in ((duplicates, "duplicates"), (others, "pairs that are no duplicates")):

@@ -60,8 +60,8 @@ class LabelTable:
         if is_store(name):
             return cls._of_store(name)
         suffix, codec = suffixes(name)
-        if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson"):
-            raise InputError(f"{name} is no table of labels by its name; name it {_SUFFIXES}")
+        if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson") and os.path.exists(name):
+            raise InputError(f"{name} cannot be read as labels; name it {_SUFFIXES}")
         try:
             with open(name, "rb") as file:
                 stream = file if codec is None else pa.CompressedInputStream(pa.PythonFile(file), codec)

@@ -203,7 +203,7 @@ def _direction(values: Floats, contributions: Floats) -> str:
 
 
 def wrong_pairs(pairs: LabelledPairs, names: tuple[str, ...], held_out: HeldOut) -> tuple[Wrong, ...]:
-    """Return the pairs that the candidate rule let through and that were judged wrongly, the surest first."""
+    """Return the pairs that the candidate rule let through and that were judged wrongly, the most confident first."""
     rows = np.flatnonzero((held_out.verdict != pairs.duplicate) & pairs.inside)
     sure = np.where(pairs.equal[rows], 1.0, np.abs(held_out.probability[rows] - (~held_out.verdict[rows])))
     found: list[Wrong] = []
@@ -264,7 +264,7 @@ class Training:
     working_points : tuple of AtPrecision
         For precisions of 0.9, 0.95 and 0.99.
     wrong : tuple of Wrong
-        The pairs that were judged wrongly, the surest first.
+        The pairs that were judged wrongly, the most confident first.
     outside : tuple of (str, str)
         Labelled duplicates that the candidate rule does not let through; they count as missed.
     warnings : tuple of str
