@@ -16,6 +16,7 @@ from neardup.documents.inputs import KIND_OF_SUFFIX, Found, readable, suffixes
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
 from neardup.documents.output import OutputFile, Writer, names_folder, writable
+from neardup.documents.parquet import UNDER_WAY
 from neardup.documents.records import Source, unified
 from neardup.documents.streams import ahead
 from neardup.documents.textfiles import TextFiles, name_of
@@ -47,6 +48,7 @@ def copy_kept(
     text: str,
     progress: Callable[[int], None] | None,
     added: pa.Table | None = None,
+    under_way: int = UNDER_WAY,
 ) -> CopyReport:
     """Write the kept rows of all sources.
 
@@ -63,13 +65,15 @@ def copy_kept(
         Told the number of rows written since it was last told.
     added : pa.Table, optional
         More columns, with a row for each kept row. Lines of JSON get them at their ends and stay as they are else.
+    under_way : int
+        Bytes of text that are encoded at one time, where they become Parquet.
     """
     if names_folder(output):
-        return _copy_files(masked, output, text, progress, added)
+        return _copy_files(masked, output, text, progress, added, under_way)
     lines = _verbatim([source for source, _ in masked], output)
     if lines is not None and (added is None or isinstance(lines[0].dialect, JsonLines)):
         return _copy_lines(lines, [mask for _, mask in masked], output, progress, added)
-    return _copy_tables(masked, output, text, progress, added)
+    return _copy_tables(masked, output, text, progress, added, under_way)
 
 
 def promised(sources: Sequence[Source], text: str) -> pa.Schema:
@@ -145,12 +149,12 @@ def _copy_tables(
     text: str,
     progress: Callable[[int], None] | None,
     added: pa.Table | None,
+    under_way: int,
 ) -> CopyReport:
     schema = kept_schema(masked, text)
     more = [] if added is None else list(added.schema)
-    with Writer(
-        output, pa.schema([*schema, *more], schema.metadata), text, _codec([source for source, _ in masked])
-    ) as writer:
+    written = pa.schema([*schema, *more], schema.metadata)
+    with Writer(output, written, text, _codec([source for source, _ in masked]), under_way) as writer:
         for source, mask in masked:
             for table in ahead(source.tables(mask, schema)):
                 if added is not None:
@@ -212,6 +216,7 @@ def _copy_files(
     text: str,
     progress: Callable[[int], None] | None,
     added: pa.Table | None,
+    under_way: int,
 ) -> CopyReport:
     places_of([source for source, _ in masked], output)
     if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
@@ -229,7 +234,7 @@ def _copy_files(
             target = os.path.join(made.path, _place_of(source.found))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             own = None if added is None else added.slice(rows, int(mask.sum()))
-            done = copy_kept([(source, mask)], target, text, progress, own)
+            done = copy_kept([(source, mask)], target, text, progress, own, under_way)
             rows, size = rows + done.rows, size + done.bytes
     return CopyReport(rows, size)
 

@@ -32,6 +32,7 @@ from neardup.documents.inputs import (
 )
 from neardup.documents.jsonlines import json_source
 from neardup.documents.output import check_output, check_quarantine, names_folder
+from neardup.documents.parquet import UNDER_WAY
 from neardup.documents.records import (
     CUT_SHORT,
     TORN,
@@ -55,6 +56,9 @@ from neardup.documents.tables import choose_columns, require, table_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, command_runs, option, shown
 from neardup.files import Unfinished
+
+#: One in so many bytes of a memory budget is for text that is encoded: Arrow takes some four bytes more for each.
+_SHARE_UNDER_WAY = 16
 
 
 def open_sources(found: list[Found], spool: str) -> list[Source]:
@@ -446,6 +450,7 @@ class Corpus:
         force: bool = False,
         progress: Callable[[int], None] | None = None,
         added: pa.Table | None = None,
+        memory: int | None = None,
     ) -> CopyReport:
         """Pass two: write the kept raw records, every column and their order untouched.
 
@@ -463,6 +468,8 @@ class Corpus:
             Told the number of rows written since it was last told.
         added : pa.Table, optional
             More columns, with a row for each kept row.
+        memory : int, optional
+            A budget in bytes for the whole process: less is encoded at one time.
         """
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != (self.raw_rows,):
@@ -476,7 +483,8 @@ class Corpus:
                         f"the input has a column {name!r} already, which would be added: choose other names with "
                         f"{option('--annotate-prefix', 'prefix=')}"
                     )
-        return copy_kept(self._masked(keep), output, self.wanted.text, progress, added)
+        under_way = UNDER_WAY if memory is None else min(UNDER_WAY, memory // _SHARE_UNDER_WAY)
+        return copy_kept(self._masked(keep), output, self.wanted.text, progress, added, under_way)
 
     def check_folder(self, output: str) -> None:
         """Refuse, before the work, a folder that cannot hold an output for each input.

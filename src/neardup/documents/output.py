@@ -18,7 +18,7 @@ import pyarrow.csv as arrow_csv
 
 from neardup.documents.columnar import plain_json
 from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, suffixes
-from neardup.documents.parquet import ParquetGroups
+from neardup.documents.parquet import UNDER_WAY, ParquetGroups
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished
@@ -256,9 +256,18 @@ class Writer:
         Column of long texts, which Parquet stores without dictionary and statistics.
     codec : str
         Compression inside Parquet.
+    under_way : int
+        Bytes of text that are encoded at one time.
     """
 
-    def __init__(self, output: str, schema: pa.Schema, text: str | None = None, codec: str = "zstd") -> None:
+    def __init__(
+        self,
+        output: str,
+        schema: pa.Schema,
+        text: str | None = None,
+        codec: str = "zstd",
+        under_way: int = UNDER_WAY,
+    ) -> None:
         suffix = ".jsonl" if output == "-" else suffixes(output)[0]
         kind = KIND_OF_SUFFIX[suffix]
         self._file = OutputFile(output)
@@ -268,7 +277,7 @@ class Writer:
         try:
             with writable(output):
                 if kind == "parquet":
-                    self._format = _Grouped(_parquet(self._file, schema, text, codec))
+                    self._format = _Grouped(_parquet(self._file, schema, text, codec, under_way))
                 elif kind == "arrow":
                     self._format = _Grouped(_Arrow(self._file, schema))
                 elif kind == "csv":
@@ -380,12 +389,13 @@ def _row_bytes(table: pa.Table) -> np.ndarray:
     return total
 
 
-def _parquet(file: OutputFile, schema: pa.Schema, text: str | None, codec: str) -> ParquetGroups:
+def _parquet(file: OutputFile, schema: pa.Schema, text: str | None, codec: str, under_way: int) -> ParquetGroups:
     codec = codec if codec in _CODECS else "zstd"
     others = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
     return ParquetGroups(
         file,
         schema,
+        under_way=under_way,
         compression=codec,
         compression_level=1 if codec == "zstd" else None,
         use_dictionary=others,

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from neardup.runtime import default_threads
 
-#: Bytes of text that are encoded at one time; a larger row group is encoded alone.
+#: Bytes of text that are encoded at one time where nobody has less room; a larger row group is encoded alone.
 UNDER_WAY = 128 << 20
 _MAGIC = b"PAR1"
 
@@ -144,13 +144,17 @@ class ParquetGroups:
         What every table has.
     threads : int, optional
         How many row groups are encoded at one time, by default one for each processor. It changes no byte.
+    under_way : int
+        Bytes of text that are encoded at one time; a larger row group is encoded alone. It changes no byte either.
     **options
         As ``pyarrow.parquet.ParquetWriter`` takes them.
     """
 
-    def __init__(self, file: Any, schema: pa.Schema, *, threads: int | None = None, **options: Any) -> None:
+    def __init__(
+        self, file: Any, schema: pa.Schema, *, threads: int | None = None, under_way: int = UNDER_WAY, **options: Any
+    ) -> None:
         self._file, self._schema, self._options = file, schema, options
-        self._threads = threads or default_threads()
+        self._threads, self._most = threads or default_threads(), under_way
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="neardup-write")
         self._under_way: deque[tuple[int, Future[bytes]]] = deque()
         self._bytes = self._rows = 0
@@ -169,11 +173,11 @@ class ParquetGroups:
 
     def write(self, table: Callable[[], pa.Table], size: int) -> None:
         """Append a row group, which a thread makes; it holds about so many bytes."""
-        while self._under_way and (len(self._under_way) >= self._threads or self._bytes + size > UNDER_WAY):
+        while self._under_way and (len(self._under_way) >= self._threads or self._bytes + size > self._most):
             self._put()
         self._under_way.append((size, self._pool.submit(self._encoded, table)))
         self._bytes += size
-        if size > UNDER_WAY // 2:
+        if size > self._most // 2:
             self._put_all()
 
     def _put_all(self) -> None:
