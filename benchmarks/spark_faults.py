@@ -101,7 +101,7 @@ def command(name: str, out: Path, *more: str) -> list[str]:
 def on_cluster(run: Run, *more: str) -> list[str]:
     """Return the same command on a cluster."""
     engine = ["--engine", "spark", "--master", run.master, "--checkpoint-dir", str(run.out / "stages"), "--wait", "10m"]
-    engine += ["--spark-log", str(run.out / "spark.log"), "--ship", "--spark-conf", "spark.executor.memory=1g"]
+    engine += ["--spark-log", str(run.out / "spark.log"), "--spark-conf", "spark.executor.memory=1g"]
     return command(run.name, run.out, *engine, *more)
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import browser
 import pytest
 from hypothesis import settings
 
-# Commands that tests start buffer what they print, as they do for users.
+# Commands that tests start buffer what they print, and find modules compiled, as they do for users; so does pytest,
+# for which parsing every file anew is a third of a minute of each process.
 os.environ.pop("PYTHONUNBUFFERED", None)
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The same examples on every run of CI, new ones elsewhere; more of them where there is time.
 EXAMPLES = 400 if os.environ.get("NEARDUP_LONG") == "1" else 40

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,9 @@ def room_of(name: str) -> str:
     return "__init__" if name == "neardup" else name.split(".")[1]
 
 
-IMPORTS = {name: imported(path) for name, path in NAMES.items()}
+@cache
+def imports() -> dict[str, set[str]]:
+    return {name: imported(path) for name, path in NAMES.items()}
 
 
 def test_every_room_has_its_place_in_the_order() -> None:
@@ -92,14 +95,14 @@ def test_a_room_imports_only_rooms_above_it() -> None:
     place = {room: at for at, room in enumerate(ROOMS)}
     assert not [
         (name, other)
-        for name, others in IMPORTS.items()
+        for name, others in imports().items()
         for other in others
         if place[room_of(other)] > place[room_of(name)]
     ]
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    left = {name: set(others) for name, others in IMPORTS.items()}
+    left = {name: set(others) for name, others in imports().items()}
     while free := {name for name, others in left.items() if not others & left.keys()}:
         for name in free:
             del left[name]

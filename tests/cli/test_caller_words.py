@@ -24,6 +24,7 @@ COMMANDS: tuple[str, ...] = (
     "watch/",
     "labelling/",
     "spark/command",
+    "spark/cluster",
     "spark/session",
     "stream/replay",
     "exploration/advice",

@@ -61,7 +61,7 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
 def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], parts: tuple[str, ...]) -> None:
     from pyspark.errors import PySparkException
 
-    from neardup.spark.session import told_by_spark
+    from neardup.spark.failures import told_by_spark
 
     with pytest.raises(kind) as caught, told_by_spark():
         raise PySparkException(message)
@@ -70,7 +70,7 @@ def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], 
 
 
 def test_a_java_that_is_gone_refuses_connections() -> None:
-    from neardup.spark.session import told_by_spark
+    from neardup.spark.failures import told_by_spark
 
     with pytest.raises(errors.RecipeError) as caught, told_by_spark():
         raise ConnectionRefusedError(111, "Connection refused")
@@ -78,7 +78,7 @@ def test_a_java_that_is_gone_refuses_connections() -> None:
 
 
 def test_other_errors_pass() -> None:
-    from neardup.spark.session import told_by_spark
+    from neardup.spark.failures import told_by_spark
 
     with pytest.raises(ZeroDivisionError), told_by_spark():
         raise ZeroDivisionError

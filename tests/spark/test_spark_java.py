@@ -12,8 +12,8 @@ from saying import says
 from neardup.errors import OutputError, RecipeError
 from neardup.recipe.named import load_recipe
 from neardup.spark import session as sessions
+from neardup.spark.cluster import check_master
 from neardup.spark.command import Engine
-from neardup.spark.session import check_master
 from neardup.spark.stages import check_folder
 
 
@@ -30,7 +30,6 @@ def java(folder: Path, version: str) -> Path:
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """No Java of this machine."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(sessions, "_JAVAS", ())
 
 
 def test_the_first_java_of_the_path_that_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,13 +43,6 @@ def test_java_home_goes_before_the_path(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", f"{other.parent}:/bin:/usr/bin")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "a"))
     assert sessions.find_java() == sessions.Java(named, 17)
-
-
-def test_an_old_java_on_the_path_does_not_hide_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new = java(tmp_path / "old", "1.8.0_402"), java(tmp_path / "jvm" / "17", "17.0.1")
-    monkeypatch.setenv("PATH", f"{old.parent}:/bin:/usr/bin")
-    monkeypatch.setattr(sessions, "_JAVAS", (f"{tmp_path}/jvm/*/bin/java",))
-    assert sessions.find_java() == sessions.Java(new, 17)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +84,7 @@ def test_no_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     versions["pyspark"] = "3.5.1"
     with pytest.raises(RecipeError) as caught:
         sessions.check_spark()
-    assert says(caught.value, "PySpark 4.3 or newer", "3.5.1", "pip install")
+    assert says(caught.value, "pyspark 4.3 or newer", "3.5.1", "pip install")
     del versions["pyspark"]
     with pytest.raises(RecipeError) as caught:
         sessions.check_spark()

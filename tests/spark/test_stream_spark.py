@@ -16,7 +16,7 @@ import neardup as nd
 import neardup.spark
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.recipe import Recipe
-from neardup.spark.session import told_by_spark
+from neardup.spark.failures import told_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,7 +73,7 @@ def ended(verdicts: DataFrame, folder: Path) -> list[dict[str, Any]]:
 
 def plain(verdict: nd.Verdict, serial: int, by: str = "") -> dict[str, Any]:
     o, a, b = verdict.counts or (None, None, None)
-    found = verdict.as_dict() | {"o": o, "a": a, "b": b, "serial": serial, "origin": "", "by": by}
+    found = verdict.as_dict() | {"o": o, "a": a, "b": b, "serial": serial, "by": by}
     return {name: value for name, value in found.items() if name not in ("counts", "measures")}
 
 

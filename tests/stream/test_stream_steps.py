@@ -22,8 +22,8 @@ from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import Length
-from neardup.spark import streaming
-from neardup.spark.streaming import (
+from neardup.spark import flow
+from neardup.spark.flow import (
     NO_ID,
     NO_TEXT,
     NO_TIME,
@@ -85,7 +85,7 @@ class Plain:
 
     def batch(self, blobs: Sequence[bytes], now: float, where: int = 0) -> list[dict[str, Any]]:
         """Judge a micro-batch in a process."""
-        with patch.object(streaming, "_FLOWS", self.processes[where]):
+        with patch.object(flow, "_FLOWS", self.processes[where]):
             found: list[dict[str, Any]] = judged(self.work, self.state, blobs, round(now * 1e6), "").to_pylist()
             return found
 
@@ -128,20 +128,19 @@ def blobs(work: Work, documents: Sequence[nd.Document], pieces: int = 2, now: fl
             "text": d.text,
             "time": round(now * 1e6) if d.microseconds is None else d.microseconds,
             "title": d.title,
-            "origin": d.origin,
             "order_0": i,
         }
         for i, d in enumerate(documents)
     ]
     types = {"now": pa.int64(), "time": pa.timestamp("us", "UTC"), "order_0": pa.int64()}
-    names = ("by", "now", "id", "text", "time", "title", "origin", "order_0")
+    names = ("by", "now", "id", "text", "time", "title", "order_0")
     schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
     size = max(1, -(-len(rows) // pieces))
     cut = [rows[i : i + size] for i in range(0, len(rows), size)][::-1]
     return packed(work, (pa.RecordBatch.from_pylist(part, schema) for part in cut))
 
 
-def expected(verdict: nd.Verdict, serial: int, document: nd.Document) -> dict[str, Any]:
+def expected(verdict: nd.Verdict, serial: int) -> dict[str, Any]:
     o, a, b = verdict.counts or (None, None, None)
     return {
         "id": verdict.id,
@@ -156,7 +155,6 @@ def expected(verdict: nd.Verdict, serial: int, document: nd.Document) -> dict[st
         "score": verdict.score,
         "evidence": verdict.evidence,
         "serial": serial,
-        "origin": document.origin,
         "by": "",
     }
 
@@ -187,7 +185,7 @@ def check(
             plain.restart()
         found = plain.batch(given, clock.time, where)
         verdicts = index.add_many(batch)
-        wanted = [expected(v, serial + i, d) for i, (v, d) in enumerate(zip(verdicts, batch, strict=True))]
+        wanted = [expected(v, serial + i) for i, v in enumerate(verdicts)]
         assert [told(row) for row in found] == wanted
         serial += size
 
@@ -239,7 +237,7 @@ def test_a_document_that_was_ahead_comes_back_with_its_own_time() -> None:
     for i, (time, text) in enumerate(zip(times, texts, strict=True)):
         document = nd.Document(f"d{i}", text, float(NOON + time))
         found = plain.batch(blobs(work, [document]), clock.time, i % 2)
-        assert [told(row) for row in found] == [expected(index.add(document), i, document)]
+        assert [told(row) for row in found] == [expected(index.add(document), i)]
     assert [row["kind"] for row in found] == ["original"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -210,17 +211,21 @@ def test_spans_hold_what_the_token_came_from(text: str, normalizer: str) -> None
         before = token.start
 
 
-POINTS = [c for c in CHARACTERS if is_point(c)]
 #: Arabic, Hebrew and Syriac letters with and without hamza and madda, which stay, and what parts words.
 LETTERS_OF_ABJADS = "ابتسلموىيأإآؤئءٱ\u0653\u0654\u0655\u065fﻻﷲאבשםﬠܐܒ\u0308 ،.-a1漢"
+
+
+@cache
+def points() -> list[str]:
+    return [c for c in CHARACTERS if is_point(c)]
 
 
 @unhurried
 @given(st.data())
 def test_points_are_as_if_they_were_not_there(data: st.DataObject) -> None:
     text = data.draw(st.text(LETTERS_OF_ABJADS, max_size=20))
-    points = st.text(st.sampled_from(POINTS), max_size=3)
-    pointed = "".join(data.draw(points) + character for character in text) + data.draw(points)
+    some = st.text(st.sampled_from(points()), max_size=3)
+    pointed = "".join(data.draw(some) + character for character in text) + data.draw(some)
     for normalizer in ("words", "compact"):
         assert every_way(pointed, normalizer) == every_way(text, normalizer) == {naive_normalize(text, normalizer)}
     for normalizer in ("whitespace", "strip", "raw"):
@@ -228,8 +233,9 @@ def test_points_are_as_if_they_were_not_there(data: st.DataObject) -> None:
 
 
 @unhurried
-@given(st.text(st.sampled_from(LETTERS_OF_ABJADS + "".join(POINTS[::7])), max_size=20))
-def test_tokens_of_pointed_text_lie_where_they_are_written(text: str) -> None:
+@given(st.data())
+def test_tokens_of_pointed_text_lie_where_they_are_written(data: st.DataObject) -> None:
+    text = data.draw(st.text(st.sampled_from(LETTERS_OF_ABJADS + "".join(points()[::7])), max_size=20))
     found = tokens(text)
     for token in found:
         assert normalize(text[token.start : token.end]).split().count(token.text)

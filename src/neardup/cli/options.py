@@ -534,7 +534,6 @@ class EngineOptions:
         option("DIR", "Save finished stages in this folder; all workers must be able to write to it.", ENGINE),
     ] = None
     resume: Annotated[bool, switch("--resume", "Resume from the stages in --checkpoint-dir DIR.", ENGINE)] = False
-    ship: Annotated[bool, switch("--ship", "Send this package to Spark's workers.", ENGINE)] = False
     spark_conf: Annotated[
         list[str] | None, option("NAME=VALUE", "A Spark setting, such as spark.executor.memory=8g.", ENGINE)
     ] = None
@@ -564,7 +563,6 @@ class EngineOptions:
             "--master": self.master,
             "--checkpoint-dir": self.checkpoint_dir,
             "--resume": self.resume,
-            "--ship": self.ship,
             "--spark-conf": self.spark_conf,
             "--spark-log": self.spark_log,
         }
@@ -589,7 +587,6 @@ class EngineOptions:
             settings=self._settings(),
             log=self.spark_log,
             wait=self.wait,
-            ship=self.ship,
         )
         if recipe is None:
             engine.check_place()

@@ -381,17 +381,21 @@ class Raw:
     record: bytes
 
 
-class Source(Protocol):
-    """One input with its format: the two passes, and looking up single rows.
-
-    Rows are counted from the source's first. A mask over them says which rows the second pass wants.
-    """
+class Columns(Protocol):
+    """What has columns to choose from."""
 
     found: Found
 
     def columns(self) -> dict[str, pa.DataType]:
         """Names and types of the columns, as far as the start of the input shows them."""
         ...
+
+
+class Source(Columns, Protocol):
+    """One input with its format: the two passes, and looking up single rows.
+
+    Rows are counted from the source's first. A mask over them says which rows the second pass wants.
+    """
 
     def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
         """Pass one: the wanted columns, chunk by chunk."""

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from neardup.documents.inputs import one_line
-from neardup.documents.records import Source, Wanted, is_id_type, is_text_type
+from neardup.documents.records import Columns, Wanted, is_id_type, is_text_type
 from neardup.errors import InputError, option
 
 TEXT, SPLIT = "text", "split"
@@ -171,7 +171,7 @@ ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid")
 
 
 def choose_columns(
-    sources: Sequence[Source],
+    sources: Sequence[Columns],
     text: str | None,
     key: str | None,
     order: str | None,
@@ -181,7 +181,7 @@ def choose_columns(
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of Columns
         The opened inputs; those that show no column at all (empty files) have no say.
     text : str or None
         Name of the text column; None lets it be found.
@@ -216,14 +216,14 @@ def choose_columns(
     return Wanted(text, key or None, order or None, max_document)
 
 
-def _listed(source: Source) -> str:
+def _listed(source: Columns) -> str:
     columns = list(source.columns().items())
     shown = [f"{' '.join(name.split())[:60]} ({str(kind)[:60]})" for name, kind in columns[:_SHOWN]]
     more = [f"and {len(columns) - _SHOWN} more"] if len(columns) > _SHOWN else []
     return ", ".join(shown + more)
 
 
-def require(sources: Sequence[Source], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
+def require(sources: Sequence[Columns], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
     """Refuse a column that an input does not have, or whose type does not do.
 
     Raises
@@ -245,7 +245,7 @@ def require(sources: Sequence[Source], name: str, option: str, fits: Callable[[p
 
 
 def _obvious(
-    sources: Sequence[Source], known: Sequence[str], fits: Callable[[pa.DataType], bool], taken: str = ""
+    sources: Sequence[Columns], known: Sequence[str], fits: Callable[[pa.DataType], bool], taken: str = ""
 ) -> str | None:
     """Return the column of the first known name that all inputs have with a fitting type; None where there is none."""
     for wanted in known:
@@ -255,11 +255,11 @@ def _obvious(
     return None
 
 
-def _everywhere(sources: Sequence[Source], name: str, fits: Callable[[pa.DataType], bool]) -> bool:
+def _everywhere(sources: Sequence[Columns], name: str, fits: Callable[[pa.DataType], bool]) -> bool:
     return all(name in source.columns() and fits(source.columns()[name]) for source in sources)
 
 
-def _obvious_text(sources: Sequence[Source]) -> str:
+def _obvious_text(sources: Sequence[Columns]) -> str:
     found = _obvious(sources, TEXT_NAMES, is_text_type)
     if found is not None:
         return found
@@ -273,7 +273,7 @@ def _obvious_text(sources: Sequence[Source]) -> str:
     )
 
 
-def _obvious_time(sources: Sequence[Source]) -> str:
+def _obvious_time(sources: Sequence[Columns]) -> str:
     found = _obvious(sources, TIME_NAMES, lambda kind: True)
     if found is not None:
         return found

@@ -103,11 +103,12 @@ def run(
     from neardup.documents import Corpus
     from neardup.documents.records import Wanted
     from neardup.errors import RecipeError
+    from neardup.spark.cluster import is_here
     from neardup.spark.command import fingerprint_of
     from neardup.spark.documents import columns_beside, documents_of, with_reference
     from neardup.spark.engine import SparkResult, find
+    from neardup.spark.failures import told_by_spark
     from neardup.spark.search import check_recipe
-    from neardup.spark.session import is_here, told_by_spark
     from neardup.spark.stages import Stages
 
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
@@ -185,7 +186,7 @@ def stream(
     NeardupError
         If an option does not fit, before anything starts.
     """
-    from neardup.spark.streaming import stream_of
+    from neardup.spark.streams import stream_of
 
     return stream_of(
         frame,

@@ -17,10 +17,12 @@ from neardup.errors import RecipeError
 from neardup.keep.order import goes_by_time
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
+from neardup.spark.cluster import check_master, is_here, sources_digest
 from neardup.spark.documents import read
 from neardup.spark.engine import find
+from neardup.spark.failures import told_by_spark
 from neardup.spark.search import Settings, check_recipe
-from neardup.spark.session import BRIEF, check_master, check_spark, is_here, session, sources_digest, told_by_spark
+from neardup.spark.session import BRIEF, check_spark, session
 from neardup.spark.stages import Stages, check_folder
 from neardup.version import __version__
 
@@ -51,8 +53,6 @@ class Engine:
         A file for what Spark says.
     wait : float
         Seconds to wait for a first worker.
-    ship : bool
-        Whether the workers are sent this package.
     """
 
     master: str = "local[*]"
@@ -61,7 +61,6 @@ class Engine:
     settings: Mapping[str, str] = field(default_factory=dict)
     log: str | None = None
     wait: float = 60.0
-    ship: bool = False
 
     def check(self, recipe: Recipe) -> None:
         """Refuse what can only fail, before anything is read or started."""
@@ -119,7 +118,7 @@ def answered(
     began = time.perf_counter()
     check_master(engine.master)
     given = (BRIEF if corpus.total_bytes < _BRIEF_BYTES else {}) | dict(engine.settings)
-    with session(engine.master, settings=given, log=engine.log, wait=engine.wait, ship=engine.ship) as spark:
+    with session(engine.master, settings=given, log=engine.log, wait=engine.wait) as spark:
         folder = None if engine.checkpoint_dir is None else located(engine.checkpoint_dir)
         with Stages(spark, folder, mark, resume=engine.resume, progress=progress) as stages:
             stages.report.append({"name": "start", "wall_s": round(time.perf_counter() - began, 3)})

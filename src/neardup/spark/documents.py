@@ -1,4 +1,4 @@
-"""A data frame of any session to documents: which columns are what, and which document is earlier."""
+"""The documents of a run: rows of a data frame, or what the workers read of files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from neardup.documents import Batch, Corpus
 from neardup.documents.inputs import Found
 from neardup.documents.lines import LineSource
 from neardup.documents.partitions import Reading, Task, as_json, from_json, placed, tasks_of
-from neardup.documents.records import Broken, Chunk, Raw, Wanted, is_text_type, order_type
+from neardup.documents.records import Broken, Wanted, is_text_type, order_type
 from neardup.documents.tables import choose_columns
 from neardup.errors import InputError
 from neardup.keep.order import order_column
 from neardup.recipe import Recipe
+from neardup.spark.failures import told_by_spark
 from neardup.spark.features import Shared
 from neardup.spark.search import REFERENCE
-from neardup.spark.session import told_by_spark
 from neardup.spark.stages import Stages
 from neardup.times import times_of, utc
 
@@ -131,22 +131,6 @@ class _Frame:
         """Names and types of the columns."""
         return self._columns
 
-    def chunks(self, wanted: Wanted) -> Iterator[Chunk]:
-        """Nothing is read here."""
-        raise NotImplementedError
-
-    def schema(self, keep: Any) -> pa.Schema:
-        """Return the schema."""
-        raise NotImplementedError
-
-    def tables(self, keep: Any, schema: pa.Schema) -> Iterator[pa.Table]:
-        """Nothing is read here."""
-        raise NotImplementedError
-
-    def records(self, keep: Any) -> Iterator[Raw]:
-        """Nothing is read here."""
-        raise NotImplementedError
-
 
 def _type_of(kind: str) -> pa.DataType:
     """Return the Arrow type of a column's type, a struct for all that can be neither text nor id nor be sorted."""
@@ -190,7 +174,7 @@ def documents_of(
     """
     from pyspark.sql import functions as F
 
-    looked_at: Any = _Frame(source)
+    looked_at = _Frame(source)
     wanted = choose_columns([looked_at], text_column, id_column, order_column(recipe, time_column), None)
     if not wanted.id:
         raise InputError(

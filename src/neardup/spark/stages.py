@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import OutputError, option
-from neardup.spark.session import told_by_spark
+from neardup.spark.failures import told_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

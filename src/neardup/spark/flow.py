@@ -1,20 +1,15 @@
-"""The flow on Spark: a stream of documents in, a stream of verdicts out.
+"""One group of a stream on Spark: its documents with features, its window, its verdicts, and what is remembered of it.
 
-Features are made in parallel. Then one operator judges all documents of a group in order, as ``nd.Index`` does, and
+Features are made in parallel. One operator then judges all documents of a group in order, as ``nd.Index`` does, and
 keeps what its window holds in Spark's state, with each micro-batch.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib.metadata
 import json
-import re
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,26 +19,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming import StatefulProcessor
 
-from neardup.classifier.classifier import Classifier, Given
-from neardup.classifier.columns import TITLES
+from neardup.classifier.classifier import Classifier
 from neardup.documents.records import is_text_type
-from neardup.documents.tables import TIME_NAMES
-from neardup.errors import InputError, RecipeError
+from neardup.errors import RecipeError
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
-from neardup.recipe import AnyRecipe, Recipe
-from neardup.search.window import EventTime, FlowClock, Length, check_keys
-from neardup.spark.documents import column_of, documents_of
+from neardup.recipe import Recipe
+from neardup.search.window import EventTime, FlowClock, Length
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import chosen_recipe, record_at, statistics_for, verdicts_of
+from neardup.stream.index import record_at, verdicts_of
 from neardup.stream.judge import Judge
 from neardup.stream.parts import Kept, Record
-from neardup.times import FORMS, times_of
+from neardup.times import times_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
+Bools = npt.NDArray[np.bool_]
 
 #: What of a stream must stay as it was when it goes on from a checkpoint, and what it is called.
 _SAID = {
@@ -148,7 +141,7 @@ class Received:
 #: by: the group; now: the time of the micro-batch in microseconds since 1970; data: documents as a blob.
 BLOB_COLUMNS = "by string, now bigint, data binary"
 NO_ID, NO_TEXT, NO_TIME, NOT_UTF8 = "no id", "no text", "no readable time", "not valid UTF-8"
-_COLUMNS = ("id", "text", "title", "origin")
+_COLUMNS = ("id", "text", "title")
 _ORDER = "order_"
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="zstd")
 #: What a window takes of the features of a document, besides themselves.
@@ -172,8 +165,8 @@ def unpacked(blobs: Sequence[bytes]) -> pa.Table:
 def blobs_of(work: Sent | Received, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the documents of rows with their features as blobs, one a group and batch; in a worker.
 
-    The columns are by, now, id and text, and where there are some time, title, origin, and order_0, order_1 ...: what
-    says which document is earlier.
+    The columns are by, now, id and text, and where there are some time, title, and order_0, order_1 ...: what says
+    which document is earlier.
     """
     given = work.value
     extractor = Extractor(given.recipe, given.statistics, digests=True)
@@ -218,7 +211,7 @@ def block_of(table: pa.Table) -> Block:
 
 
 def arrived_documents(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the documents of some rows: id, text, title, origin, time (microseconds or null), aside, and the order."""
+    """Return the documents of some rows: id, text, title, time (microseconds or null), aside, and the order."""
     given = dict(zip(batch.schema.names, batch.columns, strict=True))
     count = batch.num_rows
     nothing = pa.nulls(count, pa.large_string())
@@ -241,7 +234,7 @@ def arrived_documents(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def strings_of(values: Any) -> tuple[pa.LargeStringArray, npt.NDArray[np.bool_]]:
+def strings_of(values: Any) -> tuple[pa.LargeStringArray, Bools]:
     """Return a column as texts, and which of them are not valid UTF-8: those are null."""
     if not is_text_type(values.type):
         return values.cast(pa.large_string()), _none(len(values))
@@ -268,7 +261,7 @@ def in_order(blobs: Sequence[bytes], now: int) -> tuple[pa.Table, pa.Table]:
     table = table.append_column("moment", table["time"].fill_null(now))
     given = [name for name in table.column_names if name.startswith(_ORDER)]
     # At last by all there is, so that only documents that are equal in everything could change places.
-    by = dict.fromkeys([*(given or ["moment"]), "id", "text", "title", "origin", "moment"])
+    by = dict.fromkeys([*(given or ["moment"]), "id", "text", "title", "moment"])
     keys = [(name, "ascending") for name in by]
     table = table.take(pc.sort_indices(table, sort_keys=keys))
     aside = pc.is_valid(table["aside"])
@@ -282,16 +275,16 @@ def _decoded(value: bytes | None) -> str | None:
         return None
 
 
-def _note(aside: list[str | None], mask: npt.NDArray[np.bool_], reason: str) -> None:
+def _note(aside: list[str | None], mask: Bools, reason: str) -> None:
     for i in np.flatnonzero(mask).tolist():
         aside[i] = aside[i] or reason
 
 
-def _mask(array: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+def _mask(array: pa.BooleanArray) -> Bools:
     return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _none(count: int) -> npt.NDArray[np.bool_]:
+def _none(count: int) -> Bools:
     return np.zeros(count, np.bool_)
 
 
@@ -328,13 +321,12 @@ VERDICTS = pa.schema(
         ("score", pa.float64()),
         ("evidence", pa.string()),
         ("serial", pa.int64()),
-        ("origin", pa.string()),
         ("by", pa.string()),
     ]
 )
 VERDICT_COLUMNS = (
     "id string, kind string, of string, similarity double, time timestamp, flag string, o bigint, a bigint, b bigint, "
-    "score double, evidence string, serial bigint, origin string, by string"
+    "score double, evidence string, serial bigint, by string"
 )
 
 
@@ -427,7 +419,7 @@ def judged(work: Work, state: Any, blobs: Sequence[bytes], now: int, by: str) ->
     ----------
     work : Work
         What is done.
-    state : StateChest
+    state : State
         What is remembered of the group: a head, and of each micro-batch what entered the window.
     blobs : sequence of bytes
         All documents of the micro-batch, of ``blobs_of``.
@@ -466,7 +458,7 @@ def judged(work: Work, state: Any, blobs: Sequence[bytes], now: int, by: str) ->
     _FLOWS[head["stream"]] = flow
     while len(_FLOWS) > WINDOWS:
         _FLOWS.popitem(last=False)
-    return _rows_of(verdicts, moments, table, first, aside, by)
+    return _rows_of(verdicts, moments, first, aside, by)
 
 
 def _left(blob: list[int], live: int, revived: set[int]) -> bool:
@@ -476,29 +468,27 @@ def _left(blob: list[int], live: int, revived: set[int]) -> bool:
 
 
 def _rows_of(
-    verdicts: Sequence[Verdict], moments: Sequence[EventTime], table: pa.Table, first: int, aside: pa.Table, by: str
+    verdicts: Sequence[Verdict], moments: Sequence[EventTime], first: int, aside: pa.Table, by: str
 ) -> pa.Table:
     """Return verdicts, and rows that are no documents, as ``VERDICTS``."""
-    origins = table["origin"].to_pylist()
     rows = [
         {
             **verdict.as_dict(),
             **dict(zip("oab", verdict.counts or (None, None, None), strict=True)),
             "time": moment.real,
             "serial": first + i,
-            "origin": origin,
         }
-        for i, (verdict, moment, origin) in enumerate(zip(verdicts, moments, origins, strict=True))
+        for i, (verdict, moment) in enumerate(zip(verdicts, moments, strict=True))
     ]
-    for name, reason, origin in zip(*(aside[name].to_pylist() for name in ("id", "aside", "origin")), strict=True):
-        rows.append({"id": name, "kind": SET_ASIDE, "flag": reason, "evidence": "", "origin": origin})
+    for name, reason in zip(aside["id"].to_pylist(), aside["aside"].to_pylist(), strict=True):
+        rows.append({"id": name, "kind": SET_ASIDE, "flag": reason, "evidence": ""})
     columns = {field.name: pa.array([row.get(field.name) for row in rows]) for field in VERDICTS if field.name != "by"}
     columns["time"] = columns["time"].cast(pa.int64()).cast(pa.timestamp("us", "UTC"))
     columns["by"] = pa.array([by] * len(rows), pa.string())
     return pa.table({name: column.cast(VERDICTS.field(name).type) for name, column in columns.items()})
 
 
-class StateChest:
+class State:
     """What an operator remembers: one head, and blobs by number. Spark keeps it with its micro-batch, or not at all.
 
     Parameters
@@ -548,7 +538,7 @@ class FlowOperator(StatefulProcessor):  # type: ignore[misc]
 
     def init(self, handle: Any) -> None:
         """Take up the state."""
-        self._state = StateChest(handle)
+        self._state = State(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """Yield the verdicts on a micro-batch."""
@@ -562,209 +552,3 @@ class FlowOperator(StatefulProcessor):  # type: ignore[misc]
 
     def close(self) -> None:
         """Do nothing: the window stays in the memory of this process."""
-
-
-_AGAINST = ("originals", "everything")
-_PROTOBUF = (6, 33)
-_STORE = "spark.sql.streaming.stateStore."
-#: What a stream needs of its session, and with what reason: docs/spark-stream.md.
-SETTINGS = {
-    f"{_STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true",
-}
-_PARTITIONS = "spark.sql.shuffle.partitions"
-#: What Spark takes for as many parts as it would cut any work into.
-_THEIRS = "200"
-_TIMES = (
-    "timestamp",
-    "date",
-    "string",
-    "tinyint",
-    "smallint",
-    "int",
-    "bigint",
-    "float",
-    "double",
-    "decimal",
-    "varchar",
-)
-
-
-def check_packages() -> None:
-    """Refuse, before anything starts, to run without what operators with state need.
-
-    Raises
-    ------
-    RecipeError
-        In one sentence that says what to install.
-    """
-    for name, oldest in (("protobuf", _PROTOBUF), ("pandas", (2, 2))):
-        wanted = ".".join(map(str, oldest))
-        try:
-            version = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            version = ""
-        if tuple(map(int, re.findall(r"\d+", version)[:2])) < oldest:
-            found = f"there is {version}" if version else "it is not installed"
-            raise RecipeError(
-                f"streams on Spark need the package {name} {wanted} or newer, here and on all workers, and {found}: "
-                f"pip install '{name}>={wanted}'"
-            )
-
-
-def work_for(
-    recipe: AnyRecipe | None,
-    classifier: Given | None,
-    window: str | int | timedelta | None,
-    window_by: str,
-    against: str,
-    sample: Sequence[str] | Statistics | None,
-    by: str | None,
-    choices: dict[str, Any],
-) -> Work:
-    """Return what a stream does; the parameters are those of ``neardup.spark.stream``.
-
-    Raises
-    ------
-    NeardupError
-        If an option does not fit.
-    """
-    if classifier is not None and recipe == "default":
-        recipe = None
-    wanted, learned = chosen_recipe(recipe, classifier, choices)
-    check_keys(wanted)
-    length = Length.parse(window, window_by)
-    if against not in _AGAINST:
-        raise RecipeError(f"against {against!r} is not known; choose originals or everything")
-    statistics = statistics_for(wanted, sample)
-    mark = {
-        "recipe": wanted.fingerprint,
-        "window": str(length),
-        "window_by": window_by,
-        "against": against,
-        "by": by or "",
-        "sample": _digest(statistics),
-    }
-    return Work(wanted, length, against == "everything", statistics, learned, mark)
-
-
-def _digest(statistics: Statistics | None) -> str:
-    if statistics is None:
-        return ""
-    told = f"{statistics.documents} {statistics.distinct} {statistics.heaviest}".encode()
-    return hashlib.sha256(told + statistics.features.tobytes() + statistics.df.tobytes()).hexdigest()[:16]
-
-
-def stream_of(
-    frame: DataFrame,
-    recipe: AnyRecipe | None = "default",
-    *,
-    classifier: Given | None = None,
-    window: str | int | timedelta | None = "24h",
-    window_by: str = "time",
-    against: str = "originals",
-    text_column: str | None = None,
-    id_column: str | None = None,
-    time_column: str | None = None,
-    title_column: str | None = None,
-    order: str | Sequence[str] | None = None,
-    sample: Sequence[str] | Statistics | None = None,
-    by: str | None = None,
-    choices: dict[str, Any] | None = None,
-) -> DataFrame:
-    """Return the verdicts on a stream of documents; see ``neardup.spark.stream``."""
-    from pyspark.sql import functions as F
-
-    check_packages()
-    check_stream(frame)
-    if by is not None and by not in frame.columns:
-        raise InputError(f"the data frame has no column {by!r} for by; choose one of {', '.join(frame.columns)}")
-    work = work_for(recipe, classifier, window, window_by, against, sample, by, choices or {})
-    first = work.recipe.changed(keep="first")
-    found = documents_of(frame, first, text_column=text_column, id_column=id_column, order=order)
-    time = _time_column(frame, time_column, work.length)
-    title = _title_column(frame, title_column, work.classifier)
-    columns = {"id": found.id, "text": found.text} | ({"time": time} if time else {})
-    columns |= {"title": title} if title else {}
-    orders = [order] if isinstance(order, str) else list(order or [])
-    columns |= {f"order_{number}": name for number, name in enumerate(orders)}
-    group = F.lit("") if by is None else F.coalesce(column_of(frame, by).cast("string"), F.lit(""))
-    rows = frame.select(*(column_of(frame, name).alias(new) for new, name in columns.items()), group.alias("by"))
-    dated = rows.withColumn("now", F.unix_micros(F.current_timestamp()))
-    prepare(frame.sparkSession, alone=by is None)
-    sent = Sent(frame.sparkSession, work)
-    groups = dated.mapInArrow(partial(blobs_of, sent), BLOB_COLUMNS).groupBy("by")
-    found = groups.transformWithStateInPandas(FlowOperator(sent), "data binary", "Append", "None")
-    return found.mapInArrow(_rows, VERDICT_COLUMNS)
-
-
-def prepare(spark: SparkSession, *, alone: bool) -> None:
-    """Give a session what a stream needs, where its user has not chosen otherwise."""
-    for name, value in SETTINGS.items():
-        given = spark.conf.get(name, None)
-        # Operators with state run on no other store than RocksDB, whoever provides it.
-        if not given or (name.endswith("providerClass") and "RocksDB" not in given):
-            spark.conf.set(name, value)
-    if alone and spark.conf.get(_PARTITIONS) == _THEIRS:
-        spark.conf.set(_PARTITIONS, "1")
-
-
-def check_stream(frame: DataFrame) -> None:
-    """Refuse a data frame that is no stream.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
-    if not frame.isStreaming:
-        raise InputError(
-            "the data frame is no stream: read it with spark.readStream, or give it to neardup.spark.dedup"
-        )
-
-
-def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for data in batch.column("data").to_pylist():
-            yield from unpacked([data]).to_batches(max_chunksize=1 << 14)
-
-
-def _time_column(frame: DataFrame, named: str | None, length: Length) -> str:
-    """Return the column of times; empty where documents are of the time of their micro-batch."""
-    if named == "":
-        return ""
-    lowered = {name.lower(): name for name in reversed(frame.columns)}
-    found = named or next((lowered[name] for name in TIME_NAMES if name in lowered), "")
-    if not found:
-        if length.unit in ("documents", "endless"):
-            return ""
-        raise InputError(
-            f"the data frame has no column that is obviously the time, which the window {length} goes by; name it with "
-            f"time_column, or give time_column='' for the time of arrival: {', '.join(frame.columns)}"
-        )
-    kinds = dict(frame.dtypes)
-    if found not in kinds:
-        raise InputError(
-            f"the data frame has no column {found!r} for time_column; choose one of {', '.join(frame.columns)}"
-        )
-    if not kinds[found].startswith(_TIMES):
-        raise InputError(
-            f"column {found!r} is of type {kinds[found]}, which is no time; name another with time_column: dates, "
-            f"timestamps, or {FORMS}"
-        )
-    return found
-
-
-def _title_column(frame: DataFrame, named: str | None, classifier: Classifier | None) -> str:
-    if classifier is None or not classifier.vector.needs_titles:
-        if named:
-            raise RecipeError(f"title_column {named!r} is for classifiers that compare titles; leave it out")
-        return ""
-    lowered = {name.lower(): name for name in reversed(frame.columns)}
-    found = named or classifier.title_column or next((lowered[name] for name in TITLES if name in lowered), "")
-    if found not in frame.columns:
-        raise InputError(
-            "title is one of the classifier's measures, and the data frame has no such column; name it with "
-            f"title_column: {', '.join(frame.columns)}"
-        )
-    return str(found)

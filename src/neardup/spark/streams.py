@@ -1,0 +1,194 @@
+"""The flow on Spark: a stream of documents in, a stream of verdicts out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from neardup.classifier.classifier import Classifier, Given
+from neardup.classifier.columns import TITLES
+from neardup.classifier.columns import column_of as measured_column
+from neardup.documents.tables import TIME_NAMES
+from neardup.errors import InputError, RecipeError, option
+from neardup.features.statistics import Statistics
+from neardup.recipe import AnyRecipe
+from neardup.search.window import Length, check_keys
+from neardup.spark.documents import column_of, documents_of
+from neardup.spark.flow import BLOB_COLUMNS, VERDICT_COLUMNS, FlowOperator, Sent, Work, blobs_of, unpacked
+from neardup.spark.session import require_packages
+from neardup.stream.index import chosen_recipe, statistics_for
+from neardup.times import FORMS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_AGAINST = ("originals", "everything")
+#: What operators with state need besides PySpark, in the oldest versions that do.
+_NEEDED = {"protobuf": (6, 33), "pandas": (2, 2)}
+_STORE = "spark.sql.streaming.stateStore."
+#: What a stream needs of its session, and with what reason: docs/spark-stream.md.
+SETTINGS = {
+    f"{_STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true",
+}
+_PARTITIONS = "spark.sql.shuffle.partitions"
+#: What Spark takes for as many parts as it would cut any work into.
+_THEIRS = "200"
+_TIMES = (
+    "timestamp",
+    "date",
+    "string",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal",
+    "varchar",
+)
+
+
+def work_for(
+    recipe: AnyRecipe | None,
+    classifier: Given | None,
+    window: str | int | timedelta | None,
+    window_by: str,
+    against: str,
+    sample: Sequence[str] | Statistics | None,
+    by: str | None,
+    choices: dict[str, Any],
+) -> Work:
+    """Return what a stream does; the parameters are those of ``neardup.spark.stream``.
+
+    Raises
+    ------
+    NeardupError
+        If an option does not fit.
+    """
+    if classifier is not None and recipe == "default":
+        recipe = None
+    wanted, learned = chosen_recipe(recipe, classifier, choices)
+    check_keys(wanted)
+    length = Length.parse(window, window_by)
+    if against not in _AGAINST:
+        raise RecipeError(f"against {against!r} is not known; choose originals or everything")
+    statistics = statistics_for(wanted, sample)
+    mark = {
+        "recipe": wanted.fingerprint,
+        "window": str(length),
+        "window_by": window_by,
+        "against": against,
+        "by": by or "",
+        "sample": _digest(statistics),
+    }
+    return Work(wanted, length, against == "everything", statistics, learned, mark)
+
+
+def _digest(statistics: Statistics | None) -> str:
+    if statistics is None:
+        return ""
+    told = f"{statistics.documents} {statistics.distinct} {statistics.heaviest}".encode()
+    return hashlib.sha256(told + statistics.features.tobytes() + statistics.df.tobytes()).hexdigest()[:16]
+
+
+def stream_of(
+    frame: DataFrame,
+    recipe: AnyRecipe | None = "default",
+    *,
+    classifier: Given | None = None,
+    window: str | int | timedelta | None = "24h",
+    window_by: str = "time",
+    against: str = "originals",
+    text_column: str | None = None,
+    id_column: str | None = None,
+    time_column: str | None = None,
+    title_column: str | None = None,
+    order: str | Sequence[str] | None = None,
+    sample: Sequence[str] | Statistics | None = None,
+    by: str | None = None,
+    choices: dict[str, Any] | None = None,
+) -> DataFrame:
+    """Return the verdicts on a stream of documents; see ``neardup.spark.stream``."""
+    from pyspark.sql import functions as F
+
+    require_packages("streams on Spark need, here and on all workers,", _NEEDED)
+    if not frame.isStreaming:
+        raise InputError(
+            "the data frame is no stream: read it with spark.readStream, or give it to neardup.spark.dedup"
+        )
+    if by is not None and by not in frame.columns:
+        raise InputError(f"the data frame has no column {by!r} for by; choose one of {', '.join(frame.columns)}")
+    work = work_for(recipe, classifier, window, window_by, against, sample, by, choices or {})
+    first = work.recipe.changed(keep="first")
+    found = documents_of(frame, first, text_column=text_column, id_column=id_column, order=order)
+    time = _time_column(frame, time_column, work.length)
+    title = _title_column(frame, title_column, work.classifier)
+    columns = {"id": found.id, "text": found.text} | ({"time": time} if time else {})
+    columns |= {"title": title} if title else {}
+    orders = [order] if isinstance(order, str) else list(order or [])
+    columns |= {f"order_{number}": name for number, name in enumerate(orders)}
+    group = F.lit("") if by is None else F.coalesce(column_of(frame, by).cast("string"), F.lit(""))
+    rows = frame.select(*(column_of(frame, name).alias(new) for new, name in columns.items()), group.alias("by"))
+    dated = rows.withColumn("now", F.unix_micros(F.current_timestamp()))
+    prepare(frame.sparkSession, alone=by is None)
+    sent = Sent(frame.sparkSession, work)
+    groups = dated.mapInArrow(partial(blobs_of, sent), BLOB_COLUMNS).groupBy("by")
+    found = groups.transformWithStateInPandas(FlowOperator(sent), "data binary", "Append", "None")
+    return found.mapInArrow(_rows, VERDICT_COLUMNS)
+
+
+def prepare(spark: SparkSession, *, alone: bool) -> None:
+    """Give a session what a stream needs, where its user has not chosen otherwise."""
+    for name, value in SETTINGS.items():
+        given = spark.conf.get(name, None)
+        # Operators with state run on no other store than RocksDB, whoever provides it.
+        if not given or (name.endswith("providerClass") and "RocksDB" not in given):
+            spark.conf.set(name, value)
+    if alone and spark.conf.get(_PARTITIONS) == _THEIRS:
+        spark.conf.set(_PARTITIONS, "1")
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for data in batch.column("data").to_pylist():
+            yield from unpacked([data]).to_batches(max_chunksize=1 << 14)
+
+
+def _time_column(frame: DataFrame, named: str | None, length: Length) -> str:
+    """Return the column of times; empty where documents are of the time of their micro-batch."""
+    if named == "":
+        return ""
+    lowered = {name.lower(): name for name in reversed(frame.columns)}
+    found = named or next((lowered[name] for name in TIME_NAMES if name in lowered), "")
+    if not found:
+        if length.unit in ("documents", "endless"):
+            return ""
+        raise InputError(
+            f"the data frame has no column that is obviously the time, which the window {length} goes by; name it with "
+            f"time_column, or give time_column='' for the time of arrival: {', '.join(frame.columns)}"
+        )
+    kinds = dict(frame.dtypes)
+    if found not in kinds:
+        raise InputError(
+            f"the data frame has no column {found!r} for time_column; choose one of {', '.join(frame.columns)}"
+        )
+    if not kinds[found].startswith(_TIMES):
+        raise InputError(
+            f"column {found!r} is of type {kinds[found]}, which is no time; name another with time_column: dates, "
+            f"timestamps, or {FORMS}"
+        )
+    return found
+
+
+def _title_column(frame: DataFrame, named: str | None, classifier: Classifier | None) -> str:
+    if classifier is None or not classifier.vector.needs_titles:
+        if named:
+            raise RecipeError(f"title_column {named!r} is for classifiers that compare titles; leave it out")
+        return ""
+    return measured_column(frame.columns, named or classifier.title_column, TITLES, "title", option("--title-column"))
