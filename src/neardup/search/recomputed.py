@@ -39,8 +39,9 @@ _SHARE_HELD = 0.4
 _A_SET, _A_WORD = 24, 8
 #: The words of a bitmap: fewer where there is no room for them.
 _WORDS = (8, 4, 2, 1)
-#: However little room there is, features of so many bytes are held at once.
-_LEAST_HELD = 1 << 24
+#: However little room there is, features of so many bytes are held at once, and of such a share of what the budget
+#: has besides the program.
+_LEAST_HELD, _LEAST_SHARE = 1 << 24, 0.25
 #: More candidates than this for each set are not listed: the features are held in a file instead.
 _MOST_CANDIDATES = 64
 _PAIRS_AT_A_TIME = 1 << 16
@@ -112,8 +113,10 @@ class Passes:
         self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
         # What is held by now is measured: documents, counts, and a base that differs from machine to machine.
         budget = math.inf if store.memory.budget is None else store.memory.budget
-        self._left = min(budget - resident_memory() - store.reader_bytes, store.most_bytes)
-        self._left = max(self._left, _LEAST_HELD)
+        left = budget - resident_memory() - store.reader_bytes
+        # Below that the same keys are read from the disk too often.
+        least = store.memory.room * _LEAST_SHARE if store.memory.budget is not None else 0
+        self._left = min(max(left, least, _LEAST_HELD), max(store.most_bytes, _LEAST_HELD))
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
         # Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
         self._room_for_counts = max(self.room, store.most_bytes) / (2 if len(recomputed.cells[1]) else 1)
