@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import browser
 import pytest
@@ -17,8 +20,15 @@ os.environ.pop("PYTHONUNBUFFERED", None)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Flushing to a disk is most of what tests of stores and watched folders would wait for, and they are as right without
+# one: nothing here pulls a plug.
+_MEMORY = Path("/dev/shm")  # noqa: S108  temporary folders are made in it, as in /tmp
+if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4_000_000_000:
+    os.environ["TMPDIR"] = str(_MEMORY)
+    tempfile.tempdir = None
+
 # The same examples on every run of CI, new ones elsewhere; more of them where there is time.
-EXAMPLES = 400 if os.environ.get("NEARDUP_LONG") == "1" else 40
+EXAMPLES = 400 if os.environ.get("NEARDUP_LONG") == "1" else 30
 settings.register_profile("ci", max_examples=EXAMPLES, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("default", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from neardup.documents import Corpus, Ids, corpus_of, open_corpus
+from neardup.documents import Corpus, Ids, TextColumn, corpus_of, open_corpus
 from neardup.errors import RecipeError
 from neardup.keep.order import order_column, preference
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def open_files(
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     clusters: str | None = None,
     strict: bool = False,
@@ -61,7 +61,7 @@ def open_files(
     )
 
 
-def corpus_from(data: Any, text_column: str | None, id_column: str | None, order_column: str | None = None) -> Corpus:
+def corpus_from(data: Any, text_column: TextColumn, id_column: str | None, order_column: str | None = None) -> Corpus:
     """Return the documents of data in memory, or of files that are open.
 
     Raises
@@ -85,7 +85,7 @@ def neighbors(
     recipe: AnyRecipe | None = None,
     of: Sequence[Any] | None = None,
     first: int | None = None,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     threads: int | None = None,
     memory: int | None = None,
@@ -138,7 +138,7 @@ def query(
     force_domain: bool = False,
     title: str | None = None,
     time: Any = None,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     title_column: str | None = None,
     time_column: str | None = None,
@@ -209,7 +209,7 @@ def compare(
     only: str | None = None,
     complete: bool = False,
     ignore_unknown: bool = False,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     title_column: str | None = None,
     time_column: str | None = None,
@@ -270,7 +270,7 @@ def audit(
     label_column: str | None = None,
     positive: float = 1.0,
     ignore_unknown: bool = False,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     title_column: str | None = None,
     time_column: str | None = None,
@@ -357,7 +357,7 @@ def train(
     kernels: Sequence[str] = ("linear", "rbf"),
     folds: int = 5,
     seed: int = 0,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     title_column: str | None = None,
     time_column: str | None = None,
@@ -419,7 +419,7 @@ def explore(
     content: str = "",
     examples: int = 3,
     curve: bool = True,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     title_column: str | None = None,
     time_column: str | None = None,
@@ -516,7 +516,7 @@ def build_index(
     path: str | PathLike[str],
     *,
     recipe: AnyRecipe = "default",
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -555,7 +555,7 @@ def dedup(
     recipe: AnyRecipe | None = None,
     classifier: Given | None = None,
     force_domain: bool = False,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     time_column: str | None = None,
     title_column: str | None = None,
@@ -588,7 +588,8 @@ def dedup(
     force_domain : bool
         Go on where the documents are unlike those that the classifier was trained on, which stops a run otherwise.
     text_column, id_column, time_column, title_column : str, optional
-        Columns; found by themselves where that is obvious. Titles are for classifiers that compare them.
+        Columns; found by themselves where that is obvious. Titles are for classifiers that compare them. Several
+        columns of texts, ``text_column=["title", "text"]``, make one text, line by line; empty ones are left out.
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the answer.
     memory : int, optional
@@ -663,7 +664,7 @@ def dedup_files(
     recipe: AnyRecipe | None = None,
     classifier: Given | None = None,
     force_domain: bool = False,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     time_column: str | None = None,
     title_column: str | None = None,
@@ -762,7 +763,7 @@ def check_contamination(
     ngrams: int = 13,
     at_least: float = 0.5,
     min_words: int = 8,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,

@@ -59,8 +59,8 @@ def test_a_document_inside_another_is_not_called_equal(tmp_path: Path) -> None:
     assert "equal in all" not in text
     assert "wholly contained" in text
     assert text.count("1.0000 of d0") == 3
-    # What is a copy of another removed one is no copy of its keeper.
-    assert text.count("copy of a removed one") == 1
+    # What is a copy of another dropped one is no copy of its keeper.
+    assert text.count("copy of a dropped one") == 1
 
 
 def test_a_flow_does_not_call_an_item_inside_another_equal(tmp_path: Path) -> None:

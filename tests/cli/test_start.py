@@ -114,6 +114,8 @@ def test_the_demo_runs_on_the_sample_of_the_package(tmp_path: Path) -> None:
     assert "neardup explore" in done.stderr.splitlines()[-1]
     summary = json.loads((tmp_path / "demo" / "summary.json").read_text())
     assert summary["kept"] + summary["dropped"] == summary["documents"] == 199
+    for sample in ("newswire.jsonl", "newswire-labels.csv", "train.jsonl", "test.jsonl"):
+        assert (tmp_path / "demo" / sample).read_bytes() == (ROOT / "examples" / sample).read_bytes()
     assert says(refused("demo", tmp_path / "demo"), "newswire.jsonl", "another folder", "--force")
 
 

@@ -49,7 +49,7 @@ BAD_LINES = st.sampled_from(
         (parts.NOT_AN_OBJECT, b'"text"'),
         (parts.NO_TEXT, b'{"id": 1}'),
         (parts.NO_TEXT, b'{"id": 1, "text": null}'),
-        (parts.NOT_A_STRING, b'{"id": 1, "text": 17}'),
+        *((parts.NOT_A_STRING, b'{"id": 1, "text": %s}' % number) for number in (b"17", b"1.5", b"-1e999", b"NaN")),
         (parts.NOT_A_STRING, b'{"id": 1, "text": ["a"]}'),
         (parts.NOT_UTF8, b'{"id": 1, "text": "\xff"}'),
         (parts.NOT_UTF8, b'{"id": 1, "text": "\\ud800"}'),
@@ -265,6 +265,15 @@ def test_fast_and_slow_json_agree_on_a_line(tmp_path: Path, line: bytes, monkeyp
     fast = _read(path)
     monkeypatch.setattr(JsonLines, "fast", lambda *_: None)
     assert fast == _read(path)
+
+
+@pytest.mark.parametrize("broken", ["", "nonsense\n"])
+def test_numbers_to_order_by_are_numbers_beside_a_broken_line_too(tmp_path: Path, broken: str) -> None:
+    path, scores = tmp_path / "a.jsonl", ["10.5", "9.75", "1e2", "7", "-0.5"]
+    path.write_text("".join(f'{{"text": "a", "score": {score}}}\n' for score in scores) + broken)
+    with open_corpus([path], order_column="score") as corpus:
+        found = [value for batch in corpus.scan() for value in batch.order.to_pylist()]
+    assert found == [10.5, 9.75, 100.0, 7.0, -0.5]
 
 
 def test_mixed_ids_become_strings(tmp_path: Path) -> None:

@@ -247,7 +247,6 @@ def test_output_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("o.docx", [], ("o.docx", "no suffix", "format")),
         ("o", [], ("o has no suffix", "format")),
         ("folder.jsonl", [], ("folder.jsonl", "a folder that exists")),
-        ("s3://bucket/o.jsonl", [], ("s3://bucket/o.jsonl", "local files")),
     ]
     for output, inputs, parts in refusals:
         with pytest.raises(OutputError) as raised:

@@ -32,6 +32,8 @@ from neardup.index.writer import open_writer
 from neardup.kernels.bounds import need
 from neardup.recipe import Recipe
 
+#: Each example makes an index, and files of it.
+COSTLY = settings(max_examples=settings().max_examples // 2)
 #: The recipes that an index can be kept by.
 KEPT = ("sets", "repeats", "lsh", "hamming", "edit", "sets twice", "checksum")
 
@@ -79,7 +81,7 @@ def singly(made: Segment) -> Iterator[pa.Array]:
         yield from (texts.slice(at, 1) for at in range(len(texts)))
 
 
-@settings(max_examples=60)
+@COSTLY
 @given(WORDS, WORDS, st.sampled_from(MEASURES))
 def test_candidates_equal_plain_prefixes(new: list[str], old: list[str], rule: tuple[str, float]) -> None:
     recipe = Recipe(features="words:1", measure=rule[0], threshold=rule[1])
@@ -98,7 +100,7 @@ def test_candidates_equal_plain_prefixes(new: list[str], old: list[str], rule: t
         assert {(left, right - len(new)) for left, right in pairs if left < len(new) <= right} <= found
 
 
-@settings(max_examples=60)
+@COSTLY
 @given(
     WORDS,
     st.lists(WORDS, min_size=1, max_size=3),
@@ -161,7 +163,7 @@ def test_other_recipes_are_refused(engine: str, place: Path) -> None:
     assert not place.exists()
 
 
-@settings(max_examples=30)
+@COSTLY
 @given(WORDS, WORDS, st.sets(st.integers(0, 13)), st.booleans())
 def test_removed_documents_match_nothing(new: list[str], old: list[str], gone: set[int], compacts: bool) -> None:
     ids = pa.array([f"d{n}" for n in range(len(old))], pa.large_string())

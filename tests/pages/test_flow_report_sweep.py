@@ -15,8 +15,8 @@ from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import Scale, scale_of
 from neardup.stream.document import Document
-from neardup.stream.index import Index
-from neardup.stream.replay import END_OF_TIME, Item, ReplaySettings
+from neardup.stream.index import Index, end_of_time
+from neardup.stream.replay import Item, ReplaySettings
 from neardup.stream.replay_report import around_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ def verdicts_of(items: list[Item], wanted: ReplaySettings) -> list[Any]:
     """What a replay says of each."""
     recipe = None if wanted.classifier else wanted.recipe
     choices: dict[str, Any] = {"window": wanted.window, "window_by": wanted.window_by, "against": wanted.against}
-    with Index(recipe, classifier=wanted.classifier, now=lambda: END_OF_TIME, **choices) as index:
+    with Index(recipe, classifier=wanted.classifier, now=end_of_time, **choices) as index:
         return [index.add(Document(item.id, item.text, EPOCH + timedelta(microseconds=item.time))) for item in items]
 
 

@@ -224,14 +224,14 @@ def test_the_slider_says_what_another_threshold_would_do(run: Path) -> None:
         for at in (0, len(sweep["thresholds"]) - 1, own + 10):
             put(page, at)
             other = result.at(sweep["thresholds"][at])
-            assert f"{len(other.kept)} kept, {len(other.dropped)} removed" in said.inner_text()
+            assert f"{len(other.kept)} kept, {len(other.dropped)} dropped" in said.inner_text()
             assert page.get_attribute("#threshold", "aria-valuetext") == said.inner_text()
             moved = {names[place] for place in set(result.kept) ^ set(other.kept)}
             kept = {names[place] for place in other.kept}
             for one in page.locator(".members > li").all():
                 name, fate = one.locator(".about > span").first.text_content(), one.locator(".about .fate")
                 assert fate.evaluate("one => !one.hidden") == (name in moved)
-                word = "kept" if name in kept else "removed"
+                word = "kept" if name in kept else "dropped"
                 assert name not in moved or fate.text_content() == f"{word} at {sweep['thresholds'][at]:g}"
             page.wait_for_function(
                 "at => Math.abs((window.neardup.views.pairs?.signal('cut') ?? -1) - at) < 1e-9",
@@ -281,7 +281,7 @@ def test_a_chart_says_what_the_pointer_is_on_and_can_be_saved(run: Path, tmp_pat
     with opened(run, dark=True, accept_downloads=True) as page:
         through(page)
         page.locator("#similarity .mark-rect path").first.hover()
-        expect(page.locator("#vg-tooltip-element")).to_contain_text("removed documents")
+        expect(page.locator("#vg-tooltip-element")).to_contain_text("dropped documents")
         for kind in ("svg", "png"):
             with page.expect_download() as waiting:
                 page.locator(f"figure:has(#similarity) [data-save={kind}]").click()
@@ -290,7 +290,7 @@ def test_a_chart_says_what_the_pointer_is_on_and_can_be_saved(run: Path, tmp_pat
         assert (tmp_path / "png").read_bytes().startswith(b"\x89PNG")
         saved = (tmp_path / "svg").read_text("utf-8")
         # On slides it is drawn in dark on white.
-        assert all(part in saved for part in ("Similarity of removed documents", 'fill="white"', "#5a626d"))
+        assert all(part in saved for part in ("Similarity of dropped documents", 'fill="white"', "#5a626d"))
         assert not page.locator("html.paper").count()
 
 
@@ -324,7 +324,7 @@ def test_landmarks_and_names_for_a_screen_reader(run: Path) -> None:
         expect(page.get_by_role("main")).to_have_count(1)
         expect(page.get_by_role("navigation", name="Contents")).to_have_count(1)
         expect(page.get_by_role("heading", level=1)).to_have_count(1)
-        for name in ("Close calls", "Families", "Removed documents"):
+        for name in ("Close calls", "Families", "Dropped documents"):
             expect(page.get_by_role("region", name=name, exact=True)).to_have_count(1)
         images = page.get_by_role("img")
         assert images.count() == page.locator("figure").count() == page.locator("figure details table").count() == 3
@@ -340,9 +340,9 @@ def test_contents_beside_the_page_and_above_it_on_a_phone(run: Path) -> None:
         links = page.locator(".contents a")
         main, nav = page.locator("main").bounding_box(), page.locator(".contents").bounding_box()
         assert nav["x"] + nav["width"] < main["x"]
-        links.filter(has_text="Removed documents").click()
+        links.filter(has_text="Dropped documents").click()
         expect(page.locator("#dropped h2")).to_be_in_viewport()
-        expect(page.locator(".contents a[aria-current]")).to_have_text("Removed documents")
+        expect(page.locator(".contents a[aria-current]")).to_have_text("Dropped documents")
         expect(links.first).to_be_in_viewport()
     with opened(run, width=360) as page:
         expect(page.locator(".contents a").first).to_be_hidden()
@@ -413,7 +413,7 @@ def test_what_a_notebook_shows_is_drawn_and_asks_for_nothing(tmp_path: Path) -> 
     cells = [(drawn, cell_of(one)) for drawn, ones in shown.items() for one in ones]
     assert sum(row["count"] for row in plot.to_dict()["data"]["values"]) == len(result.dropped)
     assert "<script" not in cells[0][1]
-    assert f"{len(result.kept)} kept, {len(result.dropped)} removed" in cells[0][1]
+    assert f"{len(result.kept)} kept, {len(result.dropped)} dropped" in cells[0][1]
     body = "".join(f"<div id=cell{at}>{cell}</div>" for at, (_, cell) in enumerate(cells))
     (tmp_path / "cells.html").write_text(f"<!DOCTYPE html><meta charset=utf-8><title>t</title><body>{body}", "utf-8")
     with opened(tmp_path / "cells.html") as page:

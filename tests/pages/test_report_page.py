@@ -56,4 +56,4 @@ def test_a_page_without_anything_to_tell_opens_and_says_so(tmp_path: Path) -> No
     for name in ("none.html", "few.html"):
         with browser.opened(tmp_path / name) as view:
             assert "How this was made" in view.inner_text("main")
-            assert "Nothing to show: no removed documents" in view.inner_text("main")
+            assert "Nothing to show: no dropped documents" in view.inner_text("main")

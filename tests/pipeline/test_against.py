@@ -111,6 +111,9 @@ def test_ids_of_either_side() -> None:
         {"dropped": 7, "keeper": 8, "keeper_from": "reference"},
         {"dropped": 9, "keeper": 8, "keeper_from": "reference"},
     ]
+    assert [drop.keeper_from for drop in result.dropped] == ["reference", "reference"]
+    assert {pair.right_from for pair in result.pairs} == {"input", "reference"}
+    assert {drop.keeper_from for drop in nd.dedup([NEWS, NEWS], threshold=0.5).dropped} == {"input"}
     assert result.families[0].members == [7, 9]
     assert result.families[0].reference == (8,)
     assert result.explain(7, 3).shared == 0

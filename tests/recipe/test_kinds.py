@@ -130,7 +130,7 @@ def test_clips_that_are_none_are_refused(text: str, words: tuple[str, ...]) -> N
 )
 def test_second_steps_are_written_as_they_are_read(text: str, step: tuple[str, str, float], again: str) -> None:
     parsed = SecondStep.parse(text)
-    assert parsed == step
+    assert parsed[:3] == step
     assert str(parsed) == again
     assert SecondStep.parse(again) == parsed
 

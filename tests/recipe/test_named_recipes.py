@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
-from dataclasses import asdict
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -113,7 +112,7 @@ def test_every_paper_has_its_recipe() -> None:
 def test_a_recipe_says_what_its_paper_says(name: str) -> None:
     recipe = load_recipe(name)
     choices, sources = PAPERS[name]
-    found = asdict(recipe)
+    found = recipe.values
     assert (found.pop("name"), found.pop("description")) == (name, recipe.description)
     assert found == USUAL | choices
     for source in sources:

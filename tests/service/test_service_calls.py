@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from deciding import classifier_of
 from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served, texts
 
 import neardup as nd
@@ -180,6 +181,26 @@ def test_texts_are_asked_about(client: httpx.Client) -> None:
     assert [(one["left"], one["right"]) for one in pairs] == [("x", "y")]
     problem(client.post("/v1/pairs", json={"documents": [document("x"), document("x")]}), 422, "same id")
     assert client.post("/v1/pairs", json={"documents": []}).json() == {"pairs": []}
+
+
+def test_titles_and_times_count_where_a_classifier_goes_by_them(tmp_path: Path) -> None:
+    """What explain and pairs say is what enter says, of documents that differ in title or in time alone."""
+    learned = classifier_of("title, hours_apart", weights=(1.0, -0.5), bias=0.0)
+    with served(tmp_path, options=IndexOptions(classifier=learned)) as client:
+        given = [
+            document("a", FOX, title="A fox runs", timestamp="2026-01-01T08:00"),
+            document("b", EDITED, title="A fox runs", timestamp="2026-01-01T08:01"),
+            document("c", f"{FOX} again", title="Oil prices", timestamp="2026-01-01T20:00"),
+        ]
+        entered = {one["id"]: one["verdict"]["of"] for one in enter(client, *given).json()["documents"]}
+        assert entered == {"a": None, "b": "a", "c": None}
+        pairs = client.post("/v1/pairs", json={"documents": given}).json()["pairs"]
+        assert [(one["left"], one["right"]) for one in pairs] == [("a", "b")]
+        for one in given[1:]:
+            sides = [{"id": one["id"]}, {name: value for name, value in one.items() if name != "id"}]
+            for side in sides:
+                why = client.post("/v1/explain", json={"left": {"id": "a"}, "right": side}).json()
+                assert why["match"] is (one["id"] == "b")
 
 
 def test_indexes_are_made_found_again_and_removed(client: httpx.Client) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import DOCUMENTS, MAIN, Process, document, enter, problem, texts, until
+from serving import DOCUMENTS, MAIN, Forked, Process, document, enter, problem, texts, until
 
 import neardup as nd
 from neardup.stream.store import StoreReader
@@ -63,7 +63,7 @@ def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
         for name, text in left[: CALLERS * EACH]:
             waiting.put(document(name, text))
         del left[: CALLERS * EACH]
-        with Process(store, "--window", "endless") as process:
+        with Forked(store, "--window", "endless") as process:
             with httpx.Client(base_url=process.address) as client:
                 for one in dice.sample(sorted(answered), min(len(answered), 5)):
                     found = client.get(f"{DOCUMENTS}/{one}").json()

@@ -140,15 +140,37 @@ def test_a_kept_text_that_is_not_what_was_written_is_refused(tmp_path: Path) -> 
             reader.given(["a"])
 
 
-def test_a_store_from_before_learns_to_keep_texts(tmp_path: Path) -> None:
-    path = tmp_path / "news.db"
-    with nd.Index(path=path) as index:
-        index.add(nd.Document("a", FOX))
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.executescript("DROP INDEX kept_text; DROP TABLE kept")
-    with nd.Index(path=path, keep_texts=True) as index:
-        assert index.add(nd.Document("b", FOX)).of == "a"
-        assert [one.digest for one in store_of(index).given(["a", "b"]).values()] == [b"", text_digest(FOX)]
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_document_takes_the_place_of_another(durable: bool, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"now": SetClock(NOON + HOUR), "path": tmp_path / "news.db" if durable else None}
+    with nd.Index(**options) as index:
+        index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", "other words of another text", NOON)])
+        # It is not compared with what it replaces.
+        assert index.replace(nd.Document("a", EDITED, NOON + 60)).kind == "original"
+        assert index.replace(nd.Document("b", f"{FOX} tomorrow", NOON + 120)).of == "a"
+        assert (index.statistics.arrived, index.statistics.duplicates, sorted(index)) == (2, 1, ["a"])
+        with pytest.raises(UnknownDocument, match="none can be replaced"):
+            index.replace(nd.Document("c", FOX))
+    if durable:
+        with nd.Index(**options) as index:
+            assert index.text_of("a") == EDITED
+            assert index.query(FOX)[0].id == "a"
+
+
+def test_a_replacement_that_cannot_be_written_leaves_all_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nd.Index(path=tmp_path / "news.db", now=SetClock(NOON + HOUR)) as index:
+        before = index.add(nd.Document("a", FOX, NOON))
+        with monkeypatch.context() as broken:
+            broken.setattr(
+                "neardup.stream.store.statements", lambda *_, **__: [("INSERT INTO nowhere VALUES (1)", [()])]
+            )
+            with pytest.raises(StoreError):
+                index.replace(nd.Document("a", "other words of another text", NOON + 60))
+        assert index.verdict_of("a") == before
+        assert (index.text_of("a"), index.query(FOX)[0].id, index.statistics.arrived) == (FOX, "a", 1)
+        assert index.add(nd.Document("b", EDITED, NOON + 120)).of == "a"
 
 
 def test_texts_are_kept_in_stores_only() -> None:

@@ -85,7 +85,7 @@ def test_a_release_that_cannot_be_stored_leaves_everything_as_it_was(
     with nd.Index(path=tmp_path / "news.db", now=SetClock(NOON + HOUR)) as index:
         filled(index)
         with monkeypatch.context() as broken:
-            broken.setattr(index.store, "release", lambda *_: (_ for _ in ()).throw(StoreError("full")))
+            broken.setattr(index.store, "record", lambda *_, **__: (_ for _ in ()).throw(StoreError("full")))
             with pytest.raises(StoreError, match="full"):
                 index.release(nd.Document("b", EDITED))
         assert list(index) == ["a"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import errno
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from neardup.stream.store import Store
 from neardup.watch import outputs as moving
 from neardup.watch import pending
 from neardup.watch import placement as gathering
-from neardup.watch.inbox import InboxLock
+from neardup.watch.inbox import inbox_lock
 from neardup.watch.placement import Placer
 
 
@@ -141,11 +140,15 @@ def test_one_file_that_may_not_be_moved_stops_no_other(room: Newsroom, monkeypat
 
 def test_an_inbox_has_one_watcher_that_moves_files(room: Newsroom) -> None:
     inbox = str(room.inbox)
-    with InboxLock(inbox, shared=False), pytest.raises(InputError, match="is watched by another process"):
-        InboxLock(inbox, shared=False).__enter__()
-    with InboxLock(inbox, shared=True), InboxLock(inbox, shared=True), pytest.raises(InputError, match="--place link"):
-        InboxLock(inbox, shared=False).__enter__()
-    with InboxLock(inbox, shared=False):
+    with inbox_lock(inbox, shared=False), pytest.raises(InputError, match="is watched by another process"):
+        inbox_lock(inbox, shared=False).__enter__()
+    with (
+        inbox_lock(inbox, shared=True),
+        inbox_lock(inbox, shared=True),
+        pytest.raises(InputError, match="--place link"),
+    ):
+        inbox_lock(inbox, shared=False).__enter__()
+    with inbox_lock(inbox, shared=False):
         pass
 
 
@@ -179,8 +182,8 @@ def test_a_file_replaced_after_it_was_judged_loses_neither(
 ) -> None:
     record, replaced = Store.record, list[bool]()
 
-    def recording(store: Store, *rows: Any) -> None:
-        record(store, *rows)
+    def recording(store: Store, *rows: Any, **more: Any) -> None:
+        record(store, *rows, **more)
         if not replaced:
             replaced.append(True)
             room.deliver("news.txt", text_of(2), at=99.0)
@@ -228,12 +231,12 @@ def test_an_item_of_200_mb_is_rejected_without_being_read(room: Newsroom, monkey
 def test_a_store_that_is_full_is_waited_for(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
     record, full = Store.record, 2
 
-    def failing(store: Store, *rows: Any) -> None:
+    def failing(store: Store, *rows: Any, **more: Any) -> None:
         nonlocal full
         if full:
             full -= 1
             raise StoreError(f"{store.path} cannot be written: the disk is full; free some space")
-        record(store, *rows)
+        record(store, *rows, **more)
 
     monkeypatch.setattr(Store, "record", failing)
     room.deliver("one.txt", text_of(1))
@@ -336,30 +339,3 @@ def _without_times(tree: dict[str, bytes]) -> dict[str, Any]:
 
 def _timeless(content: bytes) -> list[str]:
     return [part for part in content.decode().replace(", ", "\n").splitlines() if '"time"' not in part]
-
-
-def test_without_the_library_it_polls_and_says_so_once(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "watchfiles", None)
-    with room.watching():
-        room.deliver("one.txt", text_of(1))
-        room.until(lambda: (room.out / "one.txt").exists())
-        room.deliver("two.txt", text_of(2))
-        room.until(lambda: (room.out / "two.txt").exists())
-    (fields,) = room.events("polling")
-    assert says(fields["message"], "watchfiles is not installed", "pip install 'neardup[watch]'", "every 0.05 s")
-
-
-def test_file_events_wake_long_before_the_next_look(room: Newsroom) -> None:
-    pytest.importorskip("watchfiles", reason="gives native file events")
-    with room.watching(poll=600.0) as watcher:
-        room.until(lambda: watcher._looked > 0)
-        # Until the system listens, a file may go unnoticed; so there is another one every now and then.
-        for number in range(100):
-            room.deliver(f"{number}.txt", text_of(number))
-            try:
-                room.until(lambda: bool(names_in(room.out)), seconds=0.5)
-                break
-            except AssertionError:
-                continue
-    assert names_in(room.out)
-    assert not room.events("polling")

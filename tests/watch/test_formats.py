@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from newsroom import Newsroom, feed_of, names_in, rows_of, sidecar, text_of
 
-from neardup.watch.watcher import sentence_of
+from neardup.watch.log import sentence_of
 
 
 def news(day: int, **changes: Any) -> str:

@@ -103,7 +103,7 @@ class Command(TyperCommand):
 
 def _is_usual(name: str, panel: str | None) -> bool:
     if panel == MATCHES:
-        return name in _USUAL or (name in OPTIONS and OPTIONS[name].common and name != "content")
+        return name in _USUAL or (name in OPTIONS and OPTIONS[name].common and name not in ("content", "ignore"))
     return panel not in _RARE or name in _USUAL
 
 

@@ -270,6 +270,14 @@ def _undecidable(number: int, recipe: dict[str, Any]) -> str:
     return f"{count_text(number, 'document')} with {what}: too little text to compare; kept"
 
 
+def _reference_text(reference: dict[str, Any] | None) -> str:
+    if reference is None:
+        return ""
+    if not reference["documents"]:
+        return "it holds no document, so nothing was compared with it"
+    return f"{count_text(reference['documents'], 'document')}; {reference['dropped']:,} dropped for one of them"
+
+
 def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) -> None:
     """Print the summary for people to stderr."""
     recipe, stages = found["recipe"], found["stages"]
@@ -277,11 +285,8 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
     times = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in stages)
     peak = max((stage.get("peak_memory_bytes", 0) for stage in stages), default=0)
     families = f"{found['families']:,}, the largest of {found['largest_family']:,} documents"
-    reference = found.get("reference")
     rows = {
-        "reference": ""
-        if reference is None
-        else f"{count_text(reference['documents'], 'document')}; {reference['dropped']:,} dropped for one of them",
+        "reference": _reference_text(found.get("reference")),
         "exact copies": f"{found['exact_copies']:,}, {texts} that are equal byte for byte",
         "families": families if found["families"] else "none",
         "pairs": f"{found['pairs']:,}" + ("" if found["all_pairs"] else _ONLY_WITH_KEPT),

@@ -17,9 +17,11 @@ from neardup.cli.options import Force
 from neardup.cli.screen import TYPED, say, show
 from neardup.errors import OutputError
 
-#: What the demo writes, by its kind.
+#: The sample, labels of its pairs, and training and test texts for ``contamination``.
+_SAMPLES = ("newswire.jsonl", "newswire-labels.csv", "train.jsonl", "test.jsonl")
+
+#: What the demo makes of it, by its kind.
 _OUTPUTS = {
-    "sample": "newswire.jsonl",
     "kept": "kept.jsonl",
     "duplicates": "duplicates.csv",
     "summary": "summary.json",
@@ -30,42 +32,46 @@ _OUTPUTS = {
 @with_options
 def demo(
     folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="Where the sample and the outputs go; created if missing.")
+        str, typer.Argument(metavar="[FOLDER]", help="Where the sample and the outputs go; created if missing.")
     ] = "neardup-demo",
     force: Force = False,
 ) -> None:
     """Remove the near-duplicates of 199 sample news items, and explain one of them.
 
-    The commands are printed as they run, and can be repeated.
+    The commands are printed as they run, and can be repeated. Called as neardup demo examples, it brings all
+    files that the tutorials use.
     """
     places = {kind: os.path.join(folder, name) for kind, name in _OUTPUTS.items()}
-    taken = [place for place in places.values() if os.path.exists(place)]
+    copies = {name: os.path.join(folder, name) for name in _SAMPLES}
+    sample = copies[_SAMPLES[0]]
+    taken = [place for place in (*copies.values(), *places.values()) if os.path.exists(place)]
     if taken and not force:
         raise OutputError(f"{taken[0]} exists: name another folder, or allow it to be replaced with --force")
-    _copy_sample(folder, places["sample"])
+    _copy_samples(folder, copies)
 
     draws = all(importlib.util.find_spec(name) is not None for name in ("altair", "jinja2", "vl_convert"))
     outputs = ["-o", places["kept"], "--duplicates", places["duplicates"], "--summary", places["summary"]]
     outputs += ["--report", places["report"]] if draws else []
-    _run("dedup", places["sample"], *outputs, "--force")
-    _run("explain", places["sample"], *_corrected_pair(places["duplicates"], places["sample"]))
+    _run("dedup", sample, *outputs, "--force")
+    _run("explain", sample, *_corrected_pair(places["duplicates"], sample))
 
     show("")
     if draws:
         say(f"open {os.path.abspath(places['report'])} in a browser: what was dropped, why, and other thresholds")
     else:
         say('pip install "neardup[report]" adds a report to the outputs: run the demo again then')
-    say(f"next, look at your own documents: neardup explore {places['sample']}, with your file in its place")
+    say(f"next, look at your own documents: neardup explore {sample}, with your file in its place")
 
 
-def _copy_sample(folder: str, place: str) -> None:
+def _copy_samples(folder: str, copies: dict[str, str]) -> None:
     from neardup.files import write
 
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder} cannot be created ({error.strerror}); name another folder") from None
-    write(place, files("neardup").joinpath("samples", "newswire.jsonl").read_bytes())
+    for name, place in copies.items():
+        write(place, files("neardup").joinpath("samples", name).read_bytes())
 
 
 def _run(*words: str) -> None:

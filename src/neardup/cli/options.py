@@ -73,8 +73,8 @@ class _Named:
     html: Html = False
 
 
-#: The fields of ``Recipe`` that have options of their own, but the one that says which document stays.
-_COMMON = {name: known for name, known in OPTIONS.items() if known.common and name != "keep"}
+#: The fields of ``Recipe`` that have options of their own, but the one that says which document stays, and a text.
+_COMMON = {name: known for name, known in OPTIONS.items() if known.common and name not in ("keep", "ignore")}
 #: A record of these, each with the option that the metadata of the field gives it; None where it is not given.
 _Fields: Any = make_dataclass(
     "_Fields",
@@ -93,6 +93,7 @@ _Fields: Any = make_dataclass(
 class RecipeOptions(_Fields):  # type: ignore[misc]
     """A recipe, and the fields of it that take another value: options for the common ones, ``--set`` for the rest."""
 
+    ignore: Annotated[str | None, _of_recipe("ignore")] = None
     set_fields: Annotated[
         list[str] | None, option("FIELD=VALUE", "Set another field of the recipe.", MATCHES, "--set")
     ] = None
@@ -121,7 +122,27 @@ class RecipeOptions(_Fields):  # type: ignore[misc]
         """
         values = {name: getattr(self, name) for name in ("recipe", *_COMMON)}
         values["content"] = chosen_content(self.html, self.content)
+        values["ignore"] = None if self.ignore is None else _boilerplate(self.ignore)
         return {name: value for name, value in values.items() if value is not None} | _set(self.set_fields or ())
+
+
+def _boilerplate(path: str) -> str:
+    """Return the text of a file of ``--ignore``.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or holds no text.
+    """
+    from neardup import files
+
+    try:
+        text = files.read(path, "give --ignore a text file").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 (byte {error.start}): give --ignore a text file") from None
+    if not text.strip():
+        raise InputError(f"{path} holds no text, so --ignore would change nothing: leave it out, or give another file")
+    return text
 
 
 def _set(settings: Iterable[str]) -> dict[str, str | float]:
@@ -185,7 +206,9 @@ Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise
 class ReadOptions:
     """How documents are read."""
 
-    text_column: Annotated[str | None, option("NAME", "Column of the texts; detected automatically.", READ)] = None
+    text_column: Annotated[
+        str | None, option("NAME,...", "Column of the texts, or several; detected automatically.", READ)
+    ] = None
     id_column: Annotated[
         str | None, option("NAME", "Column of the ids; detected automatically, else row numbers.", READ)
     ] = None
@@ -327,7 +350,7 @@ def check_outputs(
         if name is None:
             continue
         known.get(option_name, check_output)(name, inputs, force)
-        place = name if name == "-" else os.path.realpath(name)
+        place = name if name == "-" or "://" in name else os.path.realpath(name)
         if place in taken:
             raise OutputError(f"{name} is given for {taken[place]} and for {option_name}: name two files")
         taken[place] = option_name

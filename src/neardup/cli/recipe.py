@@ -22,9 +22,7 @@ def list_recipes(as_json: Json = False) -> None:
 
     recipes = [load_recipe(name) for name in names()]
     if as_json:
-        from dataclasses import asdict
-
-        show_json([asdict(recipe) for recipe in recipes])
+        show_json([recipe.values for recipe in recipes])
         return
     width = max(len(recipe.name) for recipe in recipes)
     for recipe in recipes:

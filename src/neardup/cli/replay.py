@@ -223,6 +223,7 @@ def replay(
     Documents without a readable time are rejected and counted.
     """
     from neardup.runtime import Clock
+    from neardup.stream.index import warm_up
     from neardup.stream.replay import LEARNED, SCHEMA, Notes, Pace, Replay, ReplaySettings, arrivals, rejected, survey
 
     classifier = decided.loaded(time_column, also_for=True)
@@ -268,7 +269,7 @@ def replay(
             timeline = _titled(timeline, corpus, classifier, inputs, read, report)
         if read.strict:
             rejected(corpus, timeline)
-        settings.warm_up(statistics)
+        warm_up(index)
         # Filled while the replay runs, and put in its place when all else is: a full disk then leaves neither.
         schema = LEARNED if classifier else SCHEMA
         verdicts = None if output is None else open_things.enter_context(open_writer(output, schema, force))

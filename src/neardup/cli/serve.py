@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli.command import option, with_options
 from neardup.cli.options import RecipeOptions
 from neardup.cli.screen import count_text, parse_size, say, show
-from neardup.cli.watch import DurableWindow, ItemClassifier, check_sample, read_statistics, warm_up
+from neardup.cli.watch import DurableWindow, ItemClassifier, read_statistics, warm_up
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
@@ -83,14 +86,12 @@ def serve(
     if not windows.store:
         raise RecipeError("serve needs --store FILE: where the window and all verdicts are kept")
     from neardup.cli.options import chosen_recipe
-    from neardup.pages.page import make_ready
     from neardup.service.app import Service
     from neardup.service.guard import Tokens
     from neardup.service.indexes import IndexOptions
 
     classifier = decided.loaded()
     recipe = chosen_recipe(recipe_options, classifier)
-    check_sample(recipe, sample)
     options = IndexOptions(
         recipe=None if classifier else recipe,
         classifier=classifier,
@@ -110,10 +111,11 @@ def serve(
         limits=limited.limits,
         classifiers=serving.classifiers,
     )
-    make_ready()
     with stop_signals("every verdict that was answered is on the disk") as asked, service:
         for named in service.indexes:
             warm_up(named.index)
+        gc.freeze()
+        Thread(target=_prepare, args=[bool(tokens)], name="page").start()
         show(service.address)
         held = sum(len(named.index) for named in service.indexes)
         say(f"serving {windows.store} at {service.address}, {count_text(held, 'document')} held; Ctrl-C ends it")
@@ -122,3 +124,17 @@ def serve(
     if not asked:
         raise OutputError("the server has ended by itself; its log says why")
     say("stopped; every verdict that was answered is on the disk")
+
+
+def _prepare(tokens: bool) -> None:
+    """Make the page beside the first requests, and spare the garbage collector all that is there by then.
+
+    Kernels and charts are some 200,000 objects: to go through them again and again would stop the service for half a
+    second each time.
+    """
+    from neardup.service.page import frame
+
+    # Whatever goes wrong here goes wrong again where the page is asked for, and is told there.
+    with suppress(Exception):
+        frame(tokens)
+    gc.freeze()

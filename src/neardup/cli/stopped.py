@@ -126,17 +126,9 @@ def release(
     chosen = ClassifierOptions(classifier=classifier, precision=precision).loaded()
     with StoreReader(store) as reader:
         recipe = stored_recipe(reader) if chosen is None else None
-        window, window_by, against = (reader.meta(f"setting {of}") or "" for of in ("window", "window_by", "against"))
+        settings: dict[str, Any] = reader.settings
     statistics = None if recipe is None else read_statistics(recipe, sample)
-    with Index(
-        recipe,
-        classifier=chosen,
-        window=window,
-        window_by=window_by,
-        against=against,
-        path=store,
-        sample=statistics,
-    ) as index:
+    with Index(recipe, classifier=chosen, path=store, sample=statistics, **settings) as index:
         if index.store is None:
             raise StoreError(f"{store} cannot be used")
         _say_released(name, {"file": take_back(index, index.store, name, person)})

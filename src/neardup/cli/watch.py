@@ -8,9 +8,10 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import Field, asdict, dataclass, fields, make_dataclass, replace
+from operator import getitem
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -27,17 +28,16 @@ from neardup.cli.options import (
 )
 from neardup.cli.screen import count_text, parse_size, say, size_text, visible
 from neardup.errors import ForeignDocuments, RecipeError
+from neardup.watch.settings import WatchSettings
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.features.statistics import Statistics
     from neardup.recipe import Recipe
     from neardup.stream.index import Index
-    from neardup.watch.judge import Counters, Log
-    from neardup.watch.settings import WatchSettings
+    from neardup.watch.log import Counters, Log
     from neardup.watch.watcher import Watcher
 
-_WHERE, _WHEN = "Where files go", "When files are taken"
 _CONTENTS = ("auto", "html", "tags", "plain")
 
 
@@ -113,89 +113,43 @@ class DurableWindow(WindowOptions):
     ] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folders:
-    """Where files go."""
+#: What an option needs besides the metadata of its field.
+_MORE: dict[str, dict[str, Any]] = {
+    "largest": {"parser": parse_size, "show_default": "64MB"},
+    **{name: {"show_default": False} for name in ("originals", "duplicates", "quarantine", "done")},
+}
 
-    originals: Annotated[str, option("FOLDER", "Where originals go.", _WHERE, show_default=False)] = ""
-    duplicates: Annotated[
-        str,
-        option(
-            "FOLDER",
-            "Where duplicates go, each with its evidence beside it; INBOX/.neardup/duplicates by default.",
-            _WHERE,
-            show_default=False,
-        ),
-    ] = ""
-    quarantine: Annotated[
-        str,
-        option(
-            "FOLDER",
-            "Where unreadable files go, with the reason beside each; INBOX/.neardup/quarantine by default.",
-            _WHERE,
-            show_default=False,
-        ),
-    ] = ""
-    done: Annotated[
-        str,
-        option(
-            "FOLDER",
-            "Where feeds and other files of several items go once their items are judged; INBOX/.neardup/done by "
-            "default.",
-            _WHERE,
-            show_default=False,
-        ),
-    ] = ""
-    place: Annotated[
-        Literal["move", "link"],
-        option(
-            "move|link",
-            "Move files, or leave them in the inbox and give them a second name (a copy on another disk).",
-            _WHERE,
-        ),
-    ] = "move"
+
+def _option_of(known: Field[Any]) -> Any:
+    told = known.metadata
+    if known.name == "once":
+        return switch("--once", told["help"], told["panel"])
+    return option(told["values"], told["help"], told["panel"], **_MORE.get(known.name, {}))
+
+
+#: The fields of ``WatchSettings`` that are options, each with the option that its metadata gives it.
+_Folder: Any = make_dataclass(
+    "_Folder",
+    [
+        (known.name, getitem(Annotated, (get_type_hints(WatchSettings)[known.name], _option_of(known))), known.default)
+        for known in fields(WatchSettings)
+        if known.metadata
+    ],
+    frozen=True,
+    slots=True,
+    kw_only=True,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingOptions:
-    """When and how files are taken."""
-
-    poll: Annotated[
-        float, option("SECONDS", "Check the whole inbox every N seconds, whatever file events say.", _WHEN)
-    ] = 2.0
-    settle: Annotated[float, option("SECONDS", "Take files that have been unchanged for N seconds.", _WHEN)] = 0.5
-    patience: Annotated[
-        float,
-        option("SECONDS", "Wait up to N seconds for the rest of a file that ends in the middle, or is empty.", _WHEN),
-    ] = 30.0
-    largest: Annotated[
-        int,
-        option("SIZE", "Reject larger files without reading them.", _WHEN, parser=parse_size, show_default="64MB"),
-    ] = 64_000_000
-    once: Annotated[bool, switch("--once", "Process what is there, then exit.", _WHEN)] = False
-
-
-def check_folders(folders: Folders, windows: DurableWindow) -> None:
-    """Refuse to watch on one machine without the folders that this needs.
-
-    Raises
-    ------
-    RecipeError
-        If one is not given.
-    """
-    for name, value, what in (
-        ("--originals FOLDER", folders.originals, "where originals go"),
-        ("--store FILE", windows.store, "where the window and all verdicts are kept"),
-    ):
-        if not value:
-            raise RecipeError(f"watch needs {name}: {what}")
+class FolderOptions(_Folder):  # type: ignore[misc]
+    """Where files go, and when they are taken."""
 
 
 @with_options
 def watch(
     inbox: Annotated[str, typer.Argument(metavar="INBOX", show_default=False, help="The folder that files arrive in.")],
-    folders: Folders,
-    reading: ReadingOptions,
+    folders: FolderOptions,
     windows: DurableWindow,
     recipe_options: ItemRecipe,
     decided: ItemClassifier,
@@ -223,25 +177,21 @@ def watch(
     """
     classifier = decided.loaded()
     recipe, content = recipe_options.chosen_for_items(classifier)
-    check_sample(recipe, sample)
-    check_folders(folders, windows)
-
-    from neardup.watch.settings import WatchSettings
-
-    settings = WatchSettings(
-        inbox=inbox,
-        content=content,
-        downstream=downstream,
-        **asdict(folders),
-        **asdict(reading),
-    )
+    for name, value, what in (
+        ("--originals FOLDER", folders.originals, "where originals go"),
+        ("--store FILE", windows.store, "where the window and all verdicts are kept"),
+    ):
+        if not value:
+            raise RecipeError(f"watch needs {name}: {what}")
+    settings = WatchSettings(inbox=inbox, content=content, downstream=downstream, **asdict(folders))
     settings.check_store(windows.store)
+    statistics = read_statistics(recipe, sample)
 
     from neardup.stream.index import Index
-    from neardup.watch.inbox import InboxLock
+    from neardup.watch.inbox import inbox_lock
 
     with (
-        InboxLock(inbox, shared=settings.place == "link"),
+        inbox_lock(inbox, shared=settings.place == "link"),
         Index(
             None if classifier else recipe,
             classifier=classifier,
@@ -249,34 +199,21 @@ def watch(
             window_by=windows.window_by,
             against=windows.against,
             path=windows.store,
-            sample=read_statistics(recipe, sample),
+            sample=statistics,
         ) as index,
     ):
         warm_up(index)
         _watch(settings, index, windows)
 
 
-def check_sample(recipe: Recipe, sample: str | None) -> None:
-    """Refuse a recipe without the corpus that it takes frequencies from, and a corpus that it does not ask for."""
-    if recipe.needs_statistics and sample is None:
-        raise RecipeError(
-            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet: name a "
-            "corpus with --sample"
-        )
-    if sample is not None and not recipe.needs_statistics:
-        raise RecipeError(
-            f"--sample {sample} is for recipes that take frequencies from a collection, and recipe {recipe.name!r} "
-            "takes none; leave it out"
-        )
-
-
 def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
-    """Return what a recipe takes from a collection; None where it takes nothing."""
-    if sample is None or not recipe.needs_statistics:
-        return None
+    """Return what a recipe takes from a collection; a sample that is missing or not asked for is refused."""
     from neardup.documents import open_corpus
     from neardup.features.reading import gather
+    from neardup.stream.index import statistics_for
 
+    if sample is None or not recipe.needs_statistics:
+        return statistics_for(recipe, None if sample is None else [sample])
     with open_corpus([sample]) as corpus:
         return gather(corpus, recipe)
 
@@ -284,9 +221,8 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
 def warm_up(index: Index) -> None:
     """Load the kernels, or have them compiled, so that no item is charged for it."""
     from neardup.kernels.compilation import compiling_sentence
-    from neardup.stream.document import Document
-    from neardup.stream.index import Index
-    from neardup.watch.judge import Log
+    from neardup.stream import index as stream_index
+    from neardup.watch.log import Log
 
     learned = ("pairs.discriminant", "pairs.align") if index.classifier else ()
     if message := compiling_sentence("grams.feature_sets", "window.flow", *learned):
@@ -294,14 +230,11 @@ def warm_up(index: Index) -> None:
             say(message)
         else:
             Log().say("compiling", message=message)
-    if index.recipe.needs_statistics:
-        return
-    with Index(None if index.classifier else index.recipe, classifier=index.classifier) as idle:
-        idle.add_many(Document(str(number), f"some words to warm up with {number}", 0.0) for number in range(3))
+    stream_index.warm_up(index)
 
 
 def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> None:
-    from neardup.watch.judge import Log
+    from neardup.watch.log import Log
     from neardup.watch.watcher import Watcher
 
     store = index.store
@@ -387,7 +320,7 @@ def _foreign_as_event(log: Log) -> Iterator[None]:
 
 
 def _summary(counters: Counters) -> str:
-    from neardup.watch.watcher import balance_text
+    from neardup.watch.log import balance_text
 
     share = f" ({counters.duplicates / counters.items:.1%})" if counters.items else ""
     aside = f", {counters.quarantined:,} rejected" if counters.quarantined else ""

@@ -82,7 +82,7 @@ def items_of(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
     if len(columns) > 1:
         table = corpus.take(rows)
         own += [_strings(table, column) for column in columns[1:]]
-    compared = tuple(columns) or (corpus.text_column,)
+    compared = tuple(columns) or (",".join(corpus.wanted.texts),)
     if len(compared) > 1:
         compared, own = (*compared, ALL), [*own, ["\n".join(parts) for parts in zip(*own, strict=True)]]
     return Items([names.one(at) for at in range(len(texts))], compared, own, dict(corpus.rejected.counts))

@@ -58,7 +58,7 @@ def write_page(
     OutputError
         If it cannot be written there.
     """
-    check_place(output, (), force)
+    check_place(output, (), force, remote=True)
     content = contamination_page(found, fail_over=fail_over, typed=typed)
     with OutputFile(output) as file:
         file.write(content.encode())

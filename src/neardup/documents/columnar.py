@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -28,6 +28,7 @@ from neardup.documents.records import (
     as_bytes,
     ids_from,
     is_text_type,
+    joined_texts,
     lengths_of,
     readable_texts,
     single,
@@ -131,7 +132,7 @@ class ColumnarSource:
             done += table.num_rows
             share = group.size * done // max(group.rows, 1)
             consumed, told = share - told, share
-            texts = as_bytes(single(table.column(wanted.text)))
+            texts = joined_texts([as_bytes(single(table.column(name))) for name in wanted.texts])
             ids = ids_from(single(table.column(wanted.id))) if wanted.id else None
             order = _ordered(single(table.column(wanted.order))) if wanted.order else None
             yield Chunk(table.num_rows, texts, ids, order, consumed=consumed)
@@ -258,9 +259,9 @@ class TableColumns:
         self.groups: list[Group] = []
         self._table, self._bounds = table, [0]
 
-    def cut(self, text: str) -> None:
-        """Cut the table by the bytes of its column of texts, once that is known."""
-        self._bounds = _slices(self._table.num_rows, self._table.column(text))
+    def cut(self, texts: Sequence[str]) -> None:
+        """Cut the table by the bytes of its columns of texts, once these are known."""
+        self._bounds = _slices(self._table.num_rows, self._table.select(list(texts)))
         self.groups = [Group(stop - start, 0) for start, stop in pairwise(self._bounds)]
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
@@ -277,9 +278,9 @@ def _slices(rows: int, data: Any) -> list[int]:
     return [*range(0, rows, step), rows] if rows else [0]
 
 
-def text_bytes(table: pa.Table, name: str) -> int:
-    """Bytes of text in a column."""
-    return sum(int(lengths_of(as_bytes(chunk)).sum()) for chunk in table.column(name).chunks)
+def text_bytes(table: pa.Table, names: Sequence[str]) -> int:
+    """Bytes of text in columns."""
+    return sum(int(lengths_of(as_bytes(chunk)).sum()) for name in names for chunk in table.column(name).chunks)
 
 
 class UnreadableFile(Exception):

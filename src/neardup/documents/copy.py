@@ -15,13 +15,12 @@ from neardup.documents.delimited import Delimited
 from neardup.documents.inputs import KIND_OF_SUFFIX, Found, readable, suffixes
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
-from neardup.documents.output import OutputFile, Writer, names_folder, writable
+from neardup.documents.output import OutputFile, Writer, folder_at, names_folder, writable
 from neardup.documents.parquet import UNDER_WAY
 from neardup.documents.records import Source, unified
 from neardup.documents.streams import ahead
 from neardup.documents.textfiles import TextFiles, name_of
 from neardup.errors import OutputError
-from neardup.files import put_at
 
 Masked = tuple[Source, np.ndarray]
 
@@ -222,16 +221,16 @@ def _copy_files(
     if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
         raise OutputError(f"{output} is a folder of texts, which have no columns to add: name a file such as all.jsonl")
     rows = size = 0
-    with writable(output), put_at(os.path.realpath(output), folder=True) as made:
+    with writable(output), folder_at(output) as made:
         for source, mask in masked:
             if isinstance(source, TextFiles):
                 for found in (source.files[row] for row in np.flatnonzero(mask).tolist()):
-                    size += _copy_file(found, os.path.join(made.path, _place_of(found)))
+                    size += _copy_file(found, os.path.join(made, _place_of(found)))
                     rows += 1
                     if progress is not None:
                         progress(1)
                 continue
-            target = os.path.join(made.path, _place_of(source.found))
+            target = os.path.join(made, _place_of(source.found))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             own = None if added is None else added.slice(rows, int(mask.sum()))
             done = copy_kept([(source, mask)], target, text, progress, own, under_way)

@@ -45,6 +45,8 @@ from neardup.documents.records import (
     as_bytes,
     as_strings,
     join_order,
+    joined_texts,
+    readable_texts,
     repeated_ids,
     single,
     sized,
@@ -52,7 +54,7 @@ from neardup.documents.records import (
 )
 from neardup.documents.rejected import Rejected, Rejections, Torn
 from neardup.documents.streams import Span, ahead, head_of
-from neardup.documents.tables import choose_columns, require, table_of
+from neardup.documents.tables import TextColumn, choose_columns, require, table_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, command_runs, option, shown
 from neardup.files import Unfinished
@@ -147,7 +149,7 @@ class Corpus:
     total_bytes : int
         Bytes on disk of all inputs; of the texts, for data in memory.
     text_column : str
-        Column of the texts.
+        Column of the texts, the first if there are several (``wanted.texts``).
     id_column, order_column : str or None
         Columns of the ids and of the keep order.
     notes : list of str
@@ -500,6 +502,8 @@ class Corpus:
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows with all columns of the corpus, in the order asked for; a row without one has null there.
 
+        Where several columns make the texts, the first one holds what they make.
+
         Parameters
         ----------
         rows : sequence of int
@@ -519,6 +523,9 @@ class Corpus:
         for field in promised(self.sources, self.text_column):
             if field.name not in joined.column_names:
                 joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
+        if self.wanted.more:
+            texts = readable_texts(joined_texts([as_bytes(single(joined[name])) for name in self.wanted.texts]))
+            joined = joined.set_column(joined.column_names.index(self.text_column), self.text_column, texts)
         place = np.cumsum(mask) - 1
         return joined.take(pa.array(place[asked]))
 
@@ -623,7 +630,7 @@ _IN_MEMORY = "the data in memory"
 def open_corpus(
     inputs: Sequence[str | os.PathLike[str]],
     *,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     order_column: str | None = None,
     strict: bool = False,
@@ -639,8 +646,9 @@ def open_corpus(
     inputs : sequence of str or path
         In the order in which the documents count. A folder stands for the data files in it, by name, or
         where there are none for its text files.
-    text_column : str, optional
-        Column of the texts; found by its name or as the only column of strings when not given.
+    text_column : str or sequence of str, optional
+        Column of the texts; found by its name or as the only column of strings when not given. Several columns, as
+        names or joined by commas, make one text, line by line.
     id_column : str, optional
         Column of the ids; found by its name when not given; the empty string means that there is none.
     order_column : str, optional
@@ -692,7 +700,7 @@ def open_corpus(
 def _wanted(
     sources: Sequence[Source],
     ids: Ids,
-    text_column: str | None,
+    text_column: TextColumn,
     id_column: str | None,
     order_column: str | None,
     max_document: int | None,
@@ -726,7 +734,7 @@ def _spool() -> Unfinished:
 def corpus_of(
     data: Any,
     *,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     order_column: str | None = None,
     strict: bool = False,
@@ -751,5 +759,5 @@ def corpus_of(
     columns = TableColumns(table)
     sources: list[Source] = [ColumnarSource(Found(None, "", _IN_MEMORY, 0, None), columns, "slice")]
     wanted = _wanted(sources, ids, text_column, id_column, order_column, max_document)
-    columns.cut(wanted.text)
-    return Corpus(sources, wanted, text_bytes(table, wanted.text), strict=strict, quarantine=quarantine)
+    columns.cut(wanted.texts)
+    return Corpus(sources, wanted, text_bytes(table, wanted.texts), strict=strict, quarantine=quarantine)

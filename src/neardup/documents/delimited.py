@@ -18,7 +18,7 @@ import pyarrow.csv as arrow_csv
 
 from neardup.documents.inputs import Codec, Found, delimiter_of, one_line
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import NO_ID, OPEN_QUOTE, WRONG_FIELDS, Wanted, single
+from neardup.documents.records import NO_ID, OPEN_QUOTE, WRONG_FIELDS, Wanted, one_text, single
 from neardup.documents.streams import Block, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
@@ -180,7 +180,8 @@ class Delimited:
         key = fields[wanted.id] if wanted.id else None
         if key == "":
             raise RecordError(NO_ID)
-        return fields[wanted.text], key, fields[wanted.order] if wanted.order else None
+        text = one_text(fields[name] for name in wanted.texts)
+        return text, key, fields[wanted.order] if wanted.order else None
 
     def schema(self, data: bytes, name: str) -> pa.Schema:
         """All columns as strings."""

@@ -59,7 +59,9 @@ class Format:
 
 def suffixes(name: str) -> tuple[str, Codec | None]:
     """Return the suffix that names the format, in lower case, and the codec that a last suffix names."""
-    base = name.rstrip("/").rpartition("/")[2].lower()
+    # A URI may say behind a question mark how its place is reached.
+    path = name.partition("?")[0] if "://" in name else name
+    base = path.rstrip("/").rpartition("/")[2].lower()
     stem, dot, last = base.rpartition(".")
     codec = CODEC_OF_SUFFIX.get(dot + last) if stem else None
     if codec is not None:
@@ -168,6 +170,10 @@ def readable(name: str) -> Iterator[None]:
         raise InputError(f"{name} may not be read by this user: change its permissions") from None
     except (OSError, pa.ArrowException, UnicodeError, MemoryError, ValueError) as error:
         raise InputError(f"{name} cannot be read: {one_line(error)}") from None
+    except ImportError as error:
+        raise InputError(
+            f"{name} needs a package that is not installed ({one_line(error)}): hf:// needs neardup[hf]"
+        ) from None
 
 
 def one_line(error: BaseException, limit: int = 200) -> str:

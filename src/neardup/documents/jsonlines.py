@@ -24,6 +24,7 @@ from neardup.documents.records import (
     NOT_JSON,
     NOT_UTF8,
     Wanted,
+    one_text,
     single,
     unified,
 )
@@ -141,17 +142,18 @@ class JsonLines:
         return {name: single(table.column(name)) for name in wanted.names}
 
     def _kind(self, name: str, wanted: Wanted) -> pa.DataType:
-        kind = pa.large_string() if name == wanted.text else self.kinds.get(name, pa.large_string())
+        kind = pa.large_string() if name in wanted.texts else self.kinds.get(name, pa.large_string())
         return pa.large_string() if name == wanted.id and kind == pa.float64() else kind
 
     def slow(self, record: str, wanted: Wanted) -> Row:
         """One record, by Python."""
         decoded = _object_of(record, wanted)
-        text = decoded.get(wanted.text)
-        if text is None:
+        texts = [text for name in wanted.texts if (text := decoded.get(name)) is not None]
+        if not texts:
             raise RecordError(NO_TEXT)
-        if isinstance(text, Number) or not isinstance(text, str):
+        if not all(isinstance(text, str) and not isinstance(text, Number) for text in texts):
             raise RecordError(NOT_A_STRING)
+        text = one_text(texts)
         _refuse_surrogates(text)
         key = _id_of(decoded.get(wanted.id)) if wanted.id else None
         order = _order_of(decoded.get(wanted.order)) if wanted.order else None
@@ -233,7 +235,7 @@ def _by_arrow(record: str, wanted: Wanted, fault: BaseException) -> dict[str, An
     line = record.encode().strip()
     row: dict[str, Any] = {}
     for name in wanted.names:
-        numbers = [] if name == wanted.text else [pa.int64(), pa.float64()]
+        numbers = [] if name in wanted.texts else [pa.int64(), pa.float64()]
         column = next((found for kind in [*numbers, pa.large_string()] if (found := _column(line, name, kind))), None)
         if column is None or len(column) != 1 or line[:1] != b"{" or line[-1:] != b"}":
             raise RecordError(NOT_JSON, one_line(fault, 100)) from None

@@ -28,6 +28,7 @@ from neardup.documents.records import (
     Raw,
     Wanted,
     id_array,
+    joined_texts,
     order_array,
     unified,
 )
@@ -175,7 +176,7 @@ class LineSource:
         else:
             ids = columns[wanted.id] if wanted.id else None
             order = columns[wanted.order] if wanted.order else None
-            chunk = Chunk(rows, columns[wanted.text], ids, order)
+            chunk = Chunk(rows, joined_texts([columns[name] for name in wanted.texts]), ids, order)
         chunk.consumed = block.consumed
         chunk.locate = lambda row: (block.line_of(row), block.record(row))
         return chunk

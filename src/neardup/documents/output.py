@@ -15,15 +15,18 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
+from pyarrow import fs as arrow_fs
 
 from neardup.documents.columnar import plain_json
 from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, suffixes
 from neardup.documents.parquet import UNDER_WAY, ParquetGroups
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
-from neardup.files import Unfinished
+from neardup.files import Unfinished, put_at
 
 _PIECE = 1 << 20
+_SPOOLED = "output"
+_NOTHING = arrow_fs.FileType.NotFound
 _OUTPUTS = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, with .gz or .zst behind it to compress"
 
 
@@ -46,8 +49,37 @@ def writable(name: str) -> Iterator[None]:
         raise OutputError(f"{name} cannot hold these columns: {one_line(error)}; choose another format") from None
 
 
+def is_uri(name: str) -> bool:
+    """Whether the name is that of a place on another filesystem."""
+    return "://" in name
+
+
+def remote_place(uri: str) -> tuple[Any, str]:
+    """Return the filesystem that a URI names, and the path there.
+
+    Raises
+    ------
+    OutputError
+        If PyArrow has no such filesystem.
+    """
+    if uri.startswith("file:"):
+        raise OutputError(f"{uri} is a file of this machine: give its path alone")
+    try:
+        found: tuple[Any, str] = arrow_fs.FileSystem.from_uri(uri)
+    except ImportError as error:
+        raise OutputError(
+            f"{uri} needs a package that is not installed ({one_line(error)}): hf:// needs neardup[hf]"
+        ) from None
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise OutputError(f"{uri} names no place to write to: {one_line(error)}") from None
+    return found
+
+
 class OutputFile:
     """A binary file that appears under its name only by `commit`; ``-`` is standard output.
+
+    What a URI names is written to a temporary file first, and then sent in one piece: an object store shows an object
+    when all of it is there.
 
     Parameters
     ----------
@@ -57,7 +89,8 @@ class OutputFile:
 
     def __init__(self, path: str) -> None:
         self.name = "standard output" if path == "-" else path
-        self._target = None if path == "-" else os.path.realpath(path)
+        self._remote = remote_place(path) if is_uri(path) else None
+        self._target = None if path == "-" else path if self._remote else os.path.realpath(path)
         self._unfinished: Unfinished | None = None
         self._held: list[bytes | memoryview] = []
         self._size = 0
@@ -74,6 +107,9 @@ class OutputFile:
             self._sink = pa.CompressedOutputStream(pa.PythonFile(self._base, "w"), codec)
 
     def _beside(self, target: str) -> Any:
+        if self._remote is not None:
+            self._unfinished = Unfinished.temporary()
+            return open(os.path.join(self._unfinished.path, _SPOOLED), "wb")
         self._unfinished = Unfinished.beside(target)
         return os.fdopen(self._unfinished.handle, "wb", closefd=False)
 
@@ -128,7 +164,11 @@ class OutputFile:
                     self._base.flush()
                 else:
                     self._base.close()
-                    self._unfinished.place(self._target)
+                    if self._remote is None:
+                        self._unfinished.place(self._target)
+                    else:
+                        _send(os.path.join(self._unfinished.path, _SPOOLED), *self._remote)
+                        self._unfinished.discard()
         except BaseException:
             self.discard()
             raise
@@ -152,6 +192,40 @@ class OutputFile:
             self.commit()
         else:
             self.discard()
+
+
+def _send(path: str, filesystem: Any, place: str) -> None:
+    """Copy a file, in one call that no signal of this process parts: a stream that is let go of would end as whole."""
+    arrow_fs.copy_files(path, place, source_filesystem=arrow_fs.LocalFileSystem(), destination_filesystem=filesystem)
+
+
+@contextmanager
+def folder_at(output: str) -> Iterator[str]:
+    """Give a folder to write into, whose files are at their places when the block has ended, and nowhere if it failed.
+
+    Where a URI names the place, each file is there in full or not at all, one after the other.
+    """
+    if not is_uri(output):
+        with put_at(os.path.realpath(output), folder=True) as made:
+            yield made.path
+        return
+    filesystem, place = remote_place(output)
+    spool = Unfinished.temporary()
+    sent: list[str] = []
+    try:
+        yield spool.path
+        for folder, _, names in os.walk(spool.path):
+            for name in names:
+                path = os.path.join(folder, name)
+                sent.append(f"{place.rstrip('/')}/{os.path.relpath(path, spool.path)}")
+                _send(path, filesystem, sent[-1])
+    except BaseException:
+        for path in sent:
+            with suppress(OSError):
+                filesystem.delete_file(path)
+        raise
+    finally:
+        spool.discard()
 
 
 def names_table(output: str) -> bool:
@@ -184,18 +258,28 @@ def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), for
     if output == "-":
         return
     names = [os.fspath(name) for name in inputs]
-    if "://" not in output and names_folder(output) and not _may_be_folder(output, names):
+    if names_folder(output) and not _may_be_folder(output, names):
         raise OutputError(f"{output} has no suffix that names a format: use {_OUTPUTS}")
-    check_place(output, names, force)
+    check_place(output, names, force, remote=True)
 
 
-def check_place(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
+def check_place(
+    output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False, *, remote: bool = False
+) -> None:
     """Refuse a file that cannot or must not be written, whatever format its name says.
 
-    The parameters and errors are those of `check_output`.
+    The other parameters and errors are those of `check_output`.
+
+    Parameters
+    ----------
+    remote : bool
+        Whether URIs are places, too.
     """
-    if "://" in output:
-        raise OutputError(f"{output} is a URI, but outputs are local files: write to a file and copy it")
+    if is_uri(output):
+        if not remote:
+            raise OutputError(f"{output} is a URI, but this is written to a local file: name one, and copy it")
+        _refuse_remote(output, [os.fspath(name) for name in inputs], force)
+        return
     target = os.path.realpath(output)
     for name in inputs:
         _refuse_overlap(output, target, os.fspath(name))
@@ -222,6 +306,29 @@ def _refuse_overlap(output: str, target: str, name: str) -> None:
         raise OutputError(f"{output} is an input: write to another file")
     if os.path.isdir(source) and target.startswith(source.rstrip("/") + "/"):
         raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
+
+
+def _refuse_remote(output: str, inputs: list[str], force: bool) -> None:
+    """Refuse what cannot or must not be written on another filesystem, as far as that tells beforehand."""
+    for name in filter(is_uri, inputs):
+        if output.rstrip("/") == name.rstrip("/"):
+            raise OutputError(f"{output} is an input: write to another place")
+        if output.startswith(name.rstrip("/") + "/"):
+            raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
+    filesystem, place = remote_place(output)
+    try:
+        bucket = place.partition("/")[0]
+        if filesystem.type_name in ("s3", "gcs") and filesystem.get_file_info(bucket).type == _NOTHING:
+            raise OutputError(f"{output}: there is no bucket {bucket}, or none that may be looked at; make it first")
+        if names_folder(output):
+            taken = bool(filesystem.get_file_info(arrow_fs.FileSelector(place, allow_not_found=True)))
+            if taken:
+                raise OutputError(f"{output} is a folder that exists: choose a new name")
+        elif not force and filesystem.get_file_info(place).type != _NOTHING:
+            allowed = option("--force", "force=True")
+            raise OutputError(f"{output} exists: choose another name, or allow it to be replaced with {allowed}")
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise OutputError(f"{output} cannot be written: {one_line(error)}") from None
 
 
 def _refuse_place(output: str, target: str, force: bool) -> None:

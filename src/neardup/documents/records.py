@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -50,6 +50,30 @@ def single(column: Any) -> Any:
     if isinstance(column, pa.ChunkedArray):
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return column
+
+
+def one_text(texts: Iterable[str]) -> str:
+    """Return the texts of several columns as one, line by line; empty ones are left out."""
+    return "\n".join(filter(None, texts))
+
+
+def joined_texts(columns: Sequence[Any]) -> Any:
+    """Return the texts of several columns as one column, as ``one_text`` does; null only where all are.
+
+    Parameters
+    ----------
+    columns : sequence of pyarrow.Array
+        All of large_binary, or all of large_string.
+    """
+    if len(columns) == 1:
+        return columns[0]
+    kind = columns[0].type
+    filled = [pc.if_else(pc.equal(pc.binary_length(column), 0), pa.scalar(None, kind), column) for column in columns]
+    joined = pc.binary_join_element_wise(*filled, pa.scalar("\n", kind), null_handling="skip")
+    missing = pc.is_null(columns[0])
+    for column in columns[1:]:
+        missing = pc.and_(missing, pc.is_null(column))
+    return pc.if_else(missing, pa.scalar(None, kind), joined)
 
 
 def as_strings(binary: Any) -> Any:
@@ -333,11 +357,18 @@ class Wanted:
     max_document: int | None = None
     by_file: bool = False
     """Whether the name of its file stands before each id."""
+    more: tuple[str, ...] = ()
+    """Further columns of texts, which make one text with the first."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of the texts."""
+        return (self.text, *self.more)
 
     @property
     def names(self) -> list[str]:
         """The distinct column names, text first."""
-        return list(dict.fromkeys(name for name in (self.text, self.id, self.order) if name is not None))
+        return list(dict.fromkeys(name for name in (*self.texts, self.id, self.order) if name is not None))
 
 
 @dataclass(frozen=True, slots=True)

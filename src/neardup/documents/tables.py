@@ -170,9 +170,29 @@ FIND_TIME = "<the column of times>"
 ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid")
 
 
+#: The column of the texts; several, as names or joined by commas, make one text, line by line; None is found.
+TextColumn = str | Sequence[str] | None
+
+
+def _named_texts(told: Sequence[Columns], text: str | Sequence[str]) -> list[str]:
+    """Return the columns of texts that are named; a name that an input has stands for itself, commas and all."""
+    if not isinstance(text, str):
+        names = list(text)
+    elif "," in text and not any(text in source.columns() for source in told):
+        names = [name.strip() for name in text.split(",")]
+    else:
+        names = [text]
+    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise InputError(
+            f"{option('--text-column')} {text!r} is no list of columns: name each once, such as "
+            f"{option('title,text', repr(['title', 'text']))}"
+        )
+    return names
+
+
 def choose_columns(
     sources: Sequence[Columns],
-    text: str | None,
+    text: TextColumn,
     key: str | None,
     order: str | None,
     max_document: int | None,
@@ -183,8 +203,8 @@ def choose_columns(
     ----------
     sources : sequence of Columns
         The opened inputs; those that show no column at all (empty files) have no say.
-    text : str or None
-        Name of the text column; None lets it be found.
+    text : str, sequence of str or None
+        Name of the text column, or of several (``TextColumn``); None lets it be found.
     key : str or None
         Name of the id column; None lets it be found, the empty string means that there is none.
     order : str or None
@@ -198,13 +218,14 @@ def choose_columns(
         When a named column is absent or of a type that does not do, or no text column is obvious.
     """
     told = [source for source in sources if source.columns()]
+    names = [] if text is None else _named_texts(told, text)
     if not told:
-        return Wanted(text or "text", key or None, order, max_document)
-    if text is None:
-        text = _obvious_text(told)
-    require(told, text, option("--text-column"), is_text_type, "the texts must be strings")
+        return Wanted((names or ["text"])[0], key or None, order, max_document, more=tuple(names[1:]))
+    names = names or [_obvious_text(told)]
+    for name in names:
+        require(told, name, option("--text-column"), is_text_type, "the texts must be strings")
     if key is None:
-        key = _obvious(told, ID_NAMES, is_id_type, text)
+        key = _obvious(told, ID_NAMES, is_id_type, names)
     elif key:
         require(told, key, option("--id-column"), is_id_type, "ids must be strings or integers")
     if order == FIND_TIME:
@@ -213,7 +234,7 @@ def choose_columns(
         require(
             told, order, "the keep order or clusters", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted"
         )
-    return Wanted(text, key or None, order or None, max_document)
+    return Wanted(names[0], key or None, order or None, max_document, more=tuple(names[1:]))
 
 
 def _listed(source: Columns) -> str:
@@ -245,12 +266,12 @@ def require(sources: Sequence[Columns], name: str, option: str, fits: Callable[[
 
 
 def _obvious(
-    sources: Sequence[Columns], known: Sequence[str], fits: Callable[[pa.DataType], bool], taken: str = ""
+    sources: Sequence[Columns], known: Sequence[str], fits: Callable[[pa.DataType], bool], taken: Sequence[str] = ()
 ) -> str | None:
     """Return the column of the first known name that all inputs have with a fitting type; None where there is none."""
     for wanted in known:
         for name in sources[0].columns():
-            if name.lower() == wanted and name != taken and _everywhere(sources, name, fits):
+            if name.lower() == wanted and name not in taken and _everywhere(sources, name, fits):
                 return name
     return None
 

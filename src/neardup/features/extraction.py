@@ -31,6 +31,7 @@ from neardup.kernels.grams import (
     WHOLE,
     choose_terms,
     clip_sets,
+    drop_grams,
     feature_sets,
     form_sets,
     list_grams,
@@ -160,7 +161,8 @@ def extract(
 def gram_hashes(text: str, recipe: Recipe) -> Words:
     """Return the hash of every gram of one text, in the order of the text, repeats repeated.
 
-    They are those of the features before repeats are numbered, places added, windows sampled and terms chosen.
+    They are those of the features before repeats are numbered, places added, windows sampled and terms chosen; those of
+    text that the recipe ignores are left out.
     """
     extractor = Extractor(recipe.without_statistics(), None, LISTED)
     return np.maximum(extractor(pa.array([text], pa.large_string())).features, np.uint64(1))
@@ -205,6 +207,7 @@ class Extractor:
         self._counts = form == COUNTED
         lookup = None if statistics is None else statistics.lookup(recipe)
         self._plan = _plan(recipe, form, lookup)
+        self._known = _known_grams(recipe)
 
     def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _fresh) -> Block:
         """Return the features of texts.
@@ -253,7 +256,7 @@ class Extractor:
         out = SCRATCH.take("features", np.uint64, room + len(normal.spans))
         weights = SCRATCH.take("weights", np.int64, len(out)) if self._counts else _NO_WEIGHTS
         plan, results = self._plan, (block.sizes, block.marks)
-        if plan.is_plain and not unit:
+        if plan.is_plain and not unit and self._known is None:
             multiset = plan.form == MULTISET
             used = feature_sets(normal.text, normal.spans, plan.by_character, plan.shape[1], multiset, out, *results)
         else:
@@ -270,10 +273,14 @@ class Extractor:
         lengths = np.empty(len(normal.spans), np.int64)
         if plan.form == LISTED:
             used: int = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, out, lengths)
+            if self._known is not None:
+                used = drop_grams(self._known, out, lengths)
             results[0][:] = np.add.reduceat(np.append(lengths, 0), heads[:-1]) if len(lengths) else 0
             return used
         listed = SCRATCH.take("listed", np.uint64, len(out))
         count = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, listed, lengths)
+        if self._known is not None:
+            count = drop_grams(self._known, listed, lengths)
         grams = listed[:count]
         if plan.terms and plan.lookup is not None:
             choice = plan.terms, plan.positional, plan.weighing
@@ -323,6 +330,16 @@ def _plan(recipe: Recipe, form: int, lookup: Lookup | None) -> _Plan:
         lookup=(lookup.keys, lookup.values, lookup.unseen) if lookup is not None and len(lookup.keys) else None,
         weighing=_WEIGHING[recipe.weights] if form == COUNTED and lookup is not None else NO_WEIGHTS,
     )
+
+
+def _known_grams(recipe: Recipe) -> Words | None:
+    """Return the grams of the text that a recipe ignores, as an open table; None where it ignores none."""
+    if not recipe.ignore:
+        return None
+    found = gram_hashes(recipe.ignore, recipe.changed(ignore="", content=""))
+    table = np.zeros(slots_for(len(found)), np.uint64)
+    enter(found, table)
+    return table
 
 
 def _token_table(words: frozenset[str]) -> Words:

@@ -24,6 +24,20 @@ class Pair(NamedTuple):
     right: Any
     similarity: float
 
+    @property
+    def right_from(self) -> str:
+        """Whether the right document is of the ``input`` or of the ``reference``."""
+        return "input"
+
+
+class ReferencePair(Pair):
+    """A pair whose right document is of the reference."""
+
+    @property
+    def right_from(self) -> str:
+        """``reference``."""
+        return "reference"
+
 
 class PairArrays(NamedTuple):
     """Pairs of documents by position: int64[k] left < right, sorted, and float64[k]."""
@@ -170,7 +184,12 @@ class Pairs:
     def __iter__(self) -> Iterator[Pair]:
         for part in self.arrays():
             for left, right, similarity in zip(*part, strict=True):
-                yield Pair(self._names.one(left), self._names.one(right), float(similarity))
+                yield self.pair(left, right, similarity)
+
+    def pair(self, left: int, right: int, similarity: float) -> Pair:
+        """Return two documents by position as a pair."""
+        kind = Pair if right < self._names.own else ReferencePair
+        return kind(self._names.one(left), self._names.one(right), float(similarity))
 
     def __repr__(self) -> str:
         return f"<{len(self):,} pairs>"

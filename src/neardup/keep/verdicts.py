@@ -20,6 +20,20 @@ class Drop(NamedTuple):
     similarity: float
     family: int
 
+    @property
+    def keeper_from(self) -> str:
+        """Whether the keeper is of the ``input`` or of the ``reference``."""
+        return "input"
+
+
+class ReferenceDrop(Drop):
+    """A dropped document whose keeper is of the reference."""
+
+    @property
+    def keeper_from(self) -> str:
+        """``reference``."""
+        return "reference"
+
 
 class Family(NamedTuple):
     """Documents that near-duplicate pairs connect.
@@ -68,7 +82,7 @@ class Dropped(Sequence[Drop]):
             return [self[i] for i in range(*index.indices(len(self)))]
         at = int(self._positions[index])
         keeper = int(self._kept.keeper[at])
-        return Drop(
+        return (Drop if keeper < self._names.own else ReferenceDrop)(
             self._names.one(at),
             self._names.one(keeper),
             float(self._kept.similarity[at]),

@@ -272,6 +272,26 @@ def list_grams(text, spans, by_character, shape, tables, out, lengths):
     return at
 
 
+@kernel
+def drop_grams(known, grams, lengths):
+    """Take the grams that an open table holds out of segments, in place; return how many are left.
+
+    grams, lengths: as ``list_grams`` writes them; both are changed. A gram 0 is in the table as 1, as features are.
+    """
+    at = int64(0)
+    begin = int64(0)
+    for s in range(lengths.shape[0]):
+        end = begin + lengths[s]
+        first = at
+        for i in range(begin, end):
+            if not holds(known, max(grams[i], uint64(1))):
+                grams[at] = grams[i]
+                at += 1
+        lengths[s] = at - first
+        begin = end
+    return at
+
+
 @inner_kernel
 def most_of(lengths, heads):
     """Return the most grams that a document's segments have together."""

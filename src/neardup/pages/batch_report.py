@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from neardup.classifier.evidence import Learned
+from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
 from neardup.keep.keepers import Integers
 from neardup.pages.builder import About, Sources, build_report, listed_rows, named
@@ -85,9 +86,9 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
     )
     documents = _Documents(found, material, listed_rows(verdicts, extent))
     about = About(
-        title=asked.get("title") or "What was removed, and why",
+        title=asked.get("title") or "What was dropped, and why",
         command=asked.get("command", ""),
-        inputs=found.corpus.inputs,
+        inputs=_inputs(found.corpus),
         recipe=recipe,
         scale=found.scale,
         movable=found.matches.complete and has_threshold(recipe),
@@ -101,6 +102,14 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
         texts=documents.texts, words=documents.words, evidence=documents.evidence, matching=documents.matching
     )
     return build_report(verdicts, about, sources, extent, known_pairs(found))
+
+
+def _inputs(corpus: Corpus) -> list[str]:
+    """Return what was read, and what it stood against."""
+    if corpus.reference is None:
+        return corpus.inputs
+    known = ", ".join(corpus.reference.inputs or [source.found.name for source in corpus.reference.sources])
+    return [f"{', '.join(corpus.inputs) or 'the documents'} against {known or 'a reference'}"]
 
 
 def verdicts_of(found: Findings) -> Verdicts:
@@ -159,7 +168,7 @@ def _numbers_of(scale: Scale, matches: Matches, edge: int) -> str:
 
 
 class _Documents:
-    """The documents of a run, and why removed ones match their keepers."""
+    """The documents of a run, and why dropped ones match their keepers."""
 
     def __init__(self, found: Findings, material: Material, rows: Integers) -> None:
         self._found, self._material, self._rows = found, material, rows
@@ -204,12 +213,12 @@ class _Documents:
 
 
 def similarity_plot(found: Findings) -> Any:
-    """Return the similarities of removed documents to their keepers as an Altair chart, which loads nothing."""
+    """Return the similarities of dropped documents to their keepers as an Altair chart, which loads nothing."""
     from neardup.pages.report_charts import similarity_chart
 
     check_drawing("a chart")
     title = similarity_of(found.scale, found.recipe)
-    return similarity_chart(binned(found.kept.similarity[found.goes]), title, y="removed documents")
+    return similarity_chart(binned(found.kept.similarity[found.goes]), title, y="dropped documents")
 
 
 def _unknown(found: Findings) -> str:
@@ -224,7 +233,7 @@ def _unknown(found: Findings) -> str:
 
 def _too_many() -> str:
     return (
-        f"More pairs match than {option('--pairs-per-document')} allows to find: only those of removed documents with "
+        f"More pairs match than {option('--pairs-per-document')} allows to find: only those of dropped documents with "
         "kept ones are known, so other thresholds, and which members of a family do not match each other, are not."
     )
 
@@ -238,13 +247,13 @@ def _versions(found: Findings) -> dict[str, str]:
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     facts = {
-        "text": f"{summary['bytes_saved']:,} of {summary['text_bytes']:,} bytes removed",
+        "text": f"{summary['bytes_saved']:,} of {summary['text_bytes']:,} bytes saved",
         "pairs": f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents"),
         "threads": f"{summary['threads']}",
     }
     if "reference" in summary:
         known = summary["reference"]
-        facts["reference"] = f"{known['documents']:,} documents, all kept; {known['dropped']:,} removed for one of them"
+        facts["reference"] = f"{known['documents']:,} documents, all kept; {known['dropped']:,} dropped for one of them"
     if summary["undecidable"]:
         facts["undecidable"] = f"{summary['undecidable']:,} with too little text to compare; kept"
     if summary["without_keep_value"]:
@@ -285,7 +294,7 @@ def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
         That of the result.
     """
     why = _why(found)
-    head = f"{summary['documents']:,} documents: {summary['kept']:,} kept, {summary['dropped']:,} removed"
+    head = f"{summary['documents']:,} documents: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
     rows: list[list[object]] = [
         [name, f"{int((why == at).sum()):,}"] for at, name in enumerate((COPY, EQUAL_FEATURES, NEAR), 1)
     ]

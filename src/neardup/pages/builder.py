@@ -252,7 +252,7 @@ def _apart(pairs: _Pairs, places: Integers, count: int, group: Integers, taken: 
 
 
 def listed_rows(verdicts: Verdicts, extent: Extent) -> Integers:
-    """Return the removed documents that are listed: the latest ones of a flow, else a random part, in order."""
+    """Return the dropped documents that are listed: the latest ones of a flow, else a random part, in order."""
     places = verdicts.duplicates
     if verdicts.times is not None:
         return places[len(places) - min(len(places), extent.rows) :][::-1]
@@ -399,7 +399,7 @@ def _notes(verdicts: Verdicts, about: About, extent: Extent, shown: int) -> list
         some = f"{extent.rows:,} of {removed:,} ({option('--report-rows', 'rows')})"
         every = option("--duplicates FILE writes all of them", "result.dropped has all of them")
         found.append(
-            f"The list of removed documents holds a random {some}; {every}."
+            f"The list of dropped documents holds a random {some}; {every}."
             if words is BATCH
             else f"The list of duplicates holds the latest {some}."
         )
@@ -485,7 +485,7 @@ class _View:
         )
 
     def _apart(self, members: Sequence[int]) -> dict[int, list[int]] | None:
-        """Return for each removed document those with the same keeper that do not match it; None if unknown."""
+        """Return for each dropped document those with the same keeper that do not match it; None if unknown."""
         if self._matching is None:
             return None
         of, known = self._verdicts.of, [place for place in members if place in self._texts]

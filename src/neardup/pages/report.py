@@ -1,4 +1,4 @@
-"""What a report says, as data: what was read, kept and removed, and why. Pages are functions of it."""
+"""What a report says, as data: what was read, kept and dropped, and why. Pages are functions of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Wording(NamedTuple):
     keeps, removes : str
         What becomes of one that is kept, and of one that is not.
     keeper : str
-        What a removed document has in its place.
+        What a dropped document has in its place.
     run : str
         What was done.
     kept_means : str
@@ -33,7 +33,7 @@ class Wording(NamedTuple):
     stopped : str
         What a tile says of how many are not kept.
     sections : (str, str)
-        The headings of the tables of reasons and of removed documents.
+        The headings of the tables of reasons and of dropped documents.
     alike, moved, points, pairs : str
         The titles of the charts of similarities and of thresholds, what a point of the latter is, and which pairs the
         chart of them counts.
@@ -44,20 +44,20 @@ class Wording(NamedTuple):
     documents: str = "documents"
     document: str = "document"
     kept: str = "kept"
-    gone: str = "removed"
+    gone: str = "dropped"
     keeps: str = "kept"
-    removes: str = "removed"
+    removes: str = "dropped"
     keeper: str = "keeper"
     run: str = "run"
     kept_means: str = "matches no other kept document"
-    stopped: str = "removed"
-    sections: tuple[str, str] = ("What was kept, and what was removed", "Removed documents")
-    alike: str = "Similarity of removed documents to their keepers"
-    moved: str = "Removed documents by threshold"
-    points: str = "each point is what a run at that threshold removes; the line is the slider's threshold"
+    stopped: str = "dropped"
+    sections: tuple[str, str] = ("What was kept, and what was dropped", "Dropped documents")
+    alike: str = "Similarity of dropped documents to their keepers"
+    moved: str = "Dropped documents by threshold"
+    points: str = "each point is what a run at that threshold drops; the line is the slider's threshold"
     pairs: str = "pairs of documents that differ in what is compared"
     families: str = (
-        "Documents connected by matching pairs, the largest family first. Each removed one is shown by how it differs "
+        "Documents connected by matching pairs, the largest family first. Each dropped one is shown by how it differs "
         "from its keeper: words only in the keeper are struck out, words only in the document are underlined."
     )
 
@@ -124,7 +124,7 @@ class Member:
     apart : sequence of str
         Ids of listed members that have the same keeper and do not match this one.
     goes : str
-        For each threshold of the report's sweep "1" where the document is removed, else "0"; empty without a sweep.
+        For each threshold of the report's sweep "1" where the document is dropped, else "0"; empty without a sweep.
     """
 
     document: Shown
@@ -295,7 +295,7 @@ class Report:
     documents, kept : int
         How many were read whole, and how many are kept.
     reasons : sequence of (str, int, str)
-        Why documents were removed: name, number, and what the name means.
+        Why documents were dropped: name, number, and what the name means.
     quarantined : sequence of (str, int)
         Records that were rejected, by reason; they are not among ``documents``.
     similarity : sequence of int
@@ -386,7 +386,7 @@ class Extent:
     cases : int
         So many pairs just above, and just below the threshold.
     rows : int
-        So many removed documents in the list to search: the latest ones of a flow, else a random part.
+        So many dropped documents in the list to search: the latest ones of a flow, else a random part.
     seed : int
         Of what is drawn at random; another one draws others.
 

@@ -16,7 +16,7 @@ from neardup.pages.report_charts import charts_of
 from neardup.pages.sweep import value_of
 
 #: Said of a document whose text or features a removed one had before it, where its keeper has others.
-_OF_REMOVED = {COPY: "copy of a removed one", EQUAL_FEATURES: "equal to a removed one"}
+_OF_REMOVED = {COPY: "copy of a dropped one", EQUAL_FEATURES: "equal to a dropped one"}
 
 
 class Section(NamedTuple):
@@ -189,7 +189,7 @@ def check_page(name: str, inputs: Sequence[str], *, force: bool) -> None:
     if not name.endswith(".html"):
         raise OutputError(f"{name} does not end in .html, but a page is HTML: name it so")
     check_drawing(name)
-    check_place(name, list(inputs), force)
+    check_place(name, list(inputs), force, remote=True)
 
 
 def write_page(name: str, report: Report) -> None:

@@ -58,7 +58,7 @@ class Swept(NamedTuple):
     sweep : Sweep
         The counts.
     gone : bool[t, w]
-        Which of the watched documents would be removed at each threshold.
+        Which of the watched documents would be dropped at each threshold.
     bars : float64[t]
         The similarity that a pair has to reach at each threshold.
     matches : bool[t, p]
@@ -72,7 +72,7 @@ class Swept(NamedTuple):
 
 
 class _Removal:
-    """Says who would be removed if only some of the pairs matched."""
+    """Says which would be dropped if only some of the pairs matched."""
 
     def __init__(self, count: int, pairs: KnownPairs, everything: bool, before: int = 0) -> None:
         self._pairs, self._everything, self._before = pairs, everything, before

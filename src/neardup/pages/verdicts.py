@@ -51,7 +51,7 @@ class Verdicts:
     connected : Families or None
         The families; None where documents are connected by what they repeat, and by nothing else.
     why : int64[n] or None
-        Why each was removed: 0 for a kept one, 1 for a copy of any document before it, 2 for equal features, 3 for
+        Why each was dropped: 0 for a kept one, 1 for a copy of any document before it, 2 for equal features, 3 for
         near; None where the keeper says that.
     """
 
@@ -89,7 +89,7 @@ class Verdicts:
         return COPY if self.exact[place] else EQUAL_FEATURES if self.equal[place] else NEAR
 
     def reason(self, place: int) -> str:
-        """Return why a document was removed, or that it is kept."""
+        """Return why a document was dropped, or that it is kept."""
         return self.to_keeper(place) if self.why is None else REASONS[int(self.why[place])]
 
     @cached_property

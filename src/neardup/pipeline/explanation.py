@@ -139,7 +139,7 @@ def second_of(left: str, right: str, step: SecondStep, encoder: Encoder | None =
         return Second(step, text_counts(step.measure, left, right, encoder))
     if left == right:
         return Second(step, (1, 1, 1))
-    recipe = Recipe(features=step.features)
+    recipe = Recipe(features=step.features, ignore=step.ignore)
     grams = [held_side(text, recipe, None).counted(recipe) for text in (left, right)]
     return Second(step, set_counts(*grams))
 

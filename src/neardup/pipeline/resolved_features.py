@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ def side_of(text: str, recipe: Recipe) -> Side:
     text : str
         Any text.
     recipe : Recipe
-        Its ``normalize``, ``features``, ``stop_words`` and ``antecedents``.
+        Its ``normalize``, ``features``, ``stop_words``, ``antecedents`` and ``ignore``.
 
     Examples
     --------
@@ -89,8 +90,17 @@ def side_of(text: str, recipe: Recipe) -> Side:
         units += _units(text, start, end, recipe, words.dropped)
         if len(units) > first:
             places += _PLACES[wanted.kind](units, first, wanted, words)
-    texts = [unit.text for unit in units]
-    return Side(text, units, _grams(texts, places, wanted), places)
+    grams = _grams([unit.text for unit in units], places, wanted)
+    if recipe.ignore:
+        ignored = _ignored(recipe)
+        stays = [i for i, gram in enumerate(grams) if gram not in ignored]
+        grams, places = [grams[i] for i in stays], [places[i] for i in stays]
+    return Side(text, units, grams, places)
+
+
+@lru_cache(maxsize=4)
+def _ignored(recipe: Recipe) -> frozenset[Gram]:
+    return frozenset(side_of(recipe.ignore, recipe.changed(ignore="")).grams)
 
 
 def spans_of(text: str, unit: Literal["sentence", "clause"] | None) -> list[tuple[int, int]]:

@@ -311,11 +311,8 @@ class Result:
         Pairs that a classifier turned down are not known; ``classifier.everything()`` lets all candidates pass.
         """
         order = np.lexsort((self.pairs.right, self.pairs.left, self.pairs.similarity))[:count]
-        names = self._documents.names
-        return [
-            Pair(names.one(self.pairs.left[i]), names.one(self.pairs.right[i]), float(self.pairs.similarity[i]))
-            for i in order
-        ]
+        pairs = self.pairs
+        return [pairs.pair(int(pairs.left[i]), int(pairs.right[i]), pairs.similarity[i]) for i in order]
 
     def explain(self, left: Any, right: Any) -> Explanation:
         """Return why two documents match or not.

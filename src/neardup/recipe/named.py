@@ -141,6 +141,7 @@ class Choices(TypedDict, total=False):
     features: str
     stop_words: str
     antecedents: str
+    ignore: str
     clip: str
     weights: str
     signature: str

@@ -25,6 +25,8 @@ from neardup.recipe.kinds import (
 from neardup.recipe.measures import MEASURES, exact_fraction, measure, threshold_of
 from neardup.recipe.second_step import SecondStep
 
+#: Characters of known boilerplate: a recipe goes where its results go.
+_LONGEST_IGNORED = 1_000_000
 #: The kinds whose stop words are left out of the tokens.
 _WITHOUT_STOP_WORDS = ("words", "skips", "sentence_words", "terms")
 
@@ -38,6 +40,7 @@ def check_fit(recipe: Recipe) -> None:
         In one sentence: the value, the rule, the way out.
     """
     _check_normalizer(recipe)
+    _check_ignore(recipe)
     _check_words(recipe)
     _check_weights(recipe)
     _check_measure(recipe)
@@ -54,6 +57,25 @@ def _check_normalizer(recipe: Recipe) -> None:
         raise RecipeError(
             f"normalize 'raw' is for checksums, not for features {recipe.features!r}; choose 'whitespace'"
         )
+
+
+def _check_ignore(recipe: Recipe) -> None:
+    if not recipe.ignore:
+        return
+    if len(recipe.ignore) > _LONGEST_IGNORED:
+        raise RecipeError(
+            f"ignore is of {len(recipe.ignore):,} characters, and {_LONGEST_IGNORED:,} are allowed: give boilerplate "
+            "alone, not documents"
+        )
+    features = recipe.parsed_features
+    if recipe.measure == "semantic" and not recipe.signature:
+        raise RecipeError("ignore is for features, and measure 'semantic' compares texts; leave it out")
+    if features.kind in ("checksum", "terms") or features.positional:
+        raise RecipeError(
+            f"ignore takes features away one by one, and features {recipe.features!r} depend on all of a text; take "
+            "words or qgrams"
+        )
+    second_features(recipe)
 
 
 def _check_words(recipe: Recipe) -> None:
@@ -281,6 +303,15 @@ class Recipe:
         "WORDS",
         "Empty for those of the languages.",
     )
+    ignore: str = _field(
+        "",
+        "Known boilerplate, such as a notice on many documents: its features count for nothing.",
+        "features",
+        "FILE",
+        "A text file; in Python and in recipe files the text itself, up to a million characters. What is left of a "
+        "document is compared. Features over the edge of the known text stay.",
+        common=True,
+    )
     clip: str = _field(
         "",
         "Drop features by how many documents contain them: df:2:0.5 or idf:0.2:0.8.",
@@ -429,7 +460,7 @@ class Recipe:
     @property
     def parsed_second_step(self) -> SecondStep | None:
         """The second measure, taken apart; None where there is none."""
-        return SecondStep.parse(self.second_step) if self.second_step else None
+        return SecondStep.parse(self.second_step)._replace(ignore=self.ignore) if self.second_step else None
 
     @property
     def exact_threshold(self) -> Fraction:
@@ -457,6 +488,11 @@ class Recipe:
         parts.append(f"{self.features} ({self.normalize})")
         what = "stop words" if self.parsed_features.kind == "spots" else "without stop words"
         parts += [f"{what} of {self.stop_words}"] if self.stop_words not in ("", "none") else []
+        parts += (
+            [f"without {len(self.ignore):,} characters of known text ({_digest(self.ignore)[:8]})"]
+            if self.ignore
+            else []
+        )
         parts += [f"clip {self.clip}"] if self.clip else []
         parts += [f"weights {self.weights}"] if self.weights else []
         parts += [self.signature] if self.signature else []
@@ -507,9 +543,14 @@ class Recipe:
         """Sixteen hex digits of all that the answer depends on."""
         return hashlib.sha256(json.dumps(self.dependencies, sort_keys=True).encode()).hexdigest()[:16]
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """All fields by their names; ``ignore``, which may be long and is rarely given, only where it is."""
+        return {name: value for name, value in asdict(self).items() if value != "" or name != "ignore"}
+
     def to_toml(self) -> str:
         """Return the recipe as TOML; ``load`` reads it back."""
-        return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in asdict(self).items())
+        return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in self.values.items())
 
 
 #: What is known of each field that can change the answer.
@@ -536,6 +577,8 @@ Recipe.__doc__ = f"""{(Recipe.__doc__ or "").rstrip()}
 
 def command_words(name: str, value: object) -> list[str]:
     """Return what chooses a field of a recipe on the command line."""
+    if name == "ignore":
+        return ["--ignore", "FILE"]
     if OPTIONS[name].common:
         return [f"--{name.replace('_', '-')}", str(value)]
     return ["--set", f"{name}={value}"]
@@ -637,7 +680,7 @@ def dependencies_of(*recipes: Recipe, tables: Mapping[str, str] = MappingProxyTy
     """
     from neardup.text.normalize import tables_digest
 
-    made = [*recipes, *(step for step in map(_of_second_step, recipes) if step is not None)]
+    made = [*recipes, *(step for step in map(second_features, recipes) if step is not None)]
     found = {CHOICES: _digest([_choices(one) for one in recipes]), CHAIN: str(CHAIN_VERSION)}
     tables = {**{one.normalize: tables_digest(one.normalize) for one in made}, **tables}
     if any(tables.values()):
@@ -695,11 +738,12 @@ def _digest(said: Any) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _of_second_step(recipe: Recipe) -> Recipe | None:
+def second_features(recipe: Recipe) -> Recipe | None:
+    """Return how a second step that compares sets of features makes them; None where there is no such step."""
     step = recipe.parsed_second_step
     if step is None or not step.features or step.measure == "learned":
         return None
-    return Recipe(features=step.features)
+    return Recipe(features=step.features, ignore=recipe.ignore)
 
 
 def _version_of(library: str) -> str:

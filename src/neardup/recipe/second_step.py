@@ -31,11 +31,14 @@ class SecondStep(NamedTuple):
         The features of a set measure; empty for a measure on texts; the fingerprint of a classifier.
     threshold : float
         A pair that does not reach it is no match. Raising it finds fewer pairs. A classifier has its own.
+    ignore : str
+        Text whose features count for nothing, where features are compared.
     """
 
     measure: str
     features: str
     threshold: float
+    ignore: str = ""
 
     @classmethod
     def parse(cls, text: str) -> SecondStep:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +159,7 @@ def findings_of(
 
 def recipe_details(recipe: Recipe) -> dict[str, Any]:
     """Return what a summary says of its recipe."""
-    return {"recipe": asdict(recipe), "fingerprint": recipe.fingerprint}
+    return {"recipe": recipe.values, "fingerprint": recipe.fingerprint}
 
 
 def classifier_details(classifier: Classifier, search: Mapping[str, Any]) -> dict[str, Any]:

@@ -346,7 +346,7 @@ def _measured(
             )
         embeddings = embed(texts, encoder)
         return lambda left, right: cosine_counts(embeddings, left, right)
-    return _set_counts(texts, Recipe(features=step.features))
+    return _set_counts(texts, Recipe(features=step.features, ignore=step.ignore))
 
 
 def edit_counts(left: Sequence[str], right: Sequence[str], least: float, threads: int = 1) -> Integers:

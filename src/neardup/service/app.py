@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from types import MappingProxyType, TracebackType
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import parse_qsl
 
+import numpy as np
+import pyarrow as pa
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from neardup.classifier.values import NO_TIME, Records
 from neardup.documents import corpus_of
 from neardup.errors import InputError, NeardupError, RecipeError, StoreError, UnknownDocument, option
 from neardup.pipeline.explanation import explain as explain_texts
@@ -45,10 +52,11 @@ from neardup.service.bodies import (
 from neardup.service.guard import Guard, Problem, Tokens
 from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
 from neardup.service.metrics import Metrics
-from neardup.service.page import POLICY, PageAnswers, calls_page
+from neardup.service.page import POLICY, PageAnswers, calls_page, frame
 from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, Confined, Server, is_loopback
 from neardup.service.worker import Entered, Worker, checked, entered
 from neardup.stream.document import Document, Verdict
+from neardup.stream.parts import Record
 from neardup.times import FORMS, microseconds_of
 from neardup.version import __version__
 
@@ -69,6 +77,11 @@ _REFUSALS = {
     429: "Too much is waiting; ask again after Retry-After seconds",
     503: "The store cannot be written",
 }
+
+
+_UNKNOWN_CALLS = {404: "There is no such call; /docs lists them", 405: "This call has no such method; /docs lists them"}
+_DOCUMENTS = re.compile(r"/v1/indexes/([^/]+)/documents")
+_BOOLEANS = {"true": True, "false": False}
 
 
 def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -96,8 +109,11 @@ class Limits:
     max_waiting: int = 200
 
 
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def _json(content: Any, status: int = 200) -> Response:
-    return Response(json.dumps(content, separators=(",", ":")), status, media_type="application/json")
+    return Response(_encoded(content), status, media_type="application/json")
 
 
 def verdict_dict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
@@ -192,10 +208,7 @@ class Calls:
 
         def work() -> Entered:
             (found,) = entered(named, [document])
-            if found.status == 409:
-                named.index.forget(id)
-                (found,) = entered(named, [document])
-            return found
+            return Entered(named.index.replace(document), 201) if found.status == 409 else found
 
         found: Entered = await self._writer.run(work)
         self._metrics.entered(name, [found.verdict] if found.status == 201 else [])
@@ -227,39 +240,47 @@ class Calls:
         found = named.index.query(_document("query", body), body.k)
         return _json({"similar": [one._asdict() for one in found]})
 
-    def _text(self, named: NamedIndex, side: Side) -> str:
+    def _record(self, named: NamedIndex, side: Side) -> Record:
         if (side.text is None) == (side.id is None):
             raise Problem(422, "A side is a text or the id of a document: give one of the two")
-        if side.text is not None:
-            return Document("side", side.text).text
-        named.verdict_of(side.id or "")
-        text = named.text_of(side.id or "")
-        if text is None:
+        if side.id is None:
+            given = Document("side", side.text or "", side.timestamp, title=side.title)
+            return Record(given.text, given.title, NO_TIME if given.microseconds is None else given.microseconds)
+        named.verdict_of(side.id)
+        found = named.record_of(side.id)
+        if found is None:
             raise Problem(404, "The text of this document is not kept any more; give the text itself", id=side.id)
-        return text
+        return found
 
     def explain(self, body: ExplainBody) -> Response:
         """Say why two texts match or not: what they share, and what would change the verdict."""
-        named = self._indexes.get(body.index)
-        index, left, right = named.index, self._text(named, body.left), self._text(named, body.right)
-        return _json(explain_texts(left, right, index.recipe, index.sample, classifier=index.classifier).as_dict())
+        index = (named := self._indexes.get(body.index)).index
+        left, right = (self._record(named, side) for side in (body.left, body.right))
+        records = Records(
+            [left.text, right.text], [left.title or None, right.title or None], np.array([left.time, right.time])
+        )
+        why = explain_texts(
+            left.text, right.text, index.recipe, index.sample, classifier=index.classifier, records=records
+        )
+        return _json(why.as_dict())
 
     def pairs(self, body: PairsBody) -> Response:
         """Return which of some documents match each other; nothing is entered."""
         self._check_batch(body.documents)
-        named = self._indexes.get(body.index)
-        ids = [one.id for one in body.documents]
-        if len(set(ids)) < len(ids):
+        index = self._indexes.get(body.index).index
+        documents = [_document(one.id, one) for one in body.documents]
+        if len({one.id for one in documents}) < len(documents):
             raise Problem(422, "Two documents have the same id; give each its own")
-        texts = [_document(one.id, one).text for one in body.documents]
-        if not texts:
+        if not documents:
             return _json({"pairs": []})
-        corpus = corpus_of({"id": ids, "text": texts}, text_column="text", id_column="id")
-        recipe = named.index.recipe.changed(keep="first")
-        result = run(corpus, recipe, classifier=named.index.classifier, pairs_per_document=None, threads=1)
-        columns = ("left", "right", "similarity")
-        rows = [row for table in result.pairs.chunks() for row in table.select(columns).to_pylist()]
-        return _json({"pairs": rows})
+        columns = {name: [getattr(one, name) for one in documents] for name in ("id", "text", "title")}
+        times = pa.array([one.microseconds for one in documents], pa.timestamp("us", "UTC"))
+        corpus = corpus_of(columns | {"time": times}, text_column="text", id_column="id")
+        classifier = index.classifier and replace(index.classifier, title_column="title", time_column="time")
+        recipe = index.recipe.changed(keep="first")
+        result = run(corpus, recipe, classifier=classifier, pairs_per_document=None, threads=1)
+        names = ("left", "right", "similarity")
+        return _json({"pairs": [row for table in result.pairs.chunks() for row in table.select(names).to_pylist()]})
 
     def stopped(
         self,
@@ -362,11 +383,12 @@ def app_of(
     """
     api = description()
     metrics = Metrics(indexes, lambda: guard.waiting)
-    _add_calls(
-        api, Calls(indexes, writer, checker, metrics, limits), PageAnswers(indexes, metrics, tokens=bool(tokens))
-    )
-    _add_errors(api)
-    guard = Guard(api, tokens=tokens, max_body=limits.max_body, max_waiting=limits.max_waiting)
+    calls = Calls(indexes, writer, checker, metrics, limits)
+    _add_calls(api, calls)
+    _add_pages(api, PageAnswers(indexes, metrics), partial(frame, bool(tokens)))
+    for kind in (Problem, NeardupError, RequestValidationError, HTTPException, Exception):
+        api.add_exception_handler(kind, _answer_error)
+    guard = Guard(_Direct(api, calls), tokens=tokens, max_body=limits.max_body, max_waiting=limits.max_waiting)
     return Confined(_Timed(guard, metrics), hosts=hosts, headers={"content-security-policy": POLICY, **HEADERS})
 
 
@@ -393,7 +415,7 @@ def description() -> FastAPI:
     return api
 
 
-def _add_calls(api: FastAPI, calls: Calls, page: PageAnswers) -> None:
+def _add_calls(api: FastAPI, calls: Calls) -> None:
     index, document = "/v1/indexes/{name}", "/v1/indexes/{name}/documents/{id:path}"
     writes = [_Writes]
 
@@ -436,7 +458,9 @@ def _add_calls(api: FastAPI, calls: Calls, page: PageAnswers) -> None:
         """Say that the service answers."""
         return _json({"ok": True})
 
-    shown: Mapping[str, Any] = {"/": page.page, "/docs": lambda: calls_page(api.openapi())}
+
+def _add_pages(api: FastAPI, page: PageAnswers, frame: Callable[[], str]) -> None:
+    shown: Mapping[str, Any] = {"/": frame, "/docs": lambda: calls_page(api.openapi())}
     for path, give in shown.items():
         api.add_api_route(path, _page(give), include_in_schema=False, methods=["GET"])
     for name, give in page.parts.items():
@@ -451,35 +475,59 @@ def _page(give: Any) -> Any:
     return answer
 
 
-def _add_errors(api: FastAPI) -> None:
-    """Answer what goes wrong with a status and a sentence."""
-
-    @api.exception_handler(Problem)
-    async def refuse(request: Request, error: Problem) -> Response:
-        return error.response()
-
-    @api.exception_handler(NeardupError)
-    async def explain(request: Request, error: NeardupError) -> Response:
-        status = 503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422
-        return Problem(status, str(error)).response()
-
-    @api.exception_handler(RequestValidationError)
-    async def misread(request: Request, error: RequestValidationError) -> Response:
+def _problem_of(request: Request, error: Exception) -> Problem:
+    """Return what went wrong as a status and a sentence."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, NeardupError):
+        return Problem(
+            503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422, str(error)
+        )
+    if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-        return Problem(422, f"{where[:200]} cannot be used: {first['msg']}").response()
+        return Problem(422, f"{where[:200]} cannot be used: {first['msg']}")
+    if isinstance(error, HTTPException):
+        return Problem(error.status_code, _UNKNOWN_CALLS.get(error.status_code, str(error.detail)))
+    _log.error("%s %s", request.method, request.scope.get("path"), exc_info=error)
+    return Problem(500, "The service has failed; its log says how")
 
-    @api.exception_handler(HTTPException)
-    async def fail(request: Request, error: HTTPException) -> Response:
-        said = {404: "There is no such call; /docs lists them", 405: "This call has no such method; /docs lists them"}
-        problem = Problem(error.status_code, said.get(error.status_code, str(error.detail))).response()
-        problem.headers.update(error.headers or {})
-        return problem
 
-    @api.exception_handler(Exception)
-    async def break_down(request: Request, error: Exception) -> Response:
-        _log.error("%s %s", request.method, request.scope.get("path"), exc_info=error)
-        return Problem(500, "The service has failed; its log says how").response()
+async def _answer_error(request: Request, error: Exception) -> Response:
+    answer = _problem_of(request, error).response()
+    answer.headers.update(getattr(error, "headers", None) or {})
+    return answer
+
+
+class _Direct:
+    """Calls of an application, of which the one that comes thousands of times a second is answered directly.
+
+    Routes, dependencies and models of FastAPI take several times what its verdict does. A request to enter or check
+    documents that is in order does not need them; any other goes on to FastAPI, which says what is wrong with it.
+    """
+
+    def __init__(self, api: FastAPI, calls: Calls) -> None:
+        self._api, self._calls = api, calls
+        self._route = next(route for route in api.routes if getattr(route, "endpoint", None) == calls.enter)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = _DOCUMENTS.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)) if path else {}
+        mode, evidence = query.pop("mode", "enter"), _BOOLEANS.get(query.pop("evidence", "false"))
+        if path is None or query or mode not in ("enter", "check") or evidence is None:
+            await self._api(scope, receive, send)
+            return
+        try:
+            body = DocumentsBody.model_validate_json(scope["body"])
+        except ValidationError:
+            await self._api(scope, receive, send)
+            return
+        scope["route"], request = self._route, Request(scope)
+        try:
+            answer = await self._calls.enter(request, path[1], body, mode, evidence)
+        except Exception as error:
+            answer = await _answer_error(request, error)
+        await answer(scope, receive, send)
 
 
 class _Timed:

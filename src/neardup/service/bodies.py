@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -61,9 +61,11 @@ class QueryBody(DocumentText):
 
 
 class Side(_Body):
-    """A text, or the id of a document in the index."""
+    """A text, with a title and a time for classifiers that go by them, or the id of a document in the index."""
 
     text: str | None = None
+    title: Title = ""
+    timestamp: Timestamp = None
     id: Id | None = None
 
 
@@ -224,6 +226,3 @@ class InfoAnswer(BaseModel):
     version: str
     indexes: list[IndexAnswer]
     limits: dict[str, int]
-
-
-Json = dict[str, Any]

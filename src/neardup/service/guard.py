@@ -207,7 +207,7 @@ class Guard:
     Parameters
     ----------
     app : ASGI application
-        What answers. It finds ``rights`` in the scope: ``write``, or ``read``.
+        What answers. It finds in the scope ``rights``, which is ``write`` or ``read``, and the whole ``body``.
     tokens : Tokens
         Who may ask.
     max_body : int
@@ -228,11 +228,17 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        body = bytearray()
         try:
             token = self._check(scope, headers)
-            await self._with_body(scope, headers, token, receive, send)
+            if scope["method"] not in ("GET", "HEAD"):
+                await self._read(body, receive)
+            scope["body"] = bytes(body)
+            await self._admit(scope, headers, token, receive, send)
         except Problem as problem:
             await problem.response()(scope, receive, send)
+        finally:
+            self._bytes -= len(body)
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> str:
         """Refuse who may not ask; return the token."""
@@ -280,66 +286,45 @@ class Guard:
     def _too_large(self) -> Problem:
         return Problem(413, f"The body is larger than {self._max_body:,} bytes; send fewer documents at a time")
 
-    async def _with_body(self, scope: Scope, headers: dict[str, str], token: str, receive: Receive, send: Send) -> None:
-        """Read the body, which must come in time, then have the request answered."""
-        if scope["method"] in ("GET", "HEAD"):
-            await self._limited(scope, headers, token, b"", receive, send)
-            return
-        body = bytearray()
-        try:
-            try:
-                async with asyncio.timeout(_BODY_S):
-                    await self._read(body, receive)
-            except TimeoutError:
-                raise Problem(408, f"The body did not come within {_BODY_S:g} s; send the request again") from None
-            await self._limited(scope, headers, token, bytes(body), receive, send)
-        finally:
-            self._bytes -= len(body)
-
     async def _read(self, body: bytearray, receive: Receive) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Problem(400, "The caller hung up before the body was there")
-            part = message.get("body", b"")
-            body += part
-            self._bytes += len(part)
-            if len(body) > self._max_body:
-                raise self._too_large()
-            if self._bytes > self._most:
-                raise Problem(429, "The bodies of all requests together are too large; ask again in a moment")
-            if not message.get("more_body", False):
-                return
+        """Read the body of a request, which must come in time."""
+        try:
+            async with asyncio.timeout(_BODY_S):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Problem(400, "The caller hung up before the body was there")
+                    part, more = message.get("body", b""), message.get("more_body", False)
+                    body += part
+                    self._bytes += len(part)
+                    if len(body) > self._max_body:
+                        raise self._too_large()
+                    if self._bytes > self._most:
+                        raise Problem(429, "The bodies of all requests together are too large; ask again in a moment")
+        except TimeoutError:
+            raise Problem(408, f"The body did not come within {_BODY_S:g} s; send the request again") from None
 
-    async def _limited(
-        self, scope: Scope, headers: dict[str, str], token: str, body: bytes, receive: Receive, send: Send
-    ) -> None:
-        """Answer a request whose body is there, unless too many wait already."""
+    async def _admit(self, scope: Scope, headers: dict[str, str], token: str, receive: Receive, send: Send) -> None:
+        """Have a request answered whose body is there, unless too many wait already."""
         counted = scope["path"].startswith("/v1/")
         if counted and self.waiting >= self._max_waiting:
             raise Problem(429, f"{self.waiting:,} requests are waiting already; ask again in a moment")
-        given = False
+        whole: list[Message] = [{"type": "http.request", "body": scope["body"], "more_body": False}]
 
         async def again() -> Message:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        async def run(send: Send) -> None:
-            await self._app(scope, again, send)
+            return whole.pop() if whole else await receive()
 
         self.waiting += counted
         try:
             key = headers.get("idempotency-key")
             if key is None or scope["method"] in ("GET", "HEAD"):
-                await run(send)
+                await self._app(scope, again, send)
                 return
             if not 0 < len(key) <= _LONGEST_KEY:
                 raise Problem(422, f"Idempotency-Key has {len(key)} characters; give it 1 to {_LONGEST_KEY}")
-            asked = [scope["method"].encode(), scope["raw_path"], scope["query_string"], body]
+            asked = [scope["method"].encode(), scope["raw_path"], scope["query_string"], scope["body"]]
             digest = hashlib.blake2b(b"\0".join(asked), digest_size=16).digest()
-            await self._answers.answer((token, key), digest, run, send)
+            await self._answers.answer((token, key), digest, lambda send: self._app(scope, again, send), send)
         finally:
             self.waiting -= counted

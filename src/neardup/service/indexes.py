@@ -19,6 +19,7 @@ from neardup.recipe.named import names as recipe_names
 from neardup.service.guard import Problem
 from neardup.stream.document import Verdict
 from neardup.stream.index import Index, stored_recipe
+from neardup.stream.parts import Record
 from neardup.stream.store import StoreReader
 
 MAIN = "main"
@@ -76,11 +77,18 @@ class NamedIndex:
 
     def text_of(self, name: str) -> str | None:
         """Return the text of a document, None where it is not kept any more."""
-        if name in self.index:
-            found = self.reader.find(name)
-            return None if found is None else found.text
-        kept = self.reader.stopped_text(name)
-        return None if kept is None else kept[0]
+        found = self.record_of(name)
+        return None if found is None else found.text
+
+    def record_of(self, name: str) -> Record | None:
+        """Return the text, the title and the time of a document, None where they are not kept any more."""
+        found = self.reader.find(name)
+        if found is None:
+            return None
+        kept = (found.text, found.title) if name in self.index else self.reader.stopped_text(name)
+        if kept is None or kept[0] is None:
+            return None
+        return Record(kept[0], kept[1], round(found.verdict.time * 1e6))
 
     def verdict_of(self, name: str) -> Verdict:
         """Return the verdict on a document.

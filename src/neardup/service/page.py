@@ -57,7 +57,7 @@ def calls_page(openapi: Mapping[str, Any]) -> str:
 
 
 @cache
-def _frame(tokens: bool) -> str:
+def frame(tokens: bool) -> str:
     """Return the page without data; tokens: whether it has to ask for one."""
     charts = [_arrived_chart(), _share_chart(), _latency_chart()]
     return page(
@@ -167,21 +167,15 @@ class PageAnswers:
     ----------
     indexes, metrics
         Of the service.
-    tokens : bool
-        Whether the service asks for tokens.
     """
 
-    def __init__(self, indexes: Indexes, metrics: Metrics, *, tokens: bool) -> None:
-        self._indexes, self._metrics, self._tokens = indexes, metrics, tokens
+    def __init__(self, indexes: Indexes, metrics: Metrics) -> None:
+        self._indexes, self._metrics = indexes, metrics
 
     @property
     def parts(self) -> dict[str, Callable[[PageQuestion], Response]]:
         """The questions, by name."""
         return {"similar": self.similar, "stopped": self.stopped, "found": self.found, "flow": self.flow}
-
-    def page(self) -> str:
-        """Return the frame."""
-        return _frame(self._tokens)
 
     def similar(self, question: PageQuestion) -> Response:
         """Answer which documents a text repeats, each beside it with what differs marked."""

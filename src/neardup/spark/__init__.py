@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from neardup.classifier.classifier import Given
+    from neardup.documents import TextColumn
     from neardup.features.statistics import Statistics
     from neardup.recipe import AnyRecipe
     from neardup.recipe.named import Choices
@@ -52,7 +53,7 @@ def run(
     recipe: AnyRecipe = "default",
     *,
     classifier: Given | None = None,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     time_column: str | None = None,
     title_column: str | None = None,
@@ -115,7 +116,7 @@ def run(
     wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     check_recipe(wanted, learned)
     more = {} if learned is None else columns_beside(learned, frame.columns)
-    given = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
+    given: dict[str, Any] = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
     documents = documents_of(frame, wanted, **given, order=order, more=more)
     read = with_reference(documents, against)
     if checkpoint_dir is None and not is_here(master := frame.sparkSession.sparkContext.master):
@@ -125,13 +126,13 @@ def run(
         )
     if key is not None and checkpoint_dir is None:
         raise RecipeError(f"key {key!r} is what a run goes on by: name the folder of its stages with checkpoint_dir")
-    names = [documents.text, documents.id, order, documents.keep, more, against is not None]
+    names = [",".join(documents.texts), documents.id, order, documents.keep, more, against is not None]
     mark = fingerprint_of(wanted, [key, names])
     stages = Stages(frame.sparkSession, checkpoint_dir, mark, resume=key is not None)
     # A data frame's documents are no files; what is rejected of them is counted all the same.
-    corpus = Corpus([], Wanted(documents.text, documents.id, documents.keep), 0)
+    corpus = Corpus([], Wanted(documents.texts[0], documents.id, documents.keep), 0)
     if against is not None:
-        corpus.stand_against(Corpus([], Wanted(documents.text, documents.id), 0))
+        corpus.stand_against(Corpus([], Wanted(documents.texts[0], documents.id), 0))
     with told_by_spark():
         found = find(corpus, read, wanted, stages=stages, classifier=learned, settings=settings)
     return SparkResult(documents, *found, stages)
@@ -145,7 +146,7 @@ def stream(
     window: str | int | timedelta | None = "24h",
     window_by: str = "time",
     against: str = "originals",
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     time_column: str | None = None,
     title_column: str | None = None,

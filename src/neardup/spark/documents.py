@@ -20,7 +20,7 @@ from neardup.documents.inputs import Found
 from neardup.documents.lines import LineSource
 from neardup.documents.partitions import Reading, Task, as_json, from_json, placed, tasks_of
 from neardup.documents.records import Broken, Wanted, is_text_type, order_type
-from neardup.documents.tables import choose_columns
+from neardup.documents.tables import TextColumn, choose_columns
 from neardup.errors import InputError
 from neardup.keep.order import order_column
 from neardup.recipe import Recipe
@@ -89,8 +89,10 @@ class FrameDocuments:
         As ``Read.documents``.
     order : list of str
         The columns of ``frame`` that say which document is earlier.
-    text, id : str
-        What the columns are called in ``source``.
+    texts : tuple of str
+        The columns of ``source`` that make the texts.
+    id : str
+        What the column of ids is called there.
     by : list of columns
         What of ``source`` says which document is earlier, a hash of the text at last: equal ids and all else equal,
         only the texts tell two rows apart.
@@ -103,7 +105,7 @@ class FrameDocuments:
     source: DataFrame
     frame: DataFrame
     order: list[str]
-    text: str
+    texts: tuple[str, ...]
     id: str
     by: list[Any]
     keep: str | None
@@ -145,7 +147,7 @@ def documents_of(
     source: DataFrame,
     recipe: Recipe,
     *,
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     order: str | Sequence[str] | None = None,
     time_column: str | None = None,
@@ -188,20 +190,21 @@ def documents_of(
             what = "has no column" if kind is None else "cannot be sorted by column"
             raise InputError(f"the data frame {what} {name!r} for order; choose one of {', '.join(source.columns)}")
     told_apart = [column_of(source, name) for name in dict.fromkeys([*by, wanted.id])]
-    told_apart.append(F.xxhash64(column_of(source, wanted.text)))
+    text = text_of(source, wanted.texts)
+    told_apart.append(F.xxhash64(text))
     order_names = [f"order_{number}" for number in range(len(told_apart))]
     columns = [
         F.monotonically_increasing_id().alias("row"),
-        column_of(source, wanted.text).alias("text"),
+        text.alias("text"),
         column_of(source, wanted.id).alias("id"),
         *(column.alias(name) for column, name in zip(told_apart, order_names, strict=True)),
         *([column_of(source, wanted.order).alias("keep")] if wanted.order else []),
         *(column_of(source, name).alias(new) for new, name in (more or {}).items()),
     ]
-    named: dict[str, Any] = {"text_column": wanted.text, "id_column": wanted.id, "order": order}
+    named: dict[str, Any] = {"text_column": wanted.texts, "id_column": wanted.id, "order": order}
     again = partial(documents_of, recipe=recipe.changed(keep="first"), more=more, **named)
     frame = source.select(*columns)
-    return FrameDocuments(source, frame, order_names, wanted.text, wanted.id, told_apart, wanted.order, again)
+    return FrameDocuments(source, frame, order_names, wanted.texts, wanted.id, told_apart, wanted.order, again)
 
 
 def columns_beside(classifier: Classifier, names: Sequence[str]) -> dict[str, str]:
@@ -220,6 +223,17 @@ def columns_beside(classifier: Classifier, names: Sequence[str]) -> dict[str, st
 def column_of(frame: DataFrame, name: str) -> Any:
     """Return a column whose name may hold dots."""
     return frame["`" + name.replace("`", "``") + "`"]
+
+
+def text_of(frame: DataFrame, names: Sequence[str]) -> Any:
+    """Return the texts of columns as one column, as ``records.joined_texts`` does."""
+    from pyspark.sql import functions as F
+
+    columns = [column_of(frame, name) for name in names]
+    if len(columns) == 1:
+        return columns[0]
+    joined = F.concat_ws("\n", *(F.when(column != "", column) for column in columns))
+    return F.when(F.coalesce(*columns).isNotNull(), joined)
 
 
 #: A row holds the number of its task above so many bits, and its place in that below: rows need not be counted first.

@@ -13,12 +13,12 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier, Given
 from neardup.classifier.columns import TITLES
 from neardup.classifier.columns import column_of as measured_column
-from neardup.documents.tables import TIME_NAMES
+from neardup.documents.tables import TIME_NAMES, TextColumn
 from neardup.errors import InputError, RecipeError, option
 from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe
 from neardup.search.window import Length, check_keys
-from neardup.spark.documents import column_of, documents_of
+from neardup.spark.documents import column_of, documents_of, text_of
 from neardup.spark.flow import BLOB_COLUMNS, VERDICT_COLUMNS, FlowOperator, Sent, Work, blobs_of, unpacked
 from neardup.spark.session import require_packages
 from neardup.stream.index import chosen_recipe, statistics_for
@@ -105,7 +105,7 @@ def stream_of(
     window: str | int | timedelta | None = "24h",
     window_by: str = "time",
     against: str = "originals",
-    text_column: str | None = None,
+    text_column: TextColumn = None,
     id_column: str | None = None,
     time_column: str | None = None,
     title_column: str | None = None,
@@ -129,12 +129,14 @@ def stream_of(
     found = documents_of(frame, first, text_column=text_column, id_column=id_column, order=order)
     time = _time_column(frame, time_column, work.length)
     title = _title_column(frame, title_column, work.classifier)
-    columns = {"id": found.id, "text": found.text} | ({"time": time} if time else {})
+    columns = {"time": time} if time else {}
     columns |= {"title": title} if title else {}
     orders = [order] if isinstance(order, str) else list(order or [])
     columns |= {f"order_{number}": name for number, name in enumerate(orders)}
     group = F.lit("") if by is None else F.coalesce(column_of(frame, by).cast("string"), F.lit(""))
-    rows = frame.select(*(column_of(frame, name).alias(new) for new, name in columns.items()), group.alias("by"))
+    first_two = column_of(frame, found.id).alias("id"), text_of(frame, found.texts).alias("text")
+    others = (column_of(frame, name).alias(new) for new, name in columns.items())
+    rows = frame.select(*first_two, *others, group.alias("by"))
     dated = rows.withColumn("now", F.unix_micros(F.current_timestamp()))
     prepare(frame.sparkSession, alone=by is None)
     sent = Sent(frame.sparkSession, work)

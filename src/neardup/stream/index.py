@@ -72,10 +72,7 @@ def chosen_recipe(
 ) -> tuple[Recipe, Classifier | None]:
     """Return the recipe of a flow, and the classifier whose it is, read where it is a path.
 
-    Raises
-    ------
-    NeardupError
-        If both are given, or one of them is refused.
+    Raises ``NeardupError`` if both are given, or one of them is refused.
     """
     if classifier is None:
         return chosen("default" if recipe is None else recipe, choices), None
@@ -105,21 +102,19 @@ def _microseconds(seconds: float) -> int:
 def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) -> Statistics | None:
     """Return the frequencies that a recipe takes from a collection, None where it takes none.
 
-    Raises
-    ------
-    RecipeError
-        If it needs a sample and there is none.
+    Raises ``RecipeError`` if it needs a sample and there is none.
     """
     if not recipe.needs_statistics:
         if sample is not None:
             raise RecipeError(
-                f"sample is for recipes that take frequencies from a collection, and recipe {recipe.name!r} takes "
-                "none; leave it out"
+                f"{option('--sample')} is for recipes that take frequencies from a collection, and recipe "
+                f"{recipe.name!r} takes none; leave it out"
             )
         return None
     if sample is None:
         raise RecipeError(
-            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet; give texts as sample"
+            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet; give one with "
+            f"{option('--sample INPUT', 'sample=')}"
         )
     if isinstance(sample, Statistics):
         return sample
@@ -229,28 +224,36 @@ class Index:
         #: What the recipe's features depend on besides the texts.
         self.sample = statistics_for(self.recipe, sample)
         self._lock, self._keep_texts = threading.RLock(), keep_texts
-        self._register = Register(keeps_verdicts=path is None)
-        self._judge = Judge(
-            self.recipe,
-            FlowClock(length, now),
-            everything=against == "everything",
-            statistics=self.sample,
-            record_of=self._register.record,
-            classifier=self.classifier,
-        )
+        self._length, self._now, self._everything = length, now, against == "everything"
         self._titles = self.classifier is not None and self.classifier.vector.needs_titles
-        self._next = 0
         self.store: Store | None = None
-        if path is not None:
+        if path is None:
+            self._begin()
+        else:
             settings = {"window": str(length), "window_by": window_by, "against": against}
             own = self.recipe
             self.store = Store(path, Mark(own.fingerprint, settings, own.dependencies))
             try:
-                self._restore(self.store)
+                self._begin()
                 self._note_recipe(self.store)
             except BaseException:
                 self.store.close()
                 raise
+
+    def _begin(self) -> None:
+        """Begin with what the store holds, or with nothing."""
+        self._next = 0
+        self._register = Register(keeps_verdicts=self.store is None)
+        self._judge = Judge(
+            self.recipe,
+            FlowClock(self._length, self._now),
+            everything=self._everything,
+            statistics=self.sample,
+            record_of=self._register.record,
+            classifier=self.classifier,
+        )
+        if self.store is not None:
+            self._restore(self.store)
 
     def add(self, document: Document) -> Verdict:
         """Judge a document and enter it; with a store the verdict is on the disk when it is returned.
@@ -315,11 +318,9 @@ class Index:
         with self._lock:
             if name not in self._register.serials:
                 raise UnknownDocument(f"the window holds no document with the id {name!r}")
-            serial = self._register.serials[name]
             if self.store is not None:
-                self.store.unhold(serial)
-            self._register.let_go([serial])
-            self._judge.remove(serial)
+                self.store.unhold(self._register.serials[name])
+            self._leave(name)
 
     def forget(self, name: str) -> None:
         """Forget a document whole: it leaves the window, and its verdict and text leave the store; its id is free.
@@ -337,13 +338,42 @@ class Index:
             verdict = self.verdict_of(name)
             if verdict is None:
                 raise UnknownDocument(f"no document with the id {name!r} has a verdict")
-            held = self._register.serials.get(name)
             if self.store is not None:
-                self.store.erase(name, {"clock": json.dumps(self._judge.state(without=held))})
-            if held is not None:
-                self._register.let_go([held])
-                self._judge.remove(held)
+                state = self._judge.state(without=self._register.serials.get(name))
+                self.store.record([], {"clock": json.dumps(state)}, gone=self.store.find(name, text=False))
+            self._leave(name)
             self._register.forget(verdict)
+
+    def replace(self, document: Document) -> Verdict:
+        """Forget the document with this id, and judge and enter this one in its place; a store does both or neither.
+
+        Raises
+        ------
+        UnknownDocument
+            If no document has the id.
+        StoreError
+            If the store cannot be written; then nothing has changed.
+        """
+        with self._lock:
+            verdict = self.verdict_of(document.id)
+            if verdict is None:
+                raise UnknownDocument(f"no document with the id {document.id!r} has a verdict, so none can be replaced")
+            gone = None if self.store is None else self.store.find(document.id, text=False)
+            try:
+                self._leave(document.id)
+                self._register.forget(verdict)
+                return self._add([document], gone)[0]
+            except BaseException:
+                if self.store is not None:
+                    self._begin()
+                raise
+
+    def _leave(self, name: str) -> None:
+        """Take a document out of the window, if it is held."""
+        serial = self._register.serials.get(name)
+        if serial is not None:
+            self._register.let_go([serial])
+            self._judge.remove(serial)
 
     def release(self, document: Document | str, by: str = "") -> Verdict:
         """Take back that a document was stopped: it is an original from now on, and enters the window as of now.
@@ -390,16 +420,16 @@ class Index:
             if self.store is not None:
                 title = title if self._titles else ""
                 digest = text_digest(text) if self._keep_texts else b""
-                row = Stored(serial, verdict, "", moment.time, moment.leaves, True, text, title, digest)
-                self.store.release(row, by, {"clock": json.dumps(self._judge.state())})
+                was = self.store.find(verdict.id, text=False)
+                origin = "" if was is None else was.origin
+                row = Stored(serial, verdict, origin, moment.time, moment.leaves, True, text, title, digest)
+                state = {"clock": json.dumps(self._judge.state())}
+                self.store.record([row], state, gone=was, released_by=by)
         except BaseException:
             self._judge.take_back(serial, before)
             raise
         self._next += 1
-        held = self._register.serials.get(verdict.id)
-        if held is not None:
-            self._register.let_go([held])
-            self._judge.remove(held)
+        self._leave(verdict.id)
         self._register.hold(serial, verdict.id, record if self._judge.needs_records else None)
         self._register.release(verdict)
         return verdict
@@ -423,7 +453,7 @@ class Index:
     @property
     def length(self) -> Length:
         """The window."""
-        return self._judge.clock.length
+        return self._length
 
     @property
     def statistics(self) -> IndexStatistics:
@@ -464,8 +494,9 @@ class Index:
     def __repr__(self) -> str:
         return f"<Index of {len(self):,} documents, {self.recipe.in_words()}, window {self._judge.clock.length}>"
 
-    def _add(self, documents: Sequence[Document]) -> list[Verdict]:
-        self._refuse_known([document.id for document in documents])
+    def _add(self, documents: Sequence[Document], gone: Stored | None = None) -> list[Verdict]:
+        if gone is None:
+            self._refuse_known([document.id for document in documents])
         first, before, interrupted = self._next, self._judge.before(), None
         try:
             moments = [self._judge.clock.see(document.microseconds) for document in documents]
@@ -485,7 +516,7 @@ class Index:
             )
             held = found.held.tolist()
             if self.store is not None:
-                interrupted = self._record(self.store, self._rows(documents, moments, held, verdicts))
+                interrupted = self._record(self.store, self._rows(documents, moments, held, verdicts), gone)
         except BaseException:
             self._judge.take_back(first, before)
             raise
@@ -565,10 +596,10 @@ class Index:
             for number, (document, moment, holds, verdict) in enumerate(each, self._next)
         ]
 
-    def _record(self, store: Store, rows: Sequence[Stored]) -> BaseException | None:
+    def _record(self, store: Store, rows: Sequence[Stored], gone: Stored | None) -> BaseException | None:
         """Put documents and verdicts on the disk; return what interrupted it when they were there already."""
         try:
-            store.record(rows, {"clock": json.dumps(self._judge.state())})
+            store.record(rows, {"clock": json.dumps(self._judge.state())}, gone=gone)
         except BaseException as error:
             if store.next_serial == self._next:
                 raise
@@ -614,10 +645,8 @@ class Index:
 def stored_recipe(reader: StoreReader) -> Recipe:
     """Return the recipe that a store was filled by, as ``Index`` noted it.
 
-    Raises
-    ------
-    StoreError
-        If it was a classifier, whose file alone holds it, or the store is of a neardup that noted none.
+    Raises ``StoreError`` if it was a classifier, whose file alone holds it, or the store is of a neardup that noted
+    none.
     """
     known = reader.state("recipe")
     if known is None:
@@ -628,27 +657,39 @@ def stored_recipe(reader: StoreReader) -> Recipe:
     return parse(known, "the store's recipe")
 
 
+def end_of_time() -> float:
+    """Return a clock on the wall for which nothing is later than now."""
+    return 253_402_300_799.0
+
+
+_WORDS = ("a document to warm up with, before the first one comes", "ένα κείμενο για να ζεσταθεί η μηχανή πρώτα")
+
+
+def warm_up(index: Index) -> None:
+    """Run some documents through a window of their own, so that no later one is charged for loading the kernels."""
+    own = None if index.classifier else index.recipe
+    forced = index.classifier is not None
+    with Index(own, classifier=index.classifier, sample=index.sample, now=end_of_time, force_domain=forced) as idle:
+        for at in range(300):
+            # Other scripts have kernels of their own, used once there are many bytes of them; so has what leaves.
+            words = [f"{word}{at * place % 17}" for place, word in enumerate(_WORDS[at % len(_WORDS)].split())]
+            idle.add(Document(str(at), " ".join(words) if at else _WORDS[1] * 1500, 1800.0 * at))
+
+
 def matching(
     documents: Mapping[int, Document],
     recipe: Recipe,
     classifier: Classifier | None = None,
     statistics: Statistics | None = None,
-) -> set[tuple[int, int]]:
-    """Return which of some documents match each other, the smaller key first.
+) -> set[tuple[int, int]] | None:
+    """Return which of some documents match each other, the smaller key first; their texts are what is compared.
 
-    Parameters
-    ----------
-    documents : mapping of int to Document
-        Each under a key.
-    recipe : Recipe
-        What a match is.
-    classifier : Classifier, optional
-        In place of the recipe.
-    statistics : Statistics, optional
-        Of the collection, for recipes that need them.
+    It is None where that depends on what is not here: frequencies, or pages of which only the contents are.
     """
+    if (classifier is not None and recipe.content) or (recipe.needs_statistics and statistics is None):
+        return None
     found = set()
-    chosen = None if classifier else recipe
+    chosen = None if classifier else recipe.changed(content="")
     options: dict[str, Any] = {"window": None, "against": "everything", "sample": statistics}
     # Documents that were chosen say nothing of the flow that they are from.
     with Index(chosen, classifier=classifier, force_domain=classifier is not None, **options) as index:

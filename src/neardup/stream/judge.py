@@ -44,15 +44,7 @@ _UNKNOWN = Record("", "", NO_TIME)
 
 
 class Before(NamedTuple):
-    """What a judge goes by besides the window, as it was before some documents: ``Judge.before``.
-
-    Attributes
-    ----------
-    clock : dict
-        The state of the clock.
-    segments, ahead, revived, asked
-        As in the judge.
-    """
+    """What a judge goes by besides the window, as it was before some documents: ``Judge.before``."""
 
     clock: dict[str, Any]
     segments: list[tuple[int, int]]
@@ -62,24 +54,9 @@ class Before(NamedTuple):
 
 
 class Judge:
-    """Looks each document up in the window and enters it there.
+    """Looks each document up in the window and enters it there, duplicates only where ``everything`` is wanted.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        What matches.
-    clock : FlowClock
-        When documents arrive.
-    everything : bool
-        Whether duplicates enter the window, too.
-    statistics : Statistics, optional
-        What recipes with ``needs_statistics`` take their frequencies from.
-    record_of : callable
-        What is known of a held document by its number, for recipes with a second step.
-    classifier : Classifier, optional
-        Where the recipe is that of a classifier.
-    best_only : bool
-        Whether of the partners of each document only the best is wanted; always so unless duplicates enter.
+    ``record_of`` gives what a second step goes by of a held document.
     """
 
     def __init__(
@@ -91,9 +68,8 @@ class Judge:
         statistics: Statistics | None,
         record_of: RecordOf,
         classifier: Classifier | None = None,
-        best_only: bool = True,
     ) -> None:
-        self._everything, self._best_only, self._record_of = everything, best_only, record_of
+        self._everything, self._record_of = everything, record_of
         self._second = second_of(recipe, self._record, classifier)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
@@ -118,33 +94,20 @@ class Judge:
         records: Sequence[Record],
         moments: Sequence[EventTime],
         first: int,
-        own: Booleans | None = None,
     ) -> Findings:
         """Judge documents one after the other, and enter those that are to be held.
 
-        Parameters
-        ----------
-        texts : pyarrow.LargeStringArray or Block
-            Of each document; or features that were made of them, with digests.
-        records : sequence of Record
-            Of each, where ``needs_records``; else none.
-        moments : sequence of EventTime
-            Of each, by this judge's clock.
-        first : int
-            The number of the first; the others follow.
-        own : bool[n], optional
-            Which of them may enter; all if it is left out.
+        ``texts`` may be features that were made of them, with digests; ``records`` are there where ``needs_records``;
+        ``first`` is the number of the first one.
         """
         block, heads = self._block(texts)
         has_features = block.sizes > 0
         may = has_features & np.array([moment.flag != "late" for moment in moments], np.bool_)
-        may = may if own is None else may & own
         held = np.zeros(len(moments), np.bool_)
-        places, found, again = list[Integers](), list[Partners](), list[tuple[int, Waiting]]()
+        places, found = list[Integers](), list[Partners]()
         self._now = first, records
         for begin, end in _runs(moments):
-            if (confirmed := self._begin(moments[begin], first + begin)) is not None:
-                again.append((begin, confirmed))
+            self._begin(moments[begin], first + begin)
             numbers = np.arange(first + begin, first + end)
             enters = may[begin:end].astype(np.int8) * (1 + self._everything)
             arrivals = arrivals_of(part_of(block, heads, begin, end), moments[begin:end], numbers, enters)
@@ -153,17 +116,16 @@ class Judge:
             found.append(partners)
             for i in range(begin, end):
                 if moments[i].flag == "ahead":
-                    own_block = part_of(block, heads, i, i + 1)
-                    waiting = Waiting(own_block, first + i, moments[i].time, moments[i].real)
+                    waiting = Waiting(part_of(block, heads, i, i + 1), first + i, moments[i].time)
                     self._ahead = waiting if held[i] else None
         self._now = 0, ()
         every = places[0] if len(places) == 1 else np.concatenate([np.empty(0, np.int64), *places])
-        return Findings(every, joined(found), has_features, held, again)
+        return Findings(every, joined(found), has_features, held)
 
     def _ask(self, arrivals: Arrivals, records: Sequence[Record]) -> tuple[Integers, Partners, Booleans]:
-        """Return which of some documents match what, and which of them have entered."""
+        """Return the best match of each document that has one, and which of them have entered."""
         may = arrivals.enters > 0
-        if self._second is None and self._best_only:
+        if self._second is None:
             best = self.window.take(arrivals)
             at = np.flatnonzero(best.serials >= 0)
             if not len(at):
@@ -174,7 +136,7 @@ class Judge:
         if self._everything:
             # Older documents alone count, so it does no harm that all enter before the first one asks.
             self.window.take(arrivals, asks=False)
-            return *self._partners(arrivals, records, best_only=self._best_only), may
+            return *self._partners(arrivals, records, best_only=True), may
         each, held = [], np.zeros(len(may), np.bool_)
         heads = _heads(arrivals.block)
         for i in range(len(may)):
@@ -234,15 +196,7 @@ class Judge:
         return g, self._second.contributions(partners.vectors[at])
 
     def enter(self, batches: Iterable[Sequence[Kept]], threads: int = 1) -> None:
-        """Enter documents that were held before a restart, in batches; ``restore`` comes before.
-
-        Parameters
-        ----------
-        batches : iterable
-            Documents in the order of their numbers.
-        threads : int
-            They make features while others are entered; it changes the time, never the window.
-        """
+        """Enter documents that were held before a restart, in batches; ``restore`` comes before."""
         confirmed: list[tuple[Block, Kept]] = []
         revived = dict(self._revived)
         for kept, (block, heads) in in_order(self._features_of, batches, threads):
@@ -265,27 +219,17 @@ class Judge:
         for begin, end in _runs(moments):
             part, moment = part_of(block, heads, begin, end), moments[begin]
             if moment.confirms:
-                self._ahead = Waiting(part, numbers[begin], moment.time, moment.real)
+                self._ahead = Waiting(part, numbers[begin], moment.time)
             self._begin(moment, numbers[begin])
             if not moment.confirms:
                 arrivals = arrivals_of(part, moments[begin:end], serials[begin:end], enters[begin:end])
                 self.window.take(arrivals, asks=False)
             for i in range(begin, end):
                 if numbers[i] == self._awaited and not moments[i].confirms:
-                    self._ahead = Waiting(part_of(block, heads, i, i + 1), numbers[i], moments[i].time, moments[i].real)
+                    self._ahead = Waiting(part_of(block, heads, i, i + 1), numbers[i], moments[i].time)
 
     def admit(self, record: Record, moment: EventTime, serial: int) -> None:
-        """Enter a document now, whatever it matches.
-
-        Parameters
-        ----------
-        record : Record
-            Its text.
-        moment : EventTime
-            Of the clock, as ``FlowClock.next_event_time`` gives it.
-        serial : int
-            Its number, the next one.
-        """
+        """Enter a document now, whatever it matches."""
         segments = self._segments or self._segments_before
         part = segments[-1][0] if segments else 0
         self._enter(self._block(_texts([record.text]))[0], [serial], [moment._replace(part=part)])
@@ -363,18 +307,12 @@ class Judge:
         return gone
 
     def check(self, texts: pa.LargeStringArray, records: Sequence[Record], moments: Sequence[EventTime]) -> Findings:
-        """Find what each of some documents matches among what is held, as if it came next; none enters.
-
-        Parameters
-        ----------
-        texts, records, moments
-            As in ``judge``; no moment may confirm another document.
-        """
+        """Find what each of some documents matches among what is held, as if it came next; none enters."""
         block, count = self._block(texts)[0], len(moments)
         arrivals = arrivals_of(block, moments, np.full(count, -1), np.zeros(count, np.int8))
         places, partners = self._partners(arrivals, records, best_only=True)
         places, first = np.unique(places, return_index=True)
-        return Findings(places, partners.among(first), block.sizes > 0, np.zeros(count, np.bool_), [])
+        return Findings(places, partners.among(first), block.sizes > 0, np.zeros(count, np.bool_))
 
     def matches(self, record: Record) -> tuple[Integers, Floats]:
         """Return the numbers of all held documents that a document matches now, the most similar first."""
@@ -389,17 +327,15 @@ class Judge:
         found, scores = self.window.nearest(self._block(_texts([text]))[0], self.clock.next_event_time())
         return found.serials, scores
 
-    def _begin(self, moment: EventTime, serial: int) -> Waiting | None:
-        """Begin a segment where a moment is of a new one; return the document that it confirms, entered again."""
+    def _begin(self, moment: EventTime, serial: int) -> None:
+        """Begin a segment where a moment is of a new one, and enter again the document that it confirms."""
         if not self._segments or moment.part > self._segments[-1][0]:
             self._segments.append((moment.part, serial))
             self.window.begin_segment(moment.part)
-        if not moment.confirms or self._ahead is None:
-            return None
-        waiting, self._ahead = self._ahead, None
-        self._revived[waiting.serial] = waiting.time
-        self._take_again(waiting, moment._replace(time=waiting.time, leaves=waiting.time))
-        return waiting
+        if moment.confirms and self._ahead is not None:
+            waiting, self._ahead = self._ahead, None
+            self._revived[waiting.serial] = waiting.time
+            self._take_again(waiting, moment._replace(time=waiting.time, leaves=waiting.time))
 
     def _record(self, number: int) -> Record:
         """Return what is known of a document that is held, or judged now."""

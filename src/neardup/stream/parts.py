@@ -25,24 +25,14 @@ class Record(NamedTuple):
 
 
 class Partners(NamedTuple):
-    """Held documents that match one, the best first.
+    """Held documents that match one, the best first."""
 
-    Attributes
-    ----------
-    serials : int64[k]
-        Their numbers.
-    similarity, counts : float64[k], int64[k, 3]
-        How similar they are, and o, a and b.
-    same : bool[k]
-        Whether the texts are equal.
-    g, vectors : float64[k], float64[k, r]
-        What a classifier makes of them, and from what; nan where none was asked.
-    """
-
-    serials: Integers
+    serials: Integers  #: int64[k]: their numbers
+    #: float64[k], int64[k, 3]: how similar they are, and o, a and b.
     similarity: Floats
     counts: Integers
-    same: Booleans
+    same: Booleans  #: bool[k]: whether the texts are equal
+    #: float64[k], float64[k, r]: what a classifier makes of them, and from what; nan where none was asked.
     g: Floats
     vectors: Floats
 
@@ -62,44 +52,20 @@ class Partners(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A document that is ahead and was entered: should a second one confirm its time, it is entered again.
-
-    Attributes
-    ----------
-    block : Block
-        Its features.
-    serial, time, real : int
-        Its number, its time, and microseconds since 1970.
-    """
+    """A document that is ahead and was entered: should a second one confirm its time, it is entered again."""
 
     block: Block
     serial: int
     time: int
-    real: int
 
 
 class Findings(NamedTuple):
-    """What was found about documents, one after the other.
+    """What was found about documents, one after the other."""
 
-    Attributes
-    ----------
-    places : int64[k]
-        Which of the documents, ascending.
-    partners : Partners
-        What each matches, the best first, of those that are older.
-    has_features : bool[n]
-        Of each document, whether it can match anything.
-    held : bool[n]
-        Whether it entered the window.
-    again : list of (int, Waiting)
-        Documents that were ahead and entered again, each with the place of the one that confirmed it.
-    """
-
-    places: Integers
-    partners: Partners
-    has_features: Booleans
-    held: Booleans
-    again: list[tuple[int, Waiting]]
+    places: Integers  #: int64[k]: which of the documents, ascending
+    partners: Partners  #: what each matches: the best one of those that are older
+    has_features: Booleans  #: bool[n]: of each document, whether it can match anything
+    held: Booleans  #: bool[n]: whether it entered the window
 
 
 class Kept(NamedTuple):

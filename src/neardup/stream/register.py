@@ -14,61 +14,34 @@ FLAGS = ("late", "ahead", "future", "undecidable")
 
 
 class IndexStatistics(NamedTuple):
-    """What an index has seen and holds.
+    """What an index has seen and holds."""
 
-    Attributes
-    ----------
-    arrived, originals, duplicates : int
-        Documents with verdicts.
-    held : int
-        Documents in the window; those of its oldest segment leave together.
-    bytes : int
-        Memory of the window's segments and tables.
-    segments : int
-        Parts of the window, a 24th of it each, that hold something.
-    clock : float or None
-        The flow's clock in seconds since 1970; None before the first document, and where time is counted in documents.
-    late, ahead, future, undecidable : int
-        Documents with each flag.
-    asked : DomainCounts
-        How many pairs a classifier judged, how many of them are unlike its training pairs, and how many passed; all 0
-        where none judges, or it does not know what it was trained on.
-    """
-
+    #: Documents with verdicts.
     arrived: int
     originals: int
     duplicates: int
-    held: int
-    bytes: int
-    segments: int
+    held: int  #: documents in the window; those of its oldest segment leave together
+    bytes: int  #: memory of the window's segments and tables
+    segments: int  #: parts of the window, a 24th of it each, that hold something
+    #: The flow's clock in seconds since 1970; None before the first document, and where time is counted in documents.
     clock: float | None
+    #: Documents with each flag.
     late: int
     ahead: int
     future: int
     undecidable: int
+    #: How many pairs a classifier judged, how many of them are unlike its training pairs, and how many passed; all 0
+    #: where none judges, or it does not know what it was trained on.
     asked: DomainCounts = DomainCounts()
 
 
 class Register:
-    """Ids and numbers of the documents that the window holds, records and verdicts where they are needed, and counts.
-
-    Parameters
-    ----------
-    keeps_verdicts : bool
-        Whether verdicts are kept, for as long as their segment is in the window.
-
-    Attributes
-    ----------
-    serials : dict
-        The number of each held document by id.
-    counts : dict
-        As in ``IndexStatistics``.
-    """
+    """Ids and numbers of what the window holds, records and verdicts where they are needed, and counts."""
 
     def __init__(self, *, keeps_verdicts: bool) -> None:
         self._keeps_verdicts = keeps_verdicts
-        self.serials: dict[str, int] = {}
-        self.counts = dict.fromkeys(("arrived", "originals", "duplicates", *FLAGS), 0)
+        self.serials: dict[str, int] = {}  #: the number of each held document by id
+        self.counts = dict.fromkeys(("arrived", "originals", "duplicates", *FLAGS), 0)  #: as in ``IndexStatistics``
         self._names: dict[int, str] = {}
         self._records: dict[int, Record] = {}
         self._verdicts: dict[str, Verdict] = {}

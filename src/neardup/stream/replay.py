@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import repeat
+from dataclasses import asdict, dataclass, field
+from itertools import compress, repeat
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.search.window import Length
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import Index
+from neardup.stream.index import Index, end_of_time
 from neardup.stream.register import IndexStatistics
 from neardup.times import FORMS, can_hold_times, times_of, utc
 
@@ -42,89 +41,44 @@ _AT_ONCE = 1024
 
 
 class Item(NamedTuple):
-    """A document that arrives.
+    """A document that arrives."""
 
-    Attributes
-    ----------
-    row : int
-        Its row in the corpus.
-    id, text : str
-        Its own.
-    time : int
-        Microseconds since 1970.
-    size : int
-        Bytes of its text.
-    title : str
-        Its title, where one is asked for.
-    """
-
-    row: int
+    row: int  #: its row in the corpus
+    #: Its own.
     id: str
     text: str
-    time: int
-    size: int
-    title: str = ""
+    time: int  #: microseconds since 1970
+    size: int  #: bytes of its text
+    title: str = ""  #: its title, where one is asked for
 
 
 class Timeline(NamedTuple):
-    """What the first pass leaves.
+    """What the first pass leaves."""
 
-    Attributes
-    ----------
-    rows, times, sizes : int64[n]
-        Of each document that was read: its row, its time in microseconds (0 where it has none), its bytes of text.
-    ids : pyarrow.Array or None
-        Their ids; None where rows stand for them.
-    order : int64[m]
-        Places of the documents to be handed out, in their order; of equal times the first in the corpus first.
-    undated, repeated : int64
-        Rows of those without a readable time, and of those with an id that an earlier one has.
-    titles : pyarrow.Array or None
-        Their titles; None where nothing asks for them.
-    """
-
+    #: int64[n]: of each document that was read: its row, its time in microseconds (0 where it has none), its bytes of
+    #: text.
     rows: Integers
     times: Integers
     sizes: Integers
-    ids: Any
+    ids: Any  #: their ids; None where rows stand for them
+    #: int64[m]: places of the documents to be handed out, in their order; of equal times the first in the corpus
+    #: first.
     order: Integers
+    #: Rows of those without a readable time, and of those with an id that an earlier one has.
     undated: Integers
-    titles: Any = None
+    titles: Any = None  #: their titles; None where nothing asks for them
 
     @property
     def text_bytes(self) -> int:
         """Bytes of the texts that will be handed out."""
         return int(self.sizes[self.order].sum())
 
-    @property
-    def most_waiting(self) -> int:
-        """Bytes of the texts that wait at most, if the corpus is read once from its beginning to its end."""
-        sizes = self.sizes[self.order]
-        # Reading as far as furthest[i] lets the first i + 1 go; whatever else was read by then waits.
-        furthest = np.maximum.accumulate(self.order) if len(self.order) else self.order
-        read = np.zeros(len(self.sizes), np.int64)
-        read[self.order] = sizes
-        gone = np.cumsum(sizes)
-        # A document waits longest just before the next one that may go is read.
-        return int(np.max(np.cumsum(read)[furthest] - gone + sizes, initial=0))
-
 
 def survey(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timeline:
     """Read a corpus once and return when its documents arrive.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        Opened with the column of times as its order column.
-    as_listed : bool
-        Whether they arrive in the order of the corpus, whatever their times say.
-    report : callable
-        Told stage, bytes read and all bytes.
-
-    Raises
-    ------
-    InputError
-        If no document has a readable time.
+    ``as_listed``: Whether they arrive in the order of the corpus, whatever their times say. Raises ``InputError`` if
+    no document has a readable time.
     """
     column = corpus.order_column or ""
     rows, times, sizes, known, ids = ([] for _ in range(5))  # type: list[Any], list[Any], list[Any], list[Any], list[Any]
@@ -179,51 +133,25 @@ def rejected(corpus: Corpus, timeline: Timeline) -> None:
 def arrivals(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING) -> Iterator[Item]:
     """Yield the documents in their order.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The one that was surveyed.
-    timeline : Timeline
-        What `survey` returned.
-    waiting : int
-        Bytes of texts that may wait in memory; if more must, all texts go through a temporary file.
-
-    Raises
-    ------
-    InputError
-        If the corpus has changed since it was surveyed.
-    OutputError
-        If the temporary file finds no room.
+    Texts that do not lie in it wait in memory, beyond ``waiting`` bytes in a file without a name. Raises
+    ``InputError`` if the corpus has changed since it was surveyed, and ``OutputError`` if the file finds no room.
     """
-    if timeline.most_waiting <= waiting:
-        return _from_reader(corpus, timeline)
-    return _from_file(corpus, timeline)
+    return _as_read(corpus, timeline) if (np.diff(timeline.order) > 0).all() else _sorted(corpus, timeline, waiting)
 
 
-def _from_reader(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
-    """Yield documents as they are read; those that come too early wait."""
-    turn = np.full(len(timeline.rows), -1, np.int64)
-    turn[timeline.order] = np.arange(len(timeline.order))
-    early: dict[int, Item] = {}
-    due = 0
+def _as_read(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
+    wanted = np.zeros(len(timeline.rows), np.bool_)
+    wanted[timeline.order] = True
     for first, batch in _again(corpus, timeline):
         for begin in range(0, len(batch.texts), _AT_ONCE):
             places = np.arange(first + begin, first + min(begin + _AT_ONCE, len(batch.texts)))
-            texts = batch.texts.slice(begin, len(places)).to_pylist()
-            for item, at in zip(_items(timeline, places, texts), turn[places].tolist(), strict=True):
-                if at == due:
-                    yield item
-                    due += 1
-                    while early and due in early:
-                        yield early.pop(due)
-                        due += 1
-                elif at >= 0:
-                    early[at] = item
+            items = _items(timeline, places, batch.texts.slice(begin, len(places)).to_pylist())
+            yield from compress(items, wanted[places].tolist())
 
 
-def _from_file(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
-    """Write all texts to a file without a name, and read them from it in their order."""
-    with tempfile.TemporaryFile(prefix="neardup-") as file:
+def _sorted(corpus: Corpus, timeline: Timeline, waiting: int) -> Iterator[Item]:
+    # Where nothing may wait in memory: a size of 0 would mean that everything may.
+    with tempfile.SpooledTemporaryFile(max(waiting, 1), prefix="neardup-") as file:
         try:
             for _, batch in _again(corpus, timeline):
                 _append(file, batch)
@@ -233,12 +161,13 @@ def _from_file(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
                 f"texts that are not in order of time go through a file in {tempfile.gettempdir()}, and they do not "
                 f"fit ({error.strerror}); free space there, set TMPDIR to a larger place, or sort the input by time"
             ) from None
-        ends = np.cumsum(timeline.sizes)
-        begins = ends - timeline.sizes
+        begins = np.cumsum(timeline.sizes) - timeline.sizes
         for begin in range(0, len(timeline.order), _AT_ONCE):
             places = timeline.order[begin : begin + _AT_ONCE]
-            spans = zip(timeline.sizes[places].tolist(), begins[places].tolist(), strict=True)
-            texts = [os.pread(file.fileno(), size, at).decode() for size, at in spans]
+            texts = []
+            for size, at in zip(timeline.sizes[places].tolist(), begins[places].tolist(), strict=True):
+                file.seek(at)
+                texts.append(file.read(size).decode())
             yield from _items(timeline, places, texts)
 
 
@@ -278,32 +207,21 @@ def _items(timeline: Timeline, places: Integers, texts: list[str]) -> Iterator[I
 
 _SECOND = 1_000_000
 _HOUR = 3600 * _SECOND
-#: The wall clock while a corpus is replayed: nothing in it is later than now.
-END_OF_TIME = 253_402_300_799.0
 
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """An hour of the flow in which documents arrived.
+    """An hour of the flow in which documents arrived."""
 
-    Attributes
-    ----------
-    hour : int
-        Hours since 1970 (UTC).
-    items, originals, duplicates : int
-        How many arrived, and what they were.
-    held, bytes : int
-        Documents in the window at its end, and the memory of the window.
-    median, p99 : float
-        Microseconds of processor time an item.
-    """
-
-    hour: int
+    hour: int  #: hours since 1970 (UTC)
+    #: How many arrived, and what they were.
     items: int
     originals: int
     duplicates: int
+    #: Documents in the window at its end, and the memory of the window.
     held: int
     bytes: int
+    #: Microseconds of processor time an item.
     median: float
     p99: float
 
@@ -321,37 +239,24 @@ class Hour:
 
 @dataclass(slots=True)
 class Totals:
-    """What a whole replay came to.
+    """What a whole replay came to."""
 
-    Attributes
-    ----------
-    items, exact, near : int
-        How many arrived; how many of them repeated another one byte for byte, or nearly.
-    flags : Counter
-        How many verdicts carry each flag.
-    text_bytes : int
-        Of the texts.
-    first, last : int or None
-        Times of the earliest and the latest, in microseconds.
-    cpu, wall : int
-        Nanoseconds spent on judging.
-    most_held, most_bytes : int
-        The fullest window at the end of an hour, and the most memory.
-    asked : DomainCounts
-        As in ``IndexStatistics``, with what a store had seen before.
-    """
-
+    #: How many arrived; how many of them repeated another one byte for byte, or nearly.
     items: int = 0
     exact: int = 0
     near: int = 0
-    flags: Counter[str] = field(default_factory=Counter)
-    text_bytes: int = 0
+    flags: Counter[str] = field(default_factory=Counter)  #: how many verdicts carry each flag
+    text_bytes: int = 0  #: of the texts
+    #: Times of the earliest and the latest, in microseconds.
     first: int | None = None
     last: int | None = None
+    #: Nanoseconds spent on judging.
     cpu: int = 0
     wall: int = 0
+    #: The fullest window at the end of an hour, and the most memory.
     most_held: int = 0
     most_bytes: int = 0
+    #: As in ``IndexStatistics``, with what a store had seen before.
     asked: DomainCounts = field(default_factory=DomainCounts)
 
     @property
@@ -398,25 +303,8 @@ class Totals:
 class Replay:
     """One run of documents through an index; iterate over it for the hours as they end.
 
-    Parameters
-    ----------
-    index : Index
-        The window; its clock on the wall is to stand at END_OF_TIME.
-    batch : int
-        How many documents are judged at once: with 1 each is timed by itself, and with more each counts as the mean of
-        those it came with.
-    speed : float, optional
-        How many seconds of the flow pass in one; None waits for nothing.
-    by_clock : bool
-        Whether an item belongs to the hour that the flow's clock shows when it is judged, and not to its own: where
-        items may come in any order.
-    see : callable, optional
-        Shown the documents judged at once, and their verdicts.
-
-    Attributes
-    ----------
-    totals : Totals
-        Of all that was judged so far.
+    ``speed``: How many seconds of the flow pass in one; None waits for nothing. ``by_clock``: Whether an item belongs
+    to the hour that the flow's clock shows when it is judged, and not to its own: where items may come in any order.
     """
 
     def __init__(
@@ -431,7 +319,7 @@ class Replay:
         self._index, self._batch, self._by_clock = index, batch, by_clock
         self._pace = None if speed is None else Pace(speed)
         self._see = see
-        self.totals = Totals()
+        self.totals = Totals()  #: of all that was judged so far
         self._latest = 0
 
     def hours(self, items: Iterable[Item]) -> Iterator[Hour]:
@@ -530,15 +418,7 @@ class _Tally:
 class Pace:
     """Lets the time of the flow pass so many times as fast as that on the wall.
 
-    Parameters
-    ----------
-    speed : float
-        Seconds of the flow in a second.
-
-    Raises
-    ------
-    RecipeError
-        If it is not above 0, or not finite.
+    Raises ``RecipeError`` if it is not above 0, or not finite.
     """
 
     def __init__(self, speed: float) -> None:
@@ -575,46 +455,26 @@ def hour_text(hour: int) -> str:
 
 
 _MICROSECONDS_AN_HOUR = 3_600_000_000
-_WARMING = 300
-_WORDS = ("a document to warm up with, before the first one comes", "ένα κείμενο για να ζεσταθεί η μηχανή πρώτα")
-_MANY = 1500
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """What an index is made with.
+    """What an index is made with."""
 
-    Attributes
-    ----------
-    recipe : Recipe
-        What makes a match.
-    window, window_by, against : str
-        As ``Index`` takes them.
-    store : str or None
-        The file that verdicts go to.
-    classifier : Classifier or None
-        Where the recipe is that of a classifier.
-    """
-
-    recipe: Recipe
+    recipe: Recipe  #: what makes a match
+    #: As ``Index`` takes them.
     window: str = "24h"
     window_by: str = "time"
     against: str = "originals"
-    store: str | None = None
-    classifier: Classifier | None = None
+    store: str | None = None  #: the file that verdicts go to
+    classifier: Classifier | None = None  #: where the recipe is that of a classifier
 
     def statistics(self, corpus: Corpus, report: Progress) -> Statistics | None:
         """Return what the recipe takes of the collection, None where it needs nothing; the corpus is read for it."""
         return gather(corpus, self.recipe, report=report) if self.recipe.needs_statistics else None
 
     def index(self, statistics: Statistics | None = None) -> Index:
-        """Return the index of the replay.
-
-        Parameters
-        ----------
-        statistics : Statistics or None
-            Of the collection, for recipes that need them.
-        """
+        """Return the index of the replay."""
         return Index(
             None if self.classifier else self.recipe,
             classifier=self.classifier,
@@ -623,7 +483,7 @@ class ReplaySettings:
             against=self.against,
             path=self.store,
             sample=statistics,
-            now=_end_of_time,
+            now=end_of_time,
             # It stops at its end, before anything is written.
             force_domain=self.classifier is not None,
         )
@@ -631,22 +491,11 @@ class ReplaySettings:
     def check_domain(self, totals: Totals) -> None:
         """Refuse what a classifier judged that is not at home.
 
-        Raises
-        ------
-        RecipeError
-            If too large a share of the pairs that it judged is outside, or passed, and it is not forced.
+        Raises ``RecipeError`` if too large a share of the pairs that it judged is outside, or passed, and it is not
+        forced.
         """
         if self.classifier is not None:
             self.classifier.check_domain(totals.asked)
-
-    def warm_up(self, statistics: Statistics | None = None) -> None:
-        """Run some documents through a window of their own, so that no later one is charged for loading the kernels."""
-        index = replace(self, store=None).index(statistics)
-        for at in range(_WARMING):
-            # Other scripts have kernels of their own, used once there are many bytes of them; so has what leaves.
-            words = [f"{word}{at * place % 17}" for place, word in enumerate(_WORDS[at % len(_WORDS)].split())]
-            text = " ".join(words) if at else _WORDS[1] * _MANY
-            index.add(Document(str(at), text, utc(at * _MICROSECONDS_AN_HOUR // 2)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return what the page says of it."""
@@ -669,10 +518,6 @@ class ReplaySettings:
         return float(length.value) if length.unit == "hour" else length.value / _MICROSECONDS_AN_HOUR
 
 
-def _end_of_time() -> float:
-    return END_OF_TIME
-
-
 #: Rows in which columns are looked for.
 _LOOKED_AT = 1000
 
@@ -680,10 +525,7 @@ _LOOKED_AT = 1000
 def title_column(corpus: Corpus, rows: Integers, classifier: Classifier) -> str:
     """Return the column of a corpus that holds titles, by some of its rows.
 
-    Raises
-    ------
-    RecipeError
-        If there is none.
+    Raises ``RecipeError`` if there is none.
     """
     names = corpus.take(rows[:_LOOKED_AT]).column_names
     return column_of(names, classifier.title_column, TITLES, "title", "--title-column")
@@ -692,14 +534,7 @@ def title_column(corpus: Corpus, rows: Integers, classifier: Classifier) -> str:
 def titles_of(corpus: Corpus, rows: Integers, report: Progress) -> Any:
     """Return the titles of rows as an Arrow array of strings, empty where there is none.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The inputs, opened with the column of titles as order column.
-    rows : int64[n]
-        Raw rows, ascending.
-    report : callable
-        Told stage, bytes read and all bytes.
+    ``corpus``: The inputs, opened with the column of titles as order column.
     """
     consumed = 0
     # The empty title lies in front.
@@ -732,15 +567,7 @@ _VERDICTS_AT_ONCE = 4096
 
 
 class Notes:
-    """Writes down each verdict, and remembers which rows of the corpus are originals.
-
-    Parameters
-    ----------
-    writer : Writer or None
-        Of tables with that schema.
-    schema : pyarrow.Schema
-        SCHEMA or LEARNED.
-    """
+    """Writes down each verdict, and remembers which rows of the corpus are originals."""
 
     def __init__(self, writer: Writer | None, schema: pa.Schema = SCHEMA) -> None:
         self._writer, self._schema = writer, schema

@@ -17,14 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.classifier.classifier import Classifier
 from neardup.documents import Corpus
 from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.pages.builder import About, Sources, build_report, named
-from neardup.pages.charts import COLOURS, count_axis, dashed, finished, log_axis, time_axis, tooltips
+from neardup.pages.charts import COLOURS, dashed, finished, log_axis, time_axis, tooltips
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
 from neardup.pages.html import Chart, Html, facts, figures, section, table
@@ -33,13 +32,12 @@ from neardup.pages.report import Extent, Report
 from neardup.pages.report_page import Section, report_page
 from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
-from neardup.recipe import Recipe
 from neardup.runtime import Clock
 from neardup.search.margin import has_threshold, loosened, scale_of
 from neardup.search.window import Length
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import Index, matching
-from neardup.stream.replay import END_OF_TIME, Hour, Item, ReplaySettings, Timeline, Totals, arrivals
+from neardup.stream.index import matching
+from neardup.stream.replay import Hour, Item, ReplaySettings, Timeline, Totals, arrivals
 from neardup.times import utc
 
 if TYPE_CHECKING:
@@ -61,17 +59,6 @@ def by_hour(hours: Rows) -> dict[str, Any]:
         median.mark_rule(color=OURS, opacity=0.35).encode(y2="cpu_us_p99:Q"),
         median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told()),
     )
-
-
-def by_held(hours: Rows) -> dict[str, Any]:
-    """Return the chart of time by the number of documents in the window."""
-    import altair as alt
-
-    chart = alt.Chart(alt.Data(values=_above_zero(hours, "cpu_us_median")))
-    most = max(hour["held"] for hour in hours)
-    x = alt.X("held:Q", title="documents in the window at the end of the hour", axis=count_axis(most))
-    points = chart.mark_point(color=OURS, filled=True, size=26, opacity=0.6)
-    return _finished(points.encode(x=x, y=_log("cpu_us_median", _MICROSECONDS), tooltip=_told()))
 
 
 def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
@@ -141,25 +128,8 @@ def around_of(
 ) -> KnownPairs:
     """Return the pairs of items of one window that reach a looser threshold.
 
-    Parameters
-    ----------
-    items : iterable of Item
-        All that were replayed, in their order.
-    settings : ReplaySettings
-        Of the replay.
-    around : float
-        How much looser; 0 for not at all. Raising it finds more pairs, slower.
-    total : int
-        How many items there are.
-    statistics : Statistics or None
-        Of the collection, for recipes that need them.
-    report : callable
-        Told the stage, how many items have gone through, and how many will.
-
-    Raises
-    ------
-    RecipeError
-        If it leads out of the measure's range.
+    ``around``: How much looser; 0 for not at all. Raising it finds more pairs, slower. Raises ``RecipeError`` if it
+    leads out of the measure's range.
     """
     recipe, classifier = settings.recipe, settings.classifier
     own = scale_of(recipe, classifier).threshold
@@ -173,7 +143,8 @@ def around_of(
     every = None if classifier is None else classifier.everything()
     loosest = Fraction(0) if every is not None else scale_of(looser).threshold
     length = Length.parse(settings.window, settings.window_by)
-    with _index(looser, every, settings, statistics) as index:
+    looking = replace(settings, recipe=looser, classifier=every, against="everything", store=None)
+    with looking.index(statistics) as index:
         pairs = _Pairs(length, _OF_EACH * total + _BESIDES)
         for item in items:
             if len(pairs) % 256 == 0:
@@ -192,21 +163,6 @@ def around_of(
                 )
                 return KnownPairs.nothing(own, note)
     return pairs.around(loosest)
-
-
-def _index(
-    recipe: Recipe, classifier: Classifier | None, settings: ReplaySettings, statistics: Statistics | None
-) -> Index:
-    """Return an index in memory that compares with everything in the window."""
-    return Index(
-        None if classifier else recipe,
-        classifier=classifier,
-        window=settings.window,
-        window_by=settings.window_by,
-        against="everything",
-        sample=statistics,
-        now=lambda: END_OF_TIME,
-    )
 
 
 class _Pairs:
@@ -312,13 +268,7 @@ class Arrived:
         return None if o < 0 else (o, a, b)
 
     def flow(self, timeline: Timeline) -> Verdicts:
-        """Return all that arrived.
-
-        Parameters
-        ----------
-        timeline : Timeline
-            Of the corpus that was replayed.
-        """
+        """Return all that arrived."""
         self._flush()
         names = Names(timeline.rows, timeline.ids)
         arrived = _array(names.of(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
@@ -350,52 +300,21 @@ _MORE = "The store held more than the corpus, so what came near the threshold wi
 
 
 class PageOptions(TypedDict):
-    """The report of a replay that is wanted.
+    """The report of a replay that is wanted."""
 
-    Attributes
-    ----------
-    output : str
-        The page.
-    margin : float
-        How much looser than the threshold it looks; 0 for not at all.
-    extent : Extent
-        How much is listed.
-    command : str
-        What was typed.
-    """
-
-    output: str
-    margin: float
-    extent: Extent
-    command: str
+    output: str  #: the page
+    margin: float  #: how much looser than the threshold it looks; 0 for not at all
+    extent: Extent  #: how much is listed
+    command: str  #: what was typed
 
 
 class ReplayReport:
-    """Takes verdicts while a replay runs, and writes its report.
-
-    Parameters
-    ----------
-    page : PageOptions
-        What is wanted.
-    settings : ReplaySettings
-        Of the replay.
-    statistics : Statistics or None
-        Of the collection, for recipes that need them.
-    clock : Clock
-        Takes the cost of stages.
-    report : callable
-        Told of progress.
-
-    Attributes
-    ----------
-    output : str
-        The page.
-    """
+    """Takes verdicts while a replay runs, and writes its report."""
 
     def __init__(
         self, page: PageOptions, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Progress
     ) -> None:
-        self.output = page["output"]
+        self.output = page["output"]  #: the page
         self._page, self._settings, self._statistics = page, settings, statistics
         self._clock, self._report = clock, report
         self._arrived = Arrived()
@@ -501,15 +420,12 @@ class _Texts:
 
     def matching(self, texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
         recipe, classifier = self._settings.recipe, self._settings.classifier
-        if classifier is not None and recipe.content:
-            # Its pages are here only as what was found in them.
-            return None
         titles = self._titles(list(texts))
         documents = {
             place: Document(str(place), shown.text, utc(int(self._times[place])), title=titles.get(place, ""))
             for place, shown in texts.items()
         }
-        return matching(documents, recipe if classifier else recipe.changed(content=""), classifier, self._statistics)
+        return matching(documents, recipe, classifier, self._statistics)
 
     def _titles(self, places: Sequence[int]) -> dict[int, str]:
         titles: Any = self._timeline.titles
@@ -544,18 +460,8 @@ def page_content(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Map
 def replay_page(content: Mapping[str, Any], report: Report) -> str:
     """Return the page of a replay.
 
-    Parameters
-    ----------
-    content : mapping
-        What `page_content` gives. Its ``settings`` are those of ``ReplaySettings.as_dict``, the ``inputs``, and the
-        ``batch`` that is judged at once.
-    report : Report
-        What arrived, what was stopped, and why.
-
-    Raises
-    ------
-    OutputError
-        If the packages that draw are not installed.
+    ``content``: What `page_content` gives. Its ``settings`` are those of ``ReplaySettings.as_dict``, the ``inputs``,
+    and the ``batch`` that is judged at once. Raises ``OutputError`` if the packages that draw are not installed.
     """
     check_drawing("a page")
     hours = content["hours"]
@@ -597,23 +503,13 @@ def _some(step: int) -> str:
 def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
     """Yield the charts of time and memory by hour."""
     count = f"for {len(hours)} hours"
-    behind = ("cpu_us_median", "cpu_us_p99"), ("held", "cpu_us_median"), ("held", "bytes")
-    times, held, memory = (_hours_table(hours, names) for names in behind)
     yield Chart(
         "hour",
         "Time by hour",
         f"point: median; line: up to p99{some}",
         f"Points of the median time an item, in microseconds on a logarithmic axis, {count}.",
         by_hour(hours),
-        times,
-    )
-    yield Chart(
-        "held",
-        "Time by size of the window",
-        f"a point for each hour: its median{some}",
-        f"Points of the median time an item, in microseconds, by the number of documents in the window, {count}.",
-        by_held(hours),
-        held,
+        _hours_table(hours, ("cpu_us_median", "cpu_us_p99")),
     )
     yield Chart(
         "memory",
@@ -622,7 +518,7 @@ def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
         + f"it follows what arrives, not the corpus{some}",
         f"A line of the window's memory in MB, {count}; at the end {hours[-1]['bytes'] / 1e6:,.1f} MB.",
         memory_by_hour(hours, full),
-        memory,
+        _hours_table(hours, ("held", "bytes")),
     )
 
 

@@ -1,9 +1,9 @@
-"""Documents that were prepared for a classifier, one behind the other, so that hardly one is prepared twice."""
+"""The second step of a flow: which held documents that match one do so by another measure or a classifier, too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,155 +22,80 @@ from neardup.stream.parts import Record
 from neardup.text.html import content_of
 
 Integers = npt.NDArray[np.int64]
-
-#: What is remembered at most: documents, and characters of their texts; some 40 MB. Then it begins anew.
-DOCUMENTS, CHARACTERS = 4096, 1 << 22
-_FEWEST = 64
-
-
-class _Growing:
-    """An array to which values are added at the end."""
-
-    def __init__(self, kind: Any) -> None:
-        self._room = np.empty(_FEWEST, kind)
-        self._used = 0
-
-    def add(self, values: npt.NDArray[Any]) -> None:
-        needed = self._used + len(values)
-        if needed > len(self._room):
-            room = np.empty(max(needed, 2 * len(self._room)), self._room.dtype)
-            room[: self._used] = self._room[: self._used]
-            self._room = room
-        self._room[self._used : needed] = values
-        self._used = needed
-
-    @property
-    def values(self) -> npt.NDArray[Any]:
-        return self._room[: self._used]
-
-
-class _GrowingRows:
-    """Rows of features to which documents are added at the end."""
-
-    def __init__(self) -> None:
-        self._heads, self._features, self._weights = _Growing(np.int64), _Growing(np.uint64), _Growing(np.int64)
-        self._sums, self._squares = _Growing(np.int64), _Growing(np.int64)
-        self._heads.add(np.zeros(1, np.int64))
-
-    def add(self, rows: Rows) -> None:
-        self._heads.add(rows.heads[1:] + self._heads.values[-1])
-        self._features.add(rows.features)
-        self._weights.add(rows.weights)
-        self._sums.add(rows.sums)
-        self._squares.add(rows.squares)
-
-    @property
-    def values(self) -> Rows:
-        grown = self._heads, self._features, self._weights, self._sums, self._squares
-        return Rows(*(each.values for each in grown))
-
-
-class Pool:
-    """Prepared documents by number.
-
-    Parameters
-    ----------
-    measurer : Measurer
-        It prepares them; its vector takes no embeddings.
-    domain : Domain, optional
-        What says which texts are unlike those of the training.
-    """
-
-    def __init__(self, measurer: Measurer, domain: Domain | None = None) -> None:
-        self._measurer, self._domain = measurer, domain
-        self._clear()
-
-    def _clear(self) -> None:
-        self._places: dict[int, int] = {}
-        self._rows: dict[str, _GrowingRows] = {}
-        self._texts: list[str] = []
-        self._times = _Growing(np.int64)
-        self._foreign = _Growing(np.bool_)
-        self._characters = 0
-
-    def __contains__(self, serial: object) -> bool:
-        return serial in self._places
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def make_room(self, serials: Sequence[int]) -> None:
-        """Forget all, if there is no room for more; documents that are asked for now come in all together."""
-        if len(self._texts) + len(serials) > DOCUMENTS or self._characters > CHARACTERS:
-            self._clear()
-
-    def add(self, serials: Sequence[int], records: Records) -> None:
-        """Prepare documents and remember them; one without a number, -1, for as long as nothing else is added."""
-        first = len(self._texts)
-        prepared = self._measurer.prepare(records)
-        for name, rows in prepared.rows.items():
-            self._rows.setdefault(name, _GrowingRows()).add(rows)
-        if records.times is not None:
-            self._times.add(records.times)
-        if self._domain is not None:
-            self._foreign.add(self._domain.foreign(records.texts))
-        self._texts += records.texts
-        self._characters += sum(map(len, records.texts))
-        self._places |= {serial: first + i for i, serial in enumerate(serials)}
-
-    def prepared(self) -> Prepared:
-        """Return all documents as the measurer takes them."""
-        rows = {name: rows.values for name, rows in self._rows.items()}
-        return Prepared(len(self._texts), rows, self._texts, self._times.values, None)
-
-    @property
-    def foreign(self) -> npt.NDArray[np.bool_]:
-        """Which texts are of a length or a script that was not met in training, where there is a domain."""
-        return self._foreign.values
-
-    def places(self, serials: Sequence[int]) -> Integers:
-        """Return where documents lie."""
-        return np.array([self._places[serial] for serial in serials], np.int64)
-
-    def forget_from(self, serial: int) -> None:
-        """Forget documents from a number on: others will have these numbers."""
-        self._places = {known: place for known, place in self._places.items() if known < serial}
-
-
 Floats = npt.NDArray[np.float64]
 RecordOf = Callable[[int], Record]
 
+#: What is remembered at most: documents, and characters of their texts; some 40 MB. Then it begins anew.
+DOCUMENTS, CHARACTERS = 4096, 1 << 22
+
+
+class _Prepared(NamedTuple):
+    """A document that was prepared for a classifier."""
+
+    rows: dict[str, Rows]
+    text: str
+    time: int
+    foreign: bool  #: whether no text of its length or script was met in training
+
+
+class _Cache:
+    """Prepared documents by number, so that hardly one is prepared twice."""
+
+    def __init__(self, measurer: Measurer, domain: Domain | None) -> None:
+        self._measurer, self._domain = measurer, domain
+        self._known: dict[int, _Prepared] = {}
+        self._characters = 0
+
+    def missing(self, serials: Sequence[int]) -> list[int]:
+        """Return the documents that are not here; all is forgotten before there would be too many."""
+        if len(self._known) + len(serials) > DOCUMENTS or self._characters > CHARACTERS:
+            self._known, self._characters = {}, 0
+        return [serial for serial in serials if serial not in self._known]
+
+    def add(self, serials: Sequence[int], records: Records) -> None:
+        """Prepare documents and remember them."""
+        prepared = self._measurer.prepare(records)
+        foreign = np.zeros(len(records), np.bool_) if self._domain is None else self._domain.foreign(records.texts)
+        times = np.zeros(len(records), np.int64) if records.times is None else records.times
+        for i, serial in enumerate(serials):
+            rows = {name: _row(every, i) for name, every in prepared.rows.items()}
+            self._known[serial] = _Prepared(rows, records.texts[i], int(times[i]), bool(foreign[i]))
+            self._characters += len(records.texts[i])
+
+    def of(self, serials: Sequence[int]) -> tuple[Prepared, npt.NDArray[np.bool_]]:
+        """Return documents as the measurer takes them, and which of them are foreign."""
+        some = [self._known[serial] for serial in serials]
+        rows = {name: Rows.joined([one.rows[name] for one in some]) for name in some[0].rows}
+        times = np.array([one.time for one in some], np.int64)
+        prepared = Prepared(len(some), rows, [one.text for one in some], times, None)
+        return prepared, np.array([one.foreign for one in some], np.bool_)
+
+    def forget_from(self, serial: int) -> None:
+        """Forget documents from a number on: others will have these numbers."""
+        self._known = {number: one for number, one in self._known.items() if 0 <= number < serial}
+
+
+def _row(rows: Rows, i: int) -> Rows:
+    """Return one of some rows."""
+    begin, end = rows.heads[i : i + 2].tolist()
+    heads = np.array([0, end - begin], np.int64)
+    return Rows(heads, rows.features[begin:end], rows.weights[begin:end], rows.sums[i : i + 1], rows.squares[i : i + 1])
+
 
 class Looked(NamedTuple):
-    """Which of some documents pass a second step beside one.
+    """Which of some documents pass a second step beside one."""
 
-    Attributes
-    ----------
-    places : int64[k]
-        Those that do, ascending.
-    similarity, counts : float64[k], int64[k, 3]
-        How similar they are, and o, a and b.
-    g, vectors : float64[k], float64[k, r]
-        What a classifier makes of them, and from what; nan where none decides.
-    """
-
-    places: Integers
+    places: Integers  #: int64[k]: those that do, ascending
+    #: float64[k], int64[k, 3]: how similar they are, and o, a and b.
     similarity: Floats
     counts: Integers
+    #: float64[k], float64[k, r]: what a classifier makes of them, and from what; nan where none decides.
     g: Floats
     vectors: Floats
 
 
 class MeasuredStep:
-    """A second step by a measure.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Its ``then``, and the content that it is about.
-    record_of : callable
-        Gives what is known of a document by its number.
-    """
+    """A second step by a measure."""
 
     def __init__(self, recipe: Recipe, record_of: RecordOf) -> None:
         self._recipe, self._record_of = recipe, record_of
@@ -204,19 +129,7 @@ class MeasuredStep:
 class LearnedStep:
     """A second step by a classifier.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        That of the classifier.
-    record_of : callable
-        Gives what is known of a document by its number.
-    classifier : Classifier
-        What decides.
-
-    Raises
-    ------
-    RecipeError
-        If the recipe names another one.
+    Raises ``RecipeError`` if the recipe names another one.
     """
 
     def __init__(self, recipe: Recipe, record_of: RecordOf, classifier: Classifier) -> None:
@@ -224,7 +137,7 @@ class LearnedStep:
         self._classifier = check_classifier(classifier, recipe, None)
         self._measurer = Measurer(classifier.vector, classifier.statistics)
         self._home = classifier.domain
-        self._pool = Pool(self._measurer, self._home)
+        self._cache = _Cache(self._measurer, self._home)
         #: What it was asked about documents that arrived; questions about others do not count.
         self.counts = DomainCounts()
 
@@ -232,17 +145,14 @@ class LearnedStep:
         """Return which documents pass beside one: its record and its number, -1 for none, and their numbers."""
         # As in a run in memory, the one that comes later is the right one.
         wanted = [*others.tolist(), serial]
-        self._pool.make_room(wanted)
-        missing = [number for number in wanted if number == serial or number not in self._pool]
-        records = [*map(self._record_of, missing[:-1]), one]
-        self._pool.add(missing, self._records(records))
-        places = self._pool.places(wanted)
-        vectors = self._measurer.measure(self._pool.prepared(), places[:-1], np.full(len(others), places[-1]))
+        missing = [number for number in self._cache.missing(wanted) if number != serial]
+        self._cache.add([*missing, serial], self._records([*map(self._record_of, missing), one]))
+        prepared, foreign = self._cache.of(wanted)
+        vectors = self._measurer.measure(prepared, np.arange(len(others)), np.full(len(others), len(others)))
         g = self._classifier.score(vectors)
         passes = self._classifier.passes(g)
         if self._home is not None and serial >= 0:
-            foreign = self._pool.foreign
-            outside = self._home.outside(vectors) | foreign[places[:-1]] | foreign[places[-1]]
+            outside = self._home.outside(vectors) | foreign[:-1] | foreign[-1]
             self.counts = self.counts.plus(outside, passes)
         passed = np.flatnonzero(passes)
         counts = counts_of(self._classifier, g[passed])
@@ -261,16 +171,13 @@ class LearnedStep:
 
     def forget_from(self, serial: int) -> None:
         """Forget documents from a number on: others will have these numbers."""
-        self._pool.forget_from(serial)
+        self._cache.forget_from(serial)
 
 
 def second_of(recipe: Recipe, record_of: RecordOf, classifier: Classifier | None) -> MeasuredStep | LearnedStep | None:
     """Return the second step of a recipe, None where it has none.
 
-    Raises
-    ------
-    RecipeError
-        If it is a learned one and the classifier is not there.
+    Raises ``RecipeError`` if it is a learned one and the classifier is not there.
     """
     step = recipe.parsed_second_step
     if step is None:

@@ -34,15 +34,7 @@ class Lock:
     stays when the lock goes (removing it would let two openers lock two files of one name). It then says which state
     of the store was the last: a store that has changed since is checked before it is used.
 
-    Parameters
-    ----------
-    store : Path
-        The store that is locked.
-
-    Raises
-    ------
-    StoreError
-        If another process, or another Store of this one, holds it, or the file cannot be made.
+    Raises ``StoreError`` if another process, or another Store of this one, holds it, or the file cannot be made.
     """
 
     def __init__(self, store: Path) -> None:
@@ -121,10 +113,7 @@ class Lock:
     def release(self, *, clean: bool) -> None:
         """Let go.
 
-        Parameters
-        ----------
-        clean : bool
-            Whether the store is closed in order, or was refused without a change to it and was left so before.
+        ``clean``: Whether the store is closed in order, or was refused without a change to it and was left so before.
         """
         if not self._file.closed:
             self._write(self._state() if clean else "")
@@ -136,8 +125,9 @@ FORMAT = 2
 APPLICATION = 0x4E445550
 #: Nine texts of 0.8 KB to a page; in pages of half the size a fifth of the room is lost.
 _PAGE = 8192
-#: The log goes into the file at 32 MB: the larger, the less is written twice, and the longer the pause.
-_WAL_PAGES = 4000
+#: The log goes into the file at 4 MB, and begins anew: to write over it takes a third of the time that it takes to
+#: make it longer.
+_WAL_PAGES = 500
 _WAL_BYTES = 64 << 20
 _CACHE_KIB = 64 << 10
 _BUSY_S = 10.0
@@ -180,10 +170,6 @@ CREATE INDEX kept_text ON kept (serial) WHERE text IS NOT NULL;
 CREATE TABLE requests (id TEXT PRIMARY KEY, by TEXT NOT NULL, answer TEXT) WITHOUT ROWID;
 """
 
-#: What older stores of this format lack.
-_NEW = _SCHEMA[_SCHEMA.index("CREATE TABLE kept") : _SCHEMA.index("-- duplicates that somebody wants")]
-_NEW = _NEW.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS").replace("CREATE INDEX", "CREATE INDEX IF NOT EXISTS")
-
 #: How the names of settings and dependencies begin in the table meta.
 _SETTING, _DEPENDENCY = "setting ", "depends on "
 
@@ -225,10 +211,7 @@ def look(path: Path) -> bool:
     Only for a store that no connection of this process has open: closing a file gives up all locks of the process
     on it, SQLite's too.
 
-    Raises
-    ------
-    StoreError
-        If something else is there, or what is left of a store.
+    Raises ``StoreError`` if something else is there, or what is left of a store.
     """
     try:
         with path.open("r+b") as file:
@@ -285,20 +268,11 @@ def _check_size(path: Path, size: int, expected: int) -> None:
 
 
 class Mark(NamedTuple):
-    """What the verdicts of a store depend on.
+    """What the verdicts of a store depend on."""
 
-    Attributes
-    ----------
-    fingerprint : str
-        Of the recipe.
-    settings : dict
-        What else they depend on, as texts: the window and how it is measured.
-    dependencies : dict
-        What the fingerprint is of (``Recipe.dependencies``), to say what differs.
-    """
-
-    fingerprint: str
-    settings: Mapping[str, str]
+    fingerprint: str  #: of the recipe
+    settings: Mapping[str, str]  #: what else they depend on, as texts: the window and how it is measured
+    #: What the fingerprint is of (``Recipe.dependencies``), to say what differs.
     dependencies: Mapping[str, str] = MappingProxyType({})
 
 
@@ -344,10 +318,7 @@ def _set_wal(connection: sqlite3.Connection, path: Path) -> None:
 def check(path: Path, lock: Lock, mark: Mark) -> None:
     """Refuse a store that is damaged or another's, through a connection that cannot write.
 
-    Raises
-    ------
-    StoreError
-        The store is as it was before.
+    Raises ``StoreError``; the store is as it was before.
     """
     log = _beside(path, "-wal")
     # Without a log there is nothing to share with other readers, and so no file to make beside it.
@@ -387,10 +358,7 @@ def _shown(value: str | None) -> str:
 def connect(path: Path) -> sqlite3.Connection:
     """Return the connection that writes.
 
-    Raises
-    ------
-    StoreError
-        If the file is still torn after the log of a crash was put into it.
+    Raises ``StoreError`` if the file is still torn after the log of a crash was put into it.
     """
     connection = _connect(path, "rw")
     try:
@@ -464,37 +432,18 @@ Row = tuple[Any, ...]
 
 
 class Stored(NamedTuple):
-    """A document that was judged.
+    """A document that was judged."""
 
-    Attributes
-    ----------
-    serial : int
-        Its number in the order of arrival.
-    verdict : Verdict
-        What was decided.
-    origin : str
-        As in the Document.
-    time, leaves : int
-        Microseconds: its time, and the time by which it leaves the window.
-    held : bool
-        Whether the window holds it.
-    text : str or None
-        Its text while it is held.
-    title : str
-        Its title while it is held, where the classifier goes by titles.
-    digest : bytes
-        Of its text, where the index keeps texts; then text and title are those of a duplicate, too.
-    """
-
-    serial: int
-    verdict: Verdict
-    origin: str
+    serial: int  #: its number in the order of arrival
+    verdict: Verdict  #: what was decided
+    origin: str  #: as in the Document
+    #: Microseconds: its time, and the time by which it leaves the window.
     time: int
     leaves: int
-    held: bool
-    text: str | None
-    title: str = ""
-    digest: bytes = b""
+    held: bool  #: whether the window holds it
+    text: str | None  #: its text while it is held
+    title: str = ""  #: its title while it is held, where the classifier goes by titles
+    digest: bytes = b""  #: of its text, where the index keeps texts; then text and title are those of a duplicate, too
 
     @property
     def id(self) -> str:
@@ -503,18 +452,10 @@ class Stored(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What is known of a document that was given before.
+    """What is known of a document that was given before."""
 
-    Attributes
-    ----------
-    verdict : Verdict
-        The verdict that it has.
-    digest : bytes
-        Of its text, as ``text_digest`` makes it; empty where the index kept none.
-    """
-
-    verdict: Verdict
-    digest: bytes
+    verdict: Verdict  #: the verdict that it has
+    digest: bytes  #: of its text, as ``text_digest`` makes it; empty where the index kept none
 
 
 def text_digest(text: str) -> bytes:
@@ -527,7 +468,7 @@ def checksum(*values: Any) -> int:
     return zlib.crc32(repr(values).encode())
 
 
-def statements(rows: Sequence[Stored]) -> list[tuple[str, list[Row]]]:
+def statements(rows: Sequence[Stored], *, placed: bool) -> list[tuple[str, list[Row]]]:
     """Return what puts documents into the tables: statements, and the values of each."""
     held = [(int(row.serial), row.text, row.title) for row in rows if row.held]
     kept = [
@@ -536,7 +477,7 @@ def statements(rows: Sequence[Stored]) -> list[tuple[str, list[Row]]]:
         if row.digest
     ]
     return [
-        (_INSERT, [(*to_row(row), int(not row.origin)) for row in rows]),
+        (_INSERT, [(*to_row(row), int(placed or not row.origin)) for row in rows]),
         ("INSERT INTO held VALUES (?, ?, ?, ?)", [(*values, checksum(*values)) for values in held]),
         (
             "INSERT INTO kept VALUES (?, ?, ?, ?, ?)",
@@ -570,15 +511,7 @@ def to_row(stored: Stored) -> Row:
 
 
 def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
-    """Return the document that one of the queries found, or which part of it is not what was written.
-
-    Parameters
-    ----------
-    row : tuple
-        The columns and their checksum, and where it is held its serial, text, title and their checksum.
-    forgotten : int
-        Documents with smaller serials are no longer held, even where their texts are still there.
-    """
+    """Return the document that one of the queries found, or which part of it is not what was written."""
     *columns, row_sum, held, text, title, text_sum = row
     if checksum(*columns) != row_sum:
         return None, "row"
@@ -592,14 +525,13 @@ def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
     return Stored(serial, verdict, origin, time, leaves, True, text, title), ""
 
 
-def added(tally: Mapping[str, int], rows: Sequence[Stored]) -> dict[str, int]:
-    """Return the counts with some more documents."""
+def counted(tally: Mapping[str, int], rows: Sequence[Stored], by: int = 1) -> dict[str, int]:
+    """Return the counts with some more documents, or with as many fewer."""
     total = dict(tally)
     for row in rows:
-        total["arrived"] += 1
-        total["duplicates" if row.verdict.is_duplicate else "originals"] += 1
-        if row.verdict.flag:
-            total[row.verdict.flag] += 1
+        flag = (row.verdict.flag,) if row.verdict.flag else ()
+        for name in ("arrived", "duplicates" if row.verdict.is_duplicate else "originals", *flag):
+            total[name] += by
     return total
 
 
@@ -621,15 +553,7 @@ class StoreReader:
 
     Every row and text that is read is compared with its checksum.
 
-    Parameters
-    ----------
-    path : str or PathLike
-        The file.
-
-    Raises
-    ------
-    StoreError
-        If there is no store, or it cannot be read.
+    Raises ``StoreError`` if there is no store, or it cannot be read.
     """
 
     _connection: sqlite3.Connection
@@ -691,14 +615,13 @@ class StoreReader:
             row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
             return None if row is None else str(row[0])
 
-    def held(self, batch: int = 4096) -> Iterator[list[Stored]]:
-        """Yield what the window holds in order of serial.
+    @property
+    def settings(self) -> dict[str, str]:
+        """How the store was made: ``window``, ``window_by`` and ``against``, as ``Index`` takes them."""
+        return {name: self.meta(f"{_SETTING}{name}") or "" for name in ("window", "window_by", "against")}
 
-        Parameters
-        ----------
-        batch : int
-            How many at a time.
-        """
+    def held(self, batch: int = 4096) -> Iterator[list[Stored]]:
+        """Yield what the window holds in order of serial."""
         yield from self._batches(HELD, self._forgotten, batch)
 
     def unplaced(self) -> Iterator[Stored]:
@@ -725,13 +648,7 @@ class StoreReader:
         return found
 
     def last(self, most: int) -> list[Stored]:
-        """Return the documents that arrived last, in the order of their arrival, without their texts.
-
-        Parameters
-        ----------
-        most : int
-            How many at most.
-        """
+        """Return the documents that arrived last, in the order of their arrival, without their texts."""
         with self._reading() as connection:
             (top,) = connection.execute("SELECT max(serial) FROM documents").fetchone()
         if top is None:
@@ -743,13 +660,6 @@ class StoreReader:
         """Yield the duplicates with a time (seconds since 1970) from one on, in order of arrival, without their texts.
 
         Those that somebody took back are none any more.
-
-        Parameters
-        ----------
-        since : float
-            The time.
-        after : int
-            Only documents with larger serials.
         """
         for found in self._batches(STOPPED, after + 1, _ROWS, since):
             yield from found
@@ -760,15 +670,7 @@ class StoreReader:
             return [self._stored(row) for row in connection.execute(LAST_STOPPED, (since, most)).fetchall()]
 
     def find(self, name: str, *, text: bool = True) -> Stored | None:
-        """Return the document of that id; None if it has no verdict.
-
-        Parameters
-        ----------
-        name : str
-            The id.
-        text : bool
-            Whether its text is wanted, too, if the window holds it.
-        """
+        """Return the document of that id; None if it has no verdict."""
         if not storable(name):
             return None
         with self._reading() as connection:
@@ -776,15 +678,7 @@ class StoreReader:
             return None if row is None else self._stored(row)
 
     def beginnings(self, serials: Sequence[int], characters: int) -> dict[int, str]:
-        """Return how the texts of these documents begin, of those that the window holds.
-
-        Parameters
-        ----------
-        serials : sequence of int
-            Numbers of documents.
-        characters : int
-            How many of each.
-        """
+        """Return how the texts of these documents begin, of those that the window holds."""
         found: dict[int, str] = {}
         for begin in range(0, len(serials), _IDS):
             asked = [serial for serial in serials[begin : begin + _IDS] if serial >= self._forgotten]
@@ -834,12 +728,8 @@ class StoreReader:
 
         Letters of ASCII are found in either case.
 
-        Parameters
-        ----------
-        words : sequence of str
-            At least one.
-        most, among : int
-            So many are returned at most, of so many that arrived last. Raising the second takes time in proportion.
+        ``most, among``: So many are returned at most, of so many that arrived last. Raising the second takes time in
+        proportion.
         """
         has = " AND ".join(["(d.id LIKE ? ESCAPE '!' OR coalesce(h.text, k.text) LIKE ? ESCAPE '!')"] * len(words))
         query = (
@@ -904,17 +794,8 @@ class Store(StoreReader):
     is compared with its checksum, and what SQLite itself meets is reported. A damaged store is refused, never
     repaired.
 
-    Parameters
-    ----------
-    path : str or PathLike
-        The file; a new one is made where there is none. ``.lock``, ``-wal`` and ``-shm`` files lie beside it.
-    mark : Mark
-        What its verdicts depend on.
-
-    Raises
-    ------
-    StoreError
-        If the file cannot be used; it is left as it was.
+    ``path``: The file; a new one is made where there is none. ``.lock``, ``-wal`` and ``-shm`` files lie beside it.
+    Raises ``StoreError`` if the file cannot be used; it is left as it was.
     """
 
     def __init__(self, path: str | os.PathLike[str], mark: Mark) -> None:
@@ -932,7 +813,6 @@ class Store(StoreReader):
                     create(self.path, mark)
                 self._connection = connect(self.path)
                 try:
-                    self._connection.executescript(_NEW)
                     self._load()
                 except BaseException:
                     self._connection.close()
@@ -979,8 +859,15 @@ class Store(StoreReader):
         """How many documents arrived, how many were originals and duplicates, and how many had each flag."""
         return dict(self._tally)
 
-    def record(self, rows: Sequence[Stored], state: Mapping[str, str] | None = None) -> None:
-        """Put documents and their verdicts on the disk, all or none.
+    def record(
+        self,
+        rows: Sequence[Stored],
+        state: Mapping[str, str] | None = None,
+        *,
+        gone: Stored | None = None,
+        released_by: str | None = None,
+    ) -> None:
+        """Put documents and their verdicts on the disk, all or none, and take one away in the same transaction.
 
         Parameters
         ----------
@@ -988,18 +875,30 @@ class Store(StoreReader):
             New ids, with serials that no document has. Rows with an origin are not yet in their place.
         state : dict, optional
             Small texts that change with them, as in ``set_state``.
+        gone : Stored, optional
+            A document that is forgotten: its verdict, its text, and that it was counted. A row may have its id.
+        released_by : str, optional
+            Who took back that ``gone`` was stopped; the row is the original that it is from now on, in its place.
 
         Raises
         ------
         StoreError
             If they cannot be written, for example because the disk is full; the store goes on without them.
         """
-        if not rows and not state:
+        if not rows and not state and gone is None:
             return
-        tally = added(self._tally, rows)
+        tally = counted(self._tally, rows)
         with self._writing() as connection:
-            for statement, values in statements(rows):
+            if gone is not None:
+                tally = counted(tally, [gone], -1)
+                for table in ("documents", "held", "kept"):
+                    connection.execute(f"DELETE FROM {table} WHERE serial = ?", (gone.serial,))  # noqa: S608
+            for statement, values in statements(rows, placed=released_by is not None):
                 connection.executemany(statement, values)
+            if gone is not None and released_by is not None:
+                was = gone.verdict
+                note = (int(rows[0].serial), gone.id, time.time(), released_by, was.kind, was.of, was.similarity)
+                connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", note)
             changed = [(value, name) for name, value in tally.items() if value != self._tally[name]]
             connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
             if state:
@@ -1007,64 +906,6 @@ class Store(StoreReader):
             behind = self._behind and self._sweep(connection, max(_SWEEP, _SWEEP_EACH * len(rows)))
         self._tally, self._behind = tally, behind
         self._next = max(self._next, *(int(row.serial) + 1 for row in rows)) if rows else self._next
-
-    def release(self, row: Stored, by: str, state: Mapping[str, str]) -> None:
-        """Put an original in the place of a duplicate with its id, and note who took that back and when.
-
-        Parameters
-        ----------
-        row : Stored
-            The document as an original, with a new serial; it keeps its origin, and is in its place.
-        by : str
-            Who.
-        state : dict
-            Small texts that change with it, as in ``set_state``.
-        """
-        was = self.find(row.id, text=False)
-        if was is None or not was.verdict.is_duplicate:
-            raise StoreError(f"{self.path} has no duplicate with the id {row.id!r}, so there is none to release")
-        serial, verdict, new = was.serial, was.verdict, row._replace(origin=was.origin)
-        tally = self._tally | {
-            "originals": self._tally["originals"] + 1,
-            "duplicates": self._tally["duplicates"] - 1,
-        }
-        note = (int(row.serial), row.id, time.time(), by, verdict.kind, verdict.of, verdict.similarity)
-        with self._writing() as connection:
-            _erase(connection, serial)
-            for statement, values in statements([new]):
-                connection.executemany(statement, values)
-            connection.execute("UPDATE documents SET placed = 1 WHERE serial = ?", (int(row.serial),))
-            connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", note)
-            changed = [(tally[name], name) for name in ("originals", "duplicates")]
-            connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
-            connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
-        self._tally, self._next = tally, max(self._next, int(row.serial) + 1)
-
-    def erase(self, name: str, state: Mapping[str, str]) -> None:
-        """Forget a document: its verdict, its text, and that it was counted.
-
-        Parameters
-        ----------
-        name : str
-            Its id.
-        state : dict
-            Small texts that change with it, as in ``set_state``.
-
-        Raises
-        ------
-        StoreError
-            If it has no verdict, or this cannot be written; then nothing has changed.
-        """
-        was = self.find(name, text=False)
-        if was is None:
-            raise StoreError(f"{self.path} has no document with the id {name!r}, so there is none to erase")
-        one = added(dict.fromkeys(self._tally, 0), [was])
-        tally = {key: value - one[key] for key, value in self._tally.items()}
-        with self._writing() as connection:
-            _erase(connection, was.serial)
-            connection.executemany("UPDATE tally SET value = ? WHERE name = ?", [(tally[key], key) for key in tally])
-            connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
-        self._tally = tally
 
     def forget(self, serials_below: int) -> None:
         """Let go of the texts of all documents with smaller serials: the window holds them no longer.
@@ -1135,11 +976,6 @@ class Store(StoreReader):
             self._lock.release(clean=clean)
 
 
-def _erase(connection: sqlite3.Connection, serial: int) -> None:
-    for table in ("documents", "held", "kept"):
-        connection.execute(f"DELETE FROM {table} WHERE serial = ?", (serial,))  # noqa: S608
-
-
 #: Seconds between two looks for an answer.
 _ASK_S = 0.1
 
@@ -1147,19 +983,7 @@ _ASK_S = 0.1
 def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: float) -> dict[str, str]:
     """Ask the watcher that has a store to take a duplicate back, and return its answer, as ``Store.answer`` has it.
 
-    Parameters
-    ----------
-    path : str or PathLike
-        The store.
-    name, by : str
-        The id of the document, and who takes it back.
-    seconds : float
-        How long to wait for the answer.
-
-    Raises
-    ------
-    StoreError
-        If the store cannot be written to, or nobody answers; then nothing has changed.
+    Raises ``StoreError`` if the store cannot be written to, or nobody answers; then nothing has changed.
     """
     store, answer = Path(os.path.realpath(path)), None
     try:

@@ -28,18 +28,8 @@ def verdict_record(
 ) -> dict[str, Any]:
     """Return what is to be said of a duplicate.
 
-    Parameters
-    ----------
-    verdict : Verdict
-        What was decided.
-    recipe : Recipe
-        By which it was decided.
-    file : str
-        The file it came in.
-    text, other : str, optional
-        The texts of the duplicate and of what it repeats, for the evidence; None where they are not there.
-    classifier : Classifier, optional
-        The classifier whose recipe it is.
+    ``text, other``: The texts of the duplicate and of what it repeats, for the evidence; None where they are not
+    there.
     """
     record: dict[str, Any] = {
         "id": verdict.id,
@@ -104,13 +94,6 @@ def passages(text: str, other: str, recipe: Recipe) -> list[dict[str, Any]]:
 
     A passage is four words in a row or more, whatever the features of the recipe are; where there is none, it is
     what the recipe's own features share.
-
-    Parameters
-    ----------
-    text, other : str
-        Two texts; passages are as the first one writes them.
-    recipe : Recipe
-        By which they match.
     """
     from neardup.pipeline.passages import passages_of
     from neardup.pipeline.resolved_features import side_of

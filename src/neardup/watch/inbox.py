@@ -7,19 +7,14 @@ import heapq
 import os
 import stat
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple
 
 from neardup.errors import InputError
 from neardup.watch.names import Stamp, is_passed_over, stamp_of
-
-if TYPE_CHECKING:
-    from watchfiles import Change
 
 
 class Found(NamedTuple):
@@ -31,49 +26,25 @@ class Found(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _File:
-    """What is known of a file.
+    """What is known of a file."""
 
-    Attributes
-    ----------
-    stamp : Stamp
-        As last seen.
-    since : float
-        When this stamp was first seen, by a clock that never jumps.
-    due : float or None
-        From when on it may be taken; None while it is being judged, and for one that is to be left where it is.
-    tries : int
-        How often it was put off.
-    """
-
-    stamp: Stamp
-    since: float
+    stamp: Stamp  #: as last seen
+    since: float  #: when this stamp was first seen, by a clock that never jumps
+    #: From when on it may be taken; None while it is being judged, and for one that is to be left where it is.
     due: float | None
-    tries: int = 0
+    tries: int = 0  #: how often it was put off
 
 
 @dataclass(slots=True)
 class Scan:
-    """What a look at the whole inbox found.
+    """What a look at the whole inbox found."""
 
-    Attributes
-    ----------
-    files : dict of str to _File
-        The files that lie there, by their paths.
-    new : list of (str, _File)
-        Those that are new, or have changed.
-    links : int
-        How many symbolic links and other things that are no files.
-    failed : list of (str, OSError)
-        What could not be read: sub-folders, and single files that the system says nothing of.
-    seconds : float
-        How long it took.
-    """
-
-    files: dict[str, _File] = field(default_factory=dict)
-    new: list[tuple[str, _File]] = field(default_factory=list)
-    links: int = 0
+    files: dict[str, _File] = field(default_factory=dict)  #: the files that lie there, by their paths
+    new: list[tuple[str, _File]] = field(default_factory=list)  #: those that are new, or have changed
+    links: int = 0  #: how many symbolic links and other things that are no files
+    #: What could not be read: sub-folders, and single files that the system says nothing of.
     failed: list[tuple[str, OSError]] = field(default_factory=list)
-    seconds: float = 0.0
+    seconds: float = 0.0  #: how long it took
 
 
 class Inbox:
@@ -81,15 +52,6 @@ class Inbox:
 
     Symbolic links, to files and to folders, are passed over: what they point to is not in the inbox. So are hidden
     names, and endings that mean unfinished.
-
-    Parameters
-    ----------
-    root : str
-        The folder.
-    settle : float
-        For how many seconds a file must not have changed.
-    clock : callable
-        Seconds that never jump.
     """
 
     def __init__(self, root: str, settle: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -104,10 +66,7 @@ class Inbox:
     def scan(self) -> Scan:
         """Look at every file; those that are new or changed have to come to rest first.
 
-        Raises
-        ------
-        OSError
-            If the inbox itself cannot be read; what is known of it stays.
+        Raises ``OSError`` if the inbox itself cannot be read; what is known of it stays.
         """
         begin = self._clock()
         found = Scan()
@@ -225,144 +184,32 @@ def _below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + os.sep)
 
 
-#: How long events are gathered before they wake, in milliseconds.
-_GATHER = 200
-
-
-class FileEvents:
-    """Native file events as a hint that a look is worth while, and the wish to stop.
-
-    The truth is always a look at the folder: an event may be lost, or never come, as on network folders.
-
-    Parameters
-    ----------
-    root : str
-        The inbox.
-    """
-
-    def __init__(self, root: str) -> None:
-        self._root = os.path.realpath(root)
-        # Its put may be called from a signal handler at any moment, which locks of a threading.Event do not bear.
-        self._calls: SimpleQueue[str] = SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._end = threading.Event()
-        self.stopping = False
-
-    def stop(self) -> None:
-        """Ask for an end; safe in a signal handler."""
-        self.stopping = True
-        self._calls.put("stop")
-
-    def pause(self, seconds: float) -> bool:
-        """Wait, at most so long; return whether a file event came."""
-        if self.stopping:
-            return False
-        try:
-            heard = self._calls.get(timeout=max(seconds, 0.0)) == "file"
-        except Empty:
-            return False
-        while not self._calls.empty():
-            heard |= self._calls.get() == "file"
-        return heard
-
-    def listen(self, failed: Callable[[str], None]) -> bool:
-        """Start to take native events, unless that is done already.
-
-        Parameters
-        ----------
-        failed : callable
-            Told in one sentence why there are none; may be called from another thread.
-
-        Returns
-        -------
-        bool
-            Whether a listener was started.
-        """
-        if self._thread is not None and self._thread.is_alive():
-            return False
-        try:
-            import watchfiles  # noqa: F401
-        except ImportError:
-            failed("the library watchfiles is not installed; pip install 'neardup[watch]' brings it")
-            return False
-        self._end.clear()
-        self._thread = threading.Thread(target=self._listen, args=(failed,), name="neardup-events", daemon=True)
-        self._thread.start()
-        return True
-
-    def _listen(self, failed: Callable[[str], None]) -> None:
-        from watchfiles import watch
-
-        try:
-            for _ in watch(
-                self._root,
-                watch_filter=self._may_mean_a_file,
-                debounce=_GATHER,
-                rust_timeout=1000,
-                stop_event=self._end,
-                raise_interrupt=False,
-                ignore_permission_denied=True,
-            ):
-                self._calls.put("file")
-        except Exception as error:  # the library has its own errors for a system that gives no events
-            failed(" ".join(str(error).split()) or type(error).__name__)
-
-    def _may_mean_a_file(self, change: Change, path: str) -> bool:
-        """Return whether an event may mean a file to take: not what goes away, such as what is placed."""
-        if change.name == "deleted":
-            return False
-        return not any(is_passed_over(part) for part in os.path.relpath(path, self._root).split(os.sep))
-
-    def close(self) -> None:
-        """End the listener."""
-        self._end.set()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
-            self._thread = None
-
-
 if sys.platform != "win32":
     import fcntl
 
 
-class InboxLock:
-    """An inbox that no other watcher takes files out of, for as long as the block lasts.
+@contextmanager
+def inbox_lock(inbox: str, *, shared: bool) -> Iterator[None]:
+    """Let no other watcher take files out of an inbox while the block lasts, but those that share it as well.
 
     The system lets go of it when the process ends, however it ends. Where folders cannot be locked, as on some network
     folders, nobody is kept out.
-
-    Parameters
-    ----------
-    inbox : str
-        The folder.
-    shared : bool
-        Whether others may have it at the same time that share it as well.
     """
-
-    def __init__(self, inbox: str, *, shared: bool) -> None:
-        self._inbox = inbox
-        self._shared = shared
-        self._handle = -1
-
-    def __enter__(self) -> Self:
-        if sys.platform == "win32":
-            return self
+    if sys.platform == "win32":
+        yield
+        return
+    handle = -1
+    try:
         try:
-            self._handle = os.open(self._inbox, os.O_RDONLY)
-            fcntl.flock(self._handle, (fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            handle = os.open(inbox, os.O_RDONLY)
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:
-            self._close()
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 raise InputError(
-                    f"{self._inbox} is watched by another process, and two would take files from each other; "
+                    f"{inbox} is watched by another process, and two would take files from each other; "
                     "stop that one, or run both with --place link"
                 ) from None
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        yield
+    finally:
+        if handle >= 0:
+            os.close(handle)

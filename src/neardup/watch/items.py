@@ -49,22 +49,12 @@ def items_in(name: str, data: bytes) -> Items:
     Windows-1252, and a note says so. No content makes it raise. An item has the time that it states, never that of its
     file: a file does not say by being written when its news are from.
 
-    Parameters
-    ----------
-    name : str
-        The name or path of the file; it is not opened.
-    data : bytes
-        Its content.
+    Raises ``InputError`` for a page or a feed, when the library that reads it is not installed.
 
     Returns
     -------
     Items
         The kind; the items, read as they are asked for; what is broken, and notes, complete once the items have ended.
-
-    Raises
-    ------
-    InputError
-        For a page or a feed, when the library that reads it is not installed.
     """
     content, damage, early = unpacked(data)
     encoding, begin = marked_encoding(content)

@@ -205,17 +205,6 @@ def items_of(value: object, raw: bytes, where: str, found: Items) -> Iterator[It
 
     An object with a text of its own is one item, whatever lists it holds. One without is a wrapper when it holds a list
     under one of `WRAPPED_NAMES`: its title and its description are those of a feed, and no item.
-
-    Parameters
-    ----------
-    value : object
-        From JSON.
-    raw : bytes
-        What it was read from.
-    where : str
-        Its place.
-    found : Items
-        Takes what is no item, and a note of lists that are not read.
     """
     entries = _entries(value)
     if entries is None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import zlib
+from io import BytesIO
 from typing import Literal
 
 Kind = Literal["text", "html", "rss", "atom", "newsml", "newsml-g2", "nitf", "xml", "json", "jsonl"]
@@ -71,15 +73,7 @@ def kind_of_name(name: str) -> Kind | None:
 
 
 def kind_of(data: bytes, name: str) -> Kind:
-    """Return what a file holds.
-
-    Parameters
-    ----------
-    data : bytes
-        The whole file, unpacked, without byte order mark.
-    name : str
-        Its name or path.
-    """
+    """Return what a file holds."""
     named = kind_of_name(name)
     start = data[:_HEAD].lstrip(_SPACE)
     if not start:
@@ -134,12 +128,12 @@ def _markup_kind(start: bytes, named: Kind | None) -> Kind:
 
 
 def unpacked(data: bytes) -> tuple[bytes, str, bool]:
-    """Unpack gzip.
+    """Unpack gzip; data that is not packed is returned as it is.
 
     Returns
     -------
     bytes
-        The content, as far as it can be read; data that is not packed as it is.
+        The content, as far as it can be read.
     str
         What is wrong with it, ``""`` for nothing.
     bool
@@ -151,24 +145,18 @@ def unpacked(data: bytes) -> tuple[bytes, str, bool]:
         return data, "", False
     parts: list[bytes] = []
     size = 0
-    rest = data
-    while rest.startswith(_GZIP):
-        stream = zlib.decompressobj(31)
-        try:
-            parts.append(stream.decompress(rest, LARGEST - size))
-        except zlib.error as error:
-            return b"".join(parts), f"compressed data is damaged ({error})", False
-        size += len(parts[-1])
-        if size >= LARGEST:
-            return b"", f"unpacked it is larger than {LARGEST >> 20} MiB, the largest file that is read", False
-        if not stream.eof:
-            return b"".join(parts), "compressed data ends early", True
-        rest = stream.unused_data.lstrip(b"\0")
-    if rest:
-        early = _GZIP.startswith(rest)
-        return (
-            b"".join(parts),
-            "compressed data ends early" if early else "something follows the compressed data",
-            early,
-        )
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(data)) as file:
+            while piece := file.read1(1 << 20):
+                parts.append(piece)
+                size += len(piece)
+                if size >= LARGEST:
+                    too_large = f"unpacked it is larger than {LARGEST >> 20} MiB, the largest file that is read"
+                    return b"", too_large, False
+    except EOFError:
+        return b"".join(parts), "compressed data ends early", True
+    except (OSError, zlib.error) as error:
+        if parts and "Not a gzipped file" in str(error):
+            return b"".join(parts), "something follows the compressed data", False
+        return b"".join(parts), f"compressed data is damaged ({error})", False
     return b"".join(parts), "", False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
 
 #: Behind the name of a file: its verdict and the evidence, or why it was rejected.
@@ -54,23 +55,6 @@ def is_passed_over(name: str) -> bool:
     return name.startswith(".") or name.lower().endswith((*_UNFINISHED, SIDECAR, SIDECAR_LINES))
 
 
-def first_free(taken: Callable[[int], bool]) -> int:
-    """Return a number from 2 on that is not taken, the first one where those taken have no gaps.
-
-    It asks as often as the number has digits, not once for each number below.
-    """
-    low, high = 1, 2
-    while taken(high):
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if taken(middle):
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 class Numbers:
     """Numbers for names that come again; it remembers where it was, so that the next one is found at once."""
 
@@ -79,9 +63,7 @@ class Numbers:
 
     def free(self, name: str, taken: Callable[[int], bool]) -> int:
         """Return a number from 2 on that is not taken."""
-        number = self._next.get(name, 2)
-        if taken(number):
-            number = first_free(taken)
+        number = next(number for number in count(self._next.get(name, 2)) if not taken(number))
         if len(self._next) > 10_000:
             self._next.clear()
         self._next[name] = number + 1

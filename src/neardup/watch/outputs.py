@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import filecmp
 import os
 import shutil
 from collections.abc import Collection
 from contextlib import suppress
 
-from neardup.watch.names import SIDECAR_LINES, Numbers, Stamp, first_free, numbered, sidecar_of, stamp_of
+from neardup.watch.names import SIDECAR_LINES, Numbers, Stamp, numbered, sidecar_of, stamp_of
 
 #: What a system says that has no hard links, no more of them for this file, or none to files of others.
 _NO_LINK = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
@@ -24,12 +23,7 @@ def rename_new(source: str, target: str) -> None:
 
     Where the system gives it no second name, a name that is taken between the look and the rename is overwritten.
 
-    Raises
-    ------
-    FileExistsError
-        If the name is taken.
-    OSError
-        As os.rename.
+    Raises ``FileExistsError`` if the name is taken. Raises ``OSError`` as ``os.rename`` does.
     """
     try:
         os.link(source, target, follow_symlinks=False)
@@ -53,10 +47,7 @@ def open_file(path: str) -> int:
 def is_still(path: str, stamp: Stamp) -> bool:
     """Return whether a file is there and as it was.
 
-    Raises
-    ------
-    OSError
-        If the system cannot say.
+    Raises ``OSError`` if the system cannot say.
     """
     try:
         return stamp_of(os.lstat(path)) == stamp
@@ -69,25 +60,8 @@ def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
 
     At each moment the file is complete in one of both places, or in both.
 
-    Parameters
-    ----------
-    source : str
-        The file.
-    stamp : Stamp
-        As it was judged.
-    target : str
-        Its new place.
-    beside : str
-        Where a copy is made, on the file system of the target.
-
-    Raises
-    ------
-    Replaced
-        If the file is not the one that was judged.
-    FileExistsError
-        If the target is taken.
-    OSError
-        As os.rename.
+    Raises ``Replaced`` if the file is not the one that was judged. Raises ``FileExistsError`` if the target is taken.
+    Raises ``OSError`` as ``os.rename`` does.
     """
     try:
         link(source, stamp, target, beside, copies=False)
@@ -109,13 +83,7 @@ def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
 
 
 def link(source: str, stamp: Stamp, target: str, beside: str, *, copies: bool = True) -> None:
-    """Give a file a second name, a free one; copy it to another file system. The rest is that of `move`.
-
-    Parameters
-    ----------
-    copies : bool
-        Whether to copy it, too, where the system gives it no second name.
-    """
+    """Give a file a second name, a free one; copy it to another file system. The rest is that of `move`."""
     if not is_still(source, stamp):
         raise Replaced
     try:
@@ -156,12 +124,7 @@ def copy(source: str, stamp: Stamp, target: str, beside: str) -> None:
 def write_new(content: bytes, target: str, beside: str, *, flush: bool = False) -> None:
     """Write a file that appears complete, under a free name.
 
-    Raises
-    ------
-    FileExistsError
-        If the name is taken.
-    OSError
-        If it cannot be written.
+    Raises ``FileExistsError`` if the name is taken. Raises ``OSError`` if it cannot be written.
     """
     try:
         with open(beside, "wb") as made:
@@ -173,6 +136,18 @@ def write_new(content: bytes, target: str, beside: str, *, flush: bool = False) 
     except BaseException:
         drop(beside)
         raise
+
+
+def write_once(content: bytes, target: str, beside: str, *, resumed: bool) -> None:
+    """Write a file as ``write_new`` does, flushed; one that an earlier attempt has written is good."""
+    try:
+        write_new(content, target, beside, flush=True)
+    except FileExistsError:
+        if not resumed:
+            raise
+        with open(target, "rb") as file:
+            if file.read() != content:
+                raise
 
 
 def drop(path: str) -> None:
@@ -204,15 +179,7 @@ _WORK = ".neardup"
 
 
 class OutputFolder:
-    """A folder that files go to, each under its path in the inbox.
-
-    Parameters
-    ----------
-    root : str
-        The folder.
-    tag : str
-        Tells this watcher's work in progress from that of others.
-    """
+    """A folder that files go to, each under its path in the inbox."""
 
     def __init__(self, root: str, tag: str) -> None:
         self.root = root
@@ -239,10 +206,8 @@ class OutputFolder:
     def beside(self) -> str:
         """Return a path for work in progress, on the file system of the folder.
 
-        Raises
-        ------
-        OSError
-            If the folder itself is gone: it may have been a disk that is to come back, so it is not made anew.
+        Raises ``OSError`` if the folder itself is gone: it may have been a disk that is to come back, so it is not
+        made anew.
         """
         if not os.path.isdir(self.root):
             raise FileNotFoundError(errno.ENOENT, "the folder is gone", self.root)
@@ -295,7 +260,7 @@ class OutputFolder:
             path = self.path(os.path.join(above, numbered(last, number)))
             return os.path.lexists(path) and not os.path.isdir(path)
 
-        return os.path.join(above, numbered(last, first_free(taken)) if taken(1) else last, base)
+        return os.path.join(above, numbered(last, Numbers().free(last, taken)) if taken(1) else last, base)
 
     def flush(self) -> None:
         """Make the disk hold the names that were given."""
@@ -303,74 +268,23 @@ class OutputFolder:
         self._touched.clear()
 
 
-class Spool:
-    """Records that become one file when they are complete; until then they are work in progress.
-
-    Parameters
-    ----------
-    output : OutputFolder
-        Where the file goes.
-    """
+class Records:
+    """Lines of JSON that become one file."""
 
     def __init__(self, output: OutputFolder) -> None:
-        self.output = output
-        self.lines = 0
-        self.placed = False
-        self._beside = ""
-        self._good = 0
-        self._pending: list[bytes] = []
+        self._output = output
+        self._lines: list[bytes] = []
+        self._placed = False
 
     def add(self, line: bytes) -> None:
-        """Take a record, to be written by `flush`."""
-        self._pending.append(line)
-        self.lines += 1
-
-    def flush(self) -> None:
-        """Write the records taken so far; after an error they are still there to be written."""
-        if not self._pending:
-            return
-        if not self._beside:
-            self._beside = self.output.beside()
-            with open(self._beside, "xb"):
-                pass
-        with open(self._beside, "r+b", buffering=0) as file:
-            # What an earlier attempt wrote in part is written again.
-            file.truncate(self._good)
-            file.seek(self._good)
-            content = memoryview(b"".join(self._pending))
-            while content:
-                content = content[file.write(content) :]
-            self._good = file.tell()
-        self._pending = []
+        """Take a record."""
+        self._lines.append(line)
 
     def place(self, name: str, *, resumed: bool) -> None:
-        """Put the file in its place; again after a crash, it may be there already.
+        """Write the file in its place, unless that is done; after a crash it may be there already.
 
-        Raises
-        ------
-        FileExistsError
-            If another file has the name.
-        OSError
-            If it cannot be placed; `output` may be gone, and the work in progress with it.
+        Raises ``FileExistsError`` if another file has the name, and ``OSError`` if it cannot be written.
         """
-        if self.placed or not self.lines:
-            return
-        self.flush()
-        handle = os.open(self._beside, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        target = self.output.room_for(name)
-        try:
-            rename_new(self._beside, target)
-        except FileExistsError:
-            if not resumed or not filecmp.cmp(self._beside, target, shallow=False):
-                raise
-            drop(self._beside)
-        self.placed = True
-
-    def drop(self) -> None:
-        """Let go of what was written."""
-        if self._beside and not self.placed:
-            drop(self._beside)
+        if not self._placed:
+            write_once(b"".join(self._lines), self._output.room_for(name), self._output.beside(), resumed=resumed)
+            self._placed = True

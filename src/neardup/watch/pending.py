@@ -14,8 +14,8 @@ from neardup.errors import NeardupError
 from neardup.text.encoding import page_text
 from neardup.watch.inbox import Found
 from neardup.watch.items import items_in
-from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, origin_of, shown, stamp_of
-from neardup.watch.outputs import OutputFolder, Spool, open_file
+from neardup.watch.names import Stamp, origin_of, shown, stamp_of
+from neardup.watch.outputs import OutputFolder, Records, open_file
 from neardup.watch.records import Broken, Item, Items, Note
 
 if TYPE_CHECKING:
@@ -37,36 +37,16 @@ class Changed(Exception):
 
 @dataclass(slots=True, eq=False)
 class ReadFile:
-    """A file that was read.
+    """A file that was read."""
 
-    Attributes
-    ----------
-    found : Found
-        Which one.
-    content : bytes
-        Its bytes; empty for one that is too large to be read.
-    kind : str
-        What it was read as.
-    count : int
-        How many items it has.
-    items : iterator of Item
-        They, in order, given once.
-    broken : list of Broken
-        What could not be read in it.
-    notes : list of Note
-        What was read though it is not as it ought to be.
-    may_go_on : bool
-        Whether it may be half-written.
-    """
-
-    found: Found
-    content: bytes
-    kind: str
-    count: int
-    items: Iterator[Item]
-    broken: list[Broken]
-    notes: list[Note]
-    may_go_on: bool
+    found: Found  #: which one
+    content: bytes  #: its bytes; empty for one that is too large to be read
+    kind: str  #: what it was read as
+    count: int  #: how many items it has
+    items: Iterator[Item]  #: they, in order, given once
+    broken: list[Broken]  #: what could not be read in it
+    notes: list[Note]  #: what was read though it is not as it ought to be
+    may_go_on: bool  #: whether it may be half-written
 
     @property
     def is_single(self) -> bool:
@@ -82,23 +62,8 @@ class ReadFile:
 def read_file(root: str, found: Found, content: str, largest: int) -> ReadFile:
     """Read a file and find its items.
 
-    Parameters
-    ----------
-    root : str
-        The inbox.
-    found : Found
-        The file.
-    content : str
-        ``auto`` takes the article of a page; anything else the page as it is.
-    largest : int
-        Bytes of the largest file that is read.
-
-    Raises
-    ------
-    Changed
-        If it is not, or no longer, what was found.
-    OSError, NeardupError
-        If it cannot be read now, though perhaps later.
+    Raises ``Changed`` if it is not, or no longer, what was found. Raises ``OSError``, ``NeardupError`` if it cannot
+    be read now, though perhaps later.
     """
     if found.stamp.size > largest:
         too_large = Broken("the file", f"{found.stamp.size:,} bytes are more than --largest allows ({largest:,})", b"")
@@ -118,19 +83,7 @@ def read_file(root: str, found: Found, content: str, largest: int) -> ReadFile:
 def read_items(path: str, data: bytes, content: str) -> Items:
     """Return the items of a file, as ``items_in`` does.
 
-    Parameters
-    ----------
-    path : str
-        Where it is below the inbox.
-    data : bytes
-        What is in it.
-    content : str
-        As in ``read_file``.
-
-    Raises
-    ------
-    NeardupError
-        If a library is missing.
+    Raises ``NeardupError`` if a library is missing.
     """
     read = items_in(shown(path), data)
     items = read.items
@@ -201,27 +154,7 @@ class Before(NamedTuple):
 class PendingFile:
     """A file from the moment it was read until it is in its place.
 
-    Parameters
-    ----------
-    read : ReadFile
-        The file.
-    before : sequence of Before
-        Verdicts that an earlier run gave to its first items, in order.
-    output_folders : dict of str to OutputFolder
-        Where files go, by duty.
-
-    Attributes
-    ----------
-    verdicts : list of Before
-        On all its items so far.
-    names : dict of str to str
-        The names chosen, by duty; empty until then.
-    resumed : bool
-        Whether an earlier attempt may have done a part.
-    verdict : Verdict or None
-        On a file that is one item.
-    record : dict or None
-        Beside such a file, or one that is rejected.
+    ``before``: Verdicts that an earlier run gave to its first items, in order.
     """
 
     def __init__(self, read: ReadFile, before: Sequence[Before], output_folders: dict[str, OutputFolder]) -> None:
@@ -230,15 +163,15 @@ class PendingFile:
         self.stamp = read.found.stamp
         self.origin = origin_of(self.path, self.stamp)
         self.name = shown(self.path)
-        self.verdicts: list[Before] = list(before)
-        self.names: dict[str, str] = {}
-        self.resumed = bool(before)
-        self.verdict: Verdict | None = None
-        self.record: dict[str, Any] | None = None
+        self.verdicts: list[Before] = list(before)  #: on all its items so far
+        self.names: dict[str, str] = {}  #: the names chosen, by duty; empty until then
+        self.resumed = bool(before)  #: whether an earlier attempt may have done a part
+        self.verdict: Verdict | None = None  #: on a file that is one item
+        self.record: dict[str, Any] | None = None  #: beside such a file, or one that is rejected
         self.given = 0
         self._output_folders = output_folders
-        self.spools: dict[str, Spool] = {}
-        self.details: Spool | None = None
+        self.records: dict[str, Records] = {}
+        self.details: Records | None = None
 
     def before(self, number: int) -> Verdict | None:
         """Return the verdict that an earlier run gave to an item, from 0 on."""
@@ -268,10 +201,10 @@ class PendingFile:
             self.verdict, self.record = verdict, record
             return
         duty = DUPLICATES if verdict.is_duplicate else ORIGINALS
-        self._spool(duty).add(self._line(item, verdict))
+        self._records_of(duty).add(self._line(item, verdict))
         if record is not None:
             if self.details is None:
-                self.details = Spool(self._output_folders[DUPLICATES])
+                self.details = Records(self._output_folders[DUPLICATES])
             self.details.add(_json({"item": self.given, **record}))
 
     def finish(self) -> None:
@@ -280,12 +213,12 @@ class PendingFile:
             return
         for broken in self.read.broken:
             record = {"where": broken.where, "reason": broken.reason, "raw": broken.raw.decode("utf-8", "replace")}
-            self._spool(QUARANTINE).add(_json(record))
+            self._records_of(QUARANTINE).add(_json(record))
 
-    def _spool(self, duty: str) -> Spool:
-        if duty not in self.spools:
-            self.spools[duty] = Spool(self._output_folders[duty])
-        return self.spools[duty]
+    def _records_of(self, duty: str) -> Records:
+        if duty not in self.records:
+            self.records[duty] = Records(self._output_folders[duty])
+        return self.records[duty]
 
     def _line(self, item: Item, verdict: Verdict) -> bytes:
         """Return an item as a line of JSON: as it is where it is JSON, else its fields and what they were read from."""
@@ -297,25 +230,6 @@ class PendingFile:
         record |= {"timestamp": timestamp, "link": item.link, "raw": item.raw.decode("utf-8", "replace")}
         return _json({name: value for name, value in record.items() if value not in ("", None)})
 
-    def flush(self) -> None:
-        """Write what was taken so far of a file of several items.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written; it can be tried again.
-        """
-        for spool in self._all_spools():
-            spool.flush()
-
-    def drop(self) -> None:
-        """Let go of work in progress."""
-        for spool in self._all_spools():
-            spool.drop()
-
-    def _all_spools(self) -> list[Spool]:
-        return [*self.spools.values(), *([self.details] if self.details else [])]
-
     def wanted(self) -> dict[str, str]:
         """Return the names that this file asks for, by duty."""
         if self.read.is_unreadable:
@@ -323,12 +237,7 @@ class PendingFile:
         if self.verdict is not None:
             return {DUPLICATES if self.verdict.is_duplicate else ORIGINALS: self.path}
         lines = self.path if self.path.endswith((".jsonl", ".ndjson")) else f"{self.path}.jsonl"
-        return dict.fromkeys(self.spools, lines) | {DONE: self.path}
-
-    @property
-    def sidecar_ending(self) -> str:
-        """What the name of its sidecar ends in."""
-        return SIDECAR_LINES if self.details else SIDECAR
+        return dict.fromkeys(self.records, lines) | {DONE: self.path}
 
 
 def _json(record: dict[str, Any]) -> bytes:

@@ -22,8 +22,9 @@ from neardup.errors import NeardupError, OutputError
 from neardup.watch import outputs as moving
 from neardup.watch.evidence import aside_record
 from neardup.watch.inbox import Found, Inbox
-from neardup.watch.judge import Log, Task, reason
-from neardup.watch.names import SIDECAR, file_of, origin_of, shown, sidecar_of
+from neardup.watch.judge import Task
+from neardup.watch.log import Log, reason
+from neardup.watch.names import SIDECAR, SIDECAR_LINES, file_of, origin_of, shown, sidecar_of
 from neardup.watch.outputs import OutputFolder
 from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, Changed, PendingFile, read_file
 from neardup.watch.settings import WatchSettings
@@ -34,22 +35,8 @@ if TYPE_CHECKING:
 _PLACING, _LEFT = "watch: placing", "watch: left "
 
 
-class Lost(Exception):
-    """Work in progress has gone with the folder it was in; the file is to be taken again."""
-
-
 class Placer:
-    """Puts files in their places.
-
-    Parameters
-    ----------
-    settings : WatchSettings
-        Where that is.
-    store : Store
-        Knows what is in place.
-    log : Log
-        Told of what a file did meanwhile.
-    """
+    """Puts files in their places."""
 
     def __init__(self, settings: WatchSettings, store: Store, log: Log) -> None:
         # The same in every run, so that what one left incomplete is found by the next.
@@ -106,9 +93,7 @@ class Placer:
             return True
 
     def close(self) -> None:
-        """Let go of work in progress."""
-        for pending in self.waiting:
-            pending.drop()
+        """Remove the places of work in progress."""
         for output in self.output_folders.values():
             output.close()
 
@@ -128,12 +113,7 @@ class Placer:
     def place(self) -> None:
         """Put all files that were added in their places.
 
-        Raises
-        ------
-        Lost
-            If work in progress on the first of those that wait is gone.
-        OSError, StoreError
-            If something cannot be written. Nothing is lost: a second call goes on.
+        Raises ``OSError`` or ``StoreError`` if something cannot be written. Nothing is lost: a second call goes on.
         """
         self._choose()
         try:
@@ -153,7 +133,8 @@ class Placer:
                         raise
                     # It is this one file that may not be touched: the others go on.
                     self._half_done[pending.origin] = pending.names
-                    self.give_up(pending)
+                    self.waiting.remove(pending)
+                    self.before[pending.origin] = pending.verdicts
                     self.stuck.append((pending, error))
                     continue
                 except BaseException:
@@ -253,37 +234,20 @@ class Placer:
         if not pending.read.content:
             moving.drop(sidecar_of(target, SIDECAR))
             return
-        try:
-            moving.write_new(pending.read.content, target, output.beside(), flush=True)
-        except FileExistsError:
-            with open(target, "rb") as file:
-                if not pending.resumed or file.read() != pending.read.content:
-                    raise
+        moving.write_once(pending.read.content, target, output.beside(), resumed=pending.resumed)
         self._log.say(
             "replaced", file=pending.name, message="changed after it was read; the version that was read is placed"
         )
 
     def _place_items(self, pending: PendingFile) -> None:
         """Put the items of a file in their places, and the file itself aside."""
-        try:
-            if pending.details is not None:
-                name = sidecar_of(pending.names[DUPLICATES], pending.sidecar_ending)
-                pending.details.place(name, resumed=pending.resumed)
-            for duty, spool in pending.spools.items():
-                spool.place(pending.names[duty], resumed=pending.resumed)
-        except FileNotFoundError as error:
-            if all(os.path.isdir(output.root) for output in self.output_folders.values()):
-                raise Lost from error
-            raise
+        if pending.details is not None:
+            pending.details.place(sidecar_of(pending.names[DUPLICATES], SIDECAR_LINES), resumed=pending.resumed)
+        for duty, records in pending.records.items():
+            records.place(pending.names[duty], resumed=pending.resumed)
         if self._settings.place == "move":
             output = self.output_folders[DONE]
             self._move(pending, output, output.room_for(pending.names[DONE]), link=False)
-
-    def give_up(self, pending: PendingFile) -> None:
-        """Drop the attempt at a file; its verdicts stay for the next one."""
-        pending.drop()
-        self.waiting.remove(pending)
-        self.before[pending.origin] = pending.verdicts
 
 
 #: Of a batch: its items, its files, and the bytes of both.
@@ -295,21 +259,7 @@ _OLD = 10
 
 
 class Gatherer:
-    """Takes files, and gives their items in batches.
-
-    Parameters
-    ----------
-    settings : WatchSettings
-        How files are read.
-    inbox : Inbox
-        Where from.
-    store : Store
-        Knows which files were judged before.
-    placer : Placer
-        Knows which of their verdicts wait for being carried out.
-    log : Log
-        Told of files that cannot be taken.
-    """
+    """Takes files, and gives their items in batches."""
 
     def __init__(self, settings: WatchSettings, inbox: Inbox, store: Store, placer: Placer, log: Log) -> None:
         self._settings = settings
@@ -328,13 +278,7 @@ class Gatherer:
         return self._open is not None
 
     def gather(self, stopping: Callable[[], bool]) -> list[Task]:
-        """Give the next items to judge; none if there is nothing to take now.
-
-        Parameters
-        ----------
-        stopping : callable
-            Whether to take nothing more.
-        """
+        """Give the next items to judge; none if there is nothing to take now."""
         tasks: list[Task] = []
         size = 0
         while len(tasks) < _ITEMS and len(self.complete) < _FILES and size < _BYTES and not stopping():
@@ -353,17 +297,6 @@ class Gatherer:
             tasks.append(Task(self._open, item, self._number))
         return tasks
 
-    def flush(self) -> None:
-        """Write what was judged of a file that is not yet complete.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written.
-        """
-        if self._open is not None:
-            self._open.flush()
-
     def completed(self) -> list[PendingFile]:
         """Give the files whose items have all been judged, once."""
         done, self.complete = self.complete, []
@@ -376,11 +309,6 @@ class Gatherer:
         self._placer.before.pop(pending.origin, None)
         if self._settings.place == "move":
             self._inbox.gone(pending.path)
-
-    def close(self) -> None:
-        """Let go of the file that is open; the next run takes it up again."""
-        for pending in [*self.complete, *([self._open] if self._open else [])]:
-            pending.drop()
 
     def _next(self) -> PendingFile | None:
         """Return the next file that is to be judged or placed."""

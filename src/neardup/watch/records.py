@@ -18,93 +18,46 @@ EMPTY = "the file is empty"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One piece of news.
+    """One piece of news."""
 
-    Attributes
-    ----------
-    key : str
-        The item's own id or guid, ``""`` without one.
-    text : str
-        The title, a line feed and the body; one of them where there is no other. For a page, the article alone.
-    title : str
-        The title, ``""`` without one.
-    timestamp : datetime or None
-        Its time in UTC, as the item states it; None when it states none that can be read.
-    link : str
-        Where it was published, ``""`` without that.
-    raw : bytes
-        The item as it can be written elsewhere: the file, the line, the object, or the element as UTF-8.
-    """
-
-    key: str
+    key: str  #: the item's own id or guid, ``""`` without one
+    #: The title, a line feed and the body; one of them where there is no other. For a page, the article alone.
     text: str
-    title: str
-    timestamp: datetime | None
-    link: str
-    raw: bytes
+    title: str  #: the title, ``""`` without one
+    timestamp: datetime | None  #: its time in UTC, as the item states it; None when it states none that can be read
+    link: str  #: where it was published, ``""`` without that
+    raw: bytes  #: the item as it can be written elsewhere: the file, the line, the object, or the element as UTF-8
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What could not be read.
+    """What could not be read."""
 
-    Attributes
-    ----------
-    where : str
-        ``"line 3"``, ``"item 2"``, ``"the file"``.
-    reason : str
-        Why.
-    raw : bytes
-        The bytes, as far as they can be told from those around them.
-    ended_early : bool
-        Whether the file may only be half-written, so that it is worth another try later.
-    """
-
-    where: str
-    reason: str
-    raw: bytes
-    ended_early: bool = False
+    where: str  #: ``"line 3"``, ``"item 2"``, ``"the file"``
+    reason: str  #: why
+    raw: bytes  #: the bytes, as far as they can be told from those around them
+    ended_early: bool = False  #: whether the file may only be half-written, so that it is worth another try later
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a reader had to put right or to pass over.
+    """What a reader had to put right or to pass over."""
 
-    Attributes
-    ----------
-    where : str
-        ``"line 3"``, ``"item 2"``, ``"the file"``.
-    text : str
-        What.
-    """
-
-    where: str
-    text: str
+    where: str  #: ``"line 3"``, ``"item 2"``, ``"the file"``
+    text: str  #: what
 
 
 @dataclass(slots=True)
 class Items:
-    """The content of a file.
+    """The content of a file."""
 
-    Attributes
-    ----------
-    kind : str
-        One of ``items.KINDS``.
-    items : iterator of Item
-        Read as it is asked for, once. The other lists are complete when it has ended.
-    broken : list of Broken
-        What could not be read.
-    notes : list of Note
-        What was read though it is not as it ought to be.
-    may_go_on : bool
-        Whether the file may only be half-written though all of it could be read: its last bytes are letters in one
-        encoding, and the begin of a character in another.
-    """
-
-    kind: str
+    kind: str  #: one of ``items.KINDS``
+    #: Read as it is asked for, once. The other lists are complete when it has ended.
     items: Iterator[Item] = field(default_factory=lambda: iter(()))
-    broken: list[Broken] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    broken: list[Broken] = field(default_factory=list)  #: what could not be read
+    notes: list[Note] = field(default_factory=list)  #: what was read though it is not as it ought to be
+    #: Whether the file may only be half-written though all of it could be read: its last bytes are letters in one
+    #: encoding, and the begin of a character in another.
     may_go_on: bool = False
 
 

@@ -10,7 +10,7 @@ from zlib import crc32
 from neardup.errors import InputError, OutputError, UnknownDocument
 from neardup.stream.document import Document
 from neardup.watch import outputs as moving
-from neardup.watch.judge import reason
+from neardup.watch.log import reason
 from neardup.watch.names import SIDECAR, file_of, sidecar_of, stamp_of
 from neardup.watch.outputs import OutputFolder
 from neardup.watch.report import Delivered
@@ -31,22 +31,8 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
     Its file is moved there; an item of a file of several is written to a file of its own. The return value is empty
     where the store knows of no folders, because no watcher has filled it.
 
-    Parameters
-    ----------
-    index : Index
-        Of the store, with nobody else at work on it.
-    store : Store
-        Knows the item, and the folders of its watcher.
-    name : str
-        The id of the item.
-    by : str
-        Who takes it back.
-
-    Raises
-    ------
-    NeardupError
-        If no such item was stopped, its text is not there any more, or its file cannot be moved; then nothing has
-        changed.
+    Raises ``NeardupError`` if no such item was stopped, its text is not there any more, or its file cannot be moved;
+    then nothing has changed.
     """
     row = store.find(name)
     if row is None or not row.verdict.is_duplicate:

@@ -47,14 +47,7 @@ class Delivered:
     What somebody took away or changed is not found. A duplicate is known by its sidecar, an original by the size and
     time of its file, and of a file of several items by its id.
 
-    Parameters
-    ----------
-    originals, duplicates : str
-        The folders.
-    content : str
-        What of pages is taken, as in the watcher's settings.
-    most : int
-        Bytes that are read at most; what lies beyond is not found.
+    ``most``: Bytes that are read at most; what lies beyond is not found.
     """
 
     def __init__(self, originals: str, duplicates: str, content: str, most: int) -> None:
@@ -68,17 +61,7 @@ class Delivered:
         return None if found is None else found[0]
 
     def find(self, name: str, origin: str, *, is_duplicate: bool) -> tuple[Item, str] | None:
-        """Return an item and the path of its file, empty for one of several; None where it is not there to be read.
-
-        Parameters
-        ----------
-        name : str
-            Its id.
-        origin : str
-            What the store has as its origin.
-        is_duplicate : bool
-            Which of the folders it went to.
-        """
+        """Return an item and the path of its file, empty for one of several; None where it is not there to be read."""
         try:
             path, stamp = file_of(origin)
         except (ValueError, TypeError):
@@ -151,24 +134,7 @@ _TITLE, _BEGINNING = 160, 400
 
 
 class StoredFlow:
-    """The items that a store knows, as a report shows them.
-
-    Parameters
-    ----------
-    reader : StoreReader
-        The store.
-    delivered : Delivered
-        Where items were put.
-    content : str
-        What of a text is compared, as in the recipe.
-    most : int
-        So many of the latest items are reported.
-
-    Attributes
-    ----------
-    flow : Verdicts
-        They, and before them the originals from before that they repeat.
-    """
+    """The items that a store knows, as a report shows them."""
 
     def __init__(self, reader: StoreReader, delivered: Delivered, content: str, most: int) -> None:
         self._reader, self._delivered, self._content = reader, delivered, content
@@ -179,6 +145,7 @@ class StoredFlow:
         found = (reader.find(name, text=False) for name in wanted if name not in known)
         older = sorted((one for one in found if one is not None and one.serial < first), key=lambda one: one.serial)
         self._rows = [*older, *rows]
+        #: The items, and before them the originals from before that they repeat.
         self.flow = _flow_of(self._rows, len(older))
 
     def row(self, place: int) -> Stored:
@@ -288,43 +255,19 @@ _HEAD = 1 << 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreReport:
-    """A report of what a store holds.
+    """A report of what a store holds."""
 
-    Attributes
-    ----------
-    store : str
-        The store; a watcher may be using it.
-    output : str
-        The page.
-    items : int
-        How many of the latest items are reported. Raising it takes time and memory in proportion.
-    extent : Extent
-        How much of them is listed.
-    command : str
-        What was typed.
-    classifier : Classifier or None
-        The classifier that judged, where one did.
-    """
-
-    store: str
-    output: str
-    items: int = 100_000
-    extent: Extent = field(default_factory=Extent)
-    command: str = ""
-    classifier: Classifier | None = None
+    store: str  #: the store; a watcher may be using it
+    output: str  #: the page
+    items: int = 100_000  #: how many of the latest items are reported. Raising it takes time and memory in proportion.
+    extent: Extent = field(default_factory=Extent)  #: how much of them is listed
+    command: str = ""  #: what was typed
+    classifier: Classifier | None = None  #: the classifier that judged, where one did
 
     def write(self, *, force: bool = False) -> Verdicts:
         """Write the page and return what it is about: it is there as a whole or not at all.
 
-        Parameters
-        ----------
-        force : bool
-            Whether a file that is no report may be replaced.
-
-        Raises
-        ------
-        NeardupError
-            If the store cannot be read, or the page not be written.
+        Raises ``NeardupError`` if the store cannot be read, or the page not be written.
         """
         from neardup.documents.output import OutputFile
         from neardup.pages.report_page import report_page
@@ -405,8 +348,8 @@ class StoreReport:
             recipe=recipe,
             scale=scale_of(recipe, self.classifier),
             movable=has_threshold(recipe) and (self.classifier is None or isfinite(self.classifier.cut)),
-            window=reader.meta("setting window") or "",
-            everything=reader.meta("setting against") == "everything",
+            window=reader.settings["window"],
+            everything=reader.settings["against"] == "everything",
             left="The text is not there any more: it has left the window, or was taken from where it was put.",
             quarantined=sorted(reasons.items(), key=lambda counted: -counted[1]),
             facts={name: value for name, value in facts.items() if value},
@@ -433,9 +376,6 @@ def _matching(
     stored: StoredFlow, texts: Mapping[int, Shown], recipe: Recipe, classifier: Classifier | None
 ) -> set[tuple[int, int]] | None:
     """Return which of some items match each other; None where that depends on what is not there."""
-    # Frequencies of a collection, or pages of which only the contents are here.
-    if recipe.needs_statistics or (classifier is not None and recipe.content):
-        return None
     from neardup.stream.document import Document
     from neardup.stream.index import matching
     from neardup.times import utc
@@ -450,5 +390,4 @@ def _matching(
         )
         for place, shown in texts.items()
     }
-    # The texts are what is compared of the items already.
-    return matching(documents, recipe.changed(content="") if classifier is None else recipe, classifier)
+    return matching(documents, recipe, classifier)

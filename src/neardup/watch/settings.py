@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.watch.names import is_passed_over
@@ -15,53 +16,57 @@ PLACES = ("move", "link")
 FOLDERS, QUARANTINED = "folders", "quarantined"
 
 
+_WHERE, _WHEN = "Where files go", "When files are taken"
+
+
+def _option(default: Any, values: str, what: str, panel: str) -> Any:
+    """Return a field that the command line has an option for: its values, what it does, and where help lists it."""
+    return field(default=default, metadata={"values": values, "help": what, "panel": panel})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchSettings:
-    """How a folder is watched.
+    """How a folder is watched; fields with metadata are options of the command.
 
-    Attributes
-    ----------
-    inbox, originals : str
-        Where files come from, and where originals go.
-    duplicates, quarantine, done : str
-        Where duplicates go, what cannot be read, and files whose items went their own ways; empty for sub-folders
-        of ``.neardup`` in the inbox.
-    place : str
-        ``move``, or ``link``: files stay in the inbox, and get a second name.
-    poll : float
-        Seconds between two looks at the whole inbox.
-    settle : float
-        For how many seconds a file must not have changed.
-    patience : float
-        For how many seconds a file that ends in the middle is taken for one that is still being written.
-    largest : int
-        Bytes of the largest file that is read.
-    content : str
-        What of pages is taken: auto, html, tags or plain.
-    once : bool
-        Whether to end when all is taken that is there.
-    downstream : float
-        Seconds that everything behind the watcher spends on an item.
-
-    Raises
-    ------
-    InputError, OutputError, RecipeError
-        If the inbox is no folder, folders lie where files would go in circles, or a number is out of range.
+    Raises ``InputError``, ``OutputError`` or ``RecipeError`` if the inbox is no folder, folders lie where files would
+    go in circles, or a number is out of range.
     """
 
     inbox: str
-    originals: str
-    duplicates: str = ""
-    quarantine: str = ""
-    done: str = ""
-    place: str = "move"
-    poll: float = 2.0
-    settle: float = 0.5
-    patience: float = 30.0
-    largest: int = 64_000_000
-    content: str = "auto"
-    once: bool = False
-    downstream: float = 10.0
+    originals: str = _option("", "FOLDER", "Where originals go.", _WHERE)
+    duplicates: str = _option(
+        "",
+        "FOLDER",
+        "Where duplicates go, each with its evidence beside it; INBOX/.neardup/duplicates by default.",
+        _WHERE,
+    )
+    quarantine: str = _option(
+        "",
+        "FOLDER",
+        "Where unreadable files go, with the reason beside each; INBOX/.neardup/quarantine by default.",
+        _WHERE,
+    )
+    done: str = _option(
+        "",
+        "FOLDER",
+        "Where feeds and other files of several items go once their items are judged; INBOX/.neardup/done by default.",
+        _WHERE,
+    )
+    place: Literal["move", "link"] = _option(
+        "move",
+        "move|link",
+        "Move files, or leave them in the inbox and give them a second name (a copy on another disk).",
+        _WHERE,
+    )
+    poll: float = _option(2.0, "SECONDS", "Look for new files every N seconds.", _WHEN)
+    settle: float = _option(0.5, "SECONDS", "Take files that have been unchanged for N seconds.", _WHEN)
+    patience: float = _option(
+        30.0, "SECONDS", "Wait up to N seconds for the rest of a file that ends in the middle, or is empty.", _WHEN
+    )
+    largest: int = _option(64_000_000, "SIZE", "Reject larger files without reading them.", _WHEN)
+    once: bool = _option(False, "", "Process what is there, then exit.", _WHEN)
+    content: str = "auto"  #: what of pages is taken: auto, html, tags or plain
+    downstream: float = 10.0  #: seconds that everything behind the watcher spends on an item
 
     def __post_init__(self) -> None:
         for name, least in (("poll", 0.05), ("settle", 0.0), ("patience", 0.0), ("downstream", 0.0)):
@@ -98,13 +103,7 @@ class WatchSettings:
         seen[place] = option
 
     def check_store(self, store: str) -> None:
-        """Refuse a store that would be taken for an item of the inbox.
-
-        Raises
-        ------
-        OutputError
-            If it would.
-        """
+        """Refuse a store that would be taken for an item of the inbox."""
         if _is_taken_from(os.path.realpath(store), os.path.realpath(self.inbox)):
             raise OutputError(f"{store} for --store lies in the inbox {self.inbox}: keep the store outside of it")
 

@@ -8,15 +8,17 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
-from neardup.watch.inbox import FileEvents, Inbox
-from neardup.watch.judge import Counters, ItemJudge, Log, Task, reason
+from neardup.watch.inbox import Inbox
+from neardup.watch.judge import ItemJudge, Task
+from neardup.watch.log import Counters, Log, balance_text, reason, sentence_of, span_text
 from neardup.watch.names import shown
 from neardup.watch.pending import PendingFile
-from neardup.watch.placement import Gatherer, Lost, Placer
+from neardup.watch.placement import Gatherer, Placer
 from neardup.watch.release import release
 from neardup.watch.settings import FOLDERS, QUARANTINED, WatchSettings
 
@@ -33,19 +35,7 @@ _LOOKING = 0.1
 
 
 class Watcher:
-    """Takes files from an inbox as they appear, each once, and puts them where their verdicts say.
-
-    Parameters
-    ----------
-    settings : WatchSettings
-        Folders and pauses.
-    index : Index
-        Judges; it has a store.
-    store : Store
-        Of the index.
-    log : Log
-        Told of everything.
-    """
+    """Takes files from an inbox as they appear, each once, and puts them where their verdicts say."""
 
     def __init__(self, settings: WatchSettings, index: Index, store: Store, log: Log) -> None:
         self.settings = settings
@@ -54,52 +44,41 @@ class Watcher:
         self.inbox = Inbox(settings.inbox, settings.settle)
         self._store = store
         self._log = log
-        self._events = FileEvents(settings.inbox)
+        self._stopping = False
+        # Its put may be called from a signal handler at any moment, which locks of a threading.Event do not bear.
+        self._wakes: SimpleQueue[None] = SimpleQueue()
         self._placer = Placer(settings, store, log)
         self._gatherer = Gatherer(settings, self.inbox, store, self._placer, log)
         self._judge = ItemJudge(index, store, log, self.counters)
         self._tasks: deque[Task] = deque()
         self._next_look = 0.0
-        self._looked = 0.0
-        self._look_s = 0.0
         self._failed: set[str] = set()
         self._pause = 0.0
         self._said_progress = time.monotonic()
         self._said_items = 0
-        self._polls = False
         #: Whether a batch is in pending that is not yet judged, placed and noted.
         self._unfinished = False
 
     def stop(self) -> None:
         """Ask for an end after the current batch; safe in a signal handler."""
-        self._events.stop()
+        self._stopping = True
+        self._wakes.put(None)
 
     def run(self) -> Counters:
-        """Watch until `stop` is called, or with ``once`` until all is taken that is there.
+        """Watch until `stop` is called, or with ``once`` until all is taken that is there; return what was done.
 
-        Returns
-        -------
-        Counters
-            What was done.
-
-        Raises
-        ------
-        NeardupError
-            If a folder cannot be made; with ``once``, at the first trouble that a longer run would wait out.
+        Raises ``NeardupError`` if a folder cannot be made; with ``once``, at the first trouble that a longer run
+        would wait out.
         """
         self._placer.open()
         try:
             self._note_folders()
             self._say_resumed()
-            if not self.settings.once:
-                self._listen()
-            while not self._events.stopping:
+            while not self._stopping:
                 self._step()
                 if self.settings.once and self._is_done():
                     break
         finally:
-            self._events.close()
-            self._gatherer.close()
             self._placer.close()
         return self.counters
 
@@ -124,7 +103,7 @@ class Watcher:
         if not self._unfinished:
             self._release()
         if not self._unfinished:
-            self._tasks.extend(self._gatherer.gather(lambda: self._events.stopping))
+            self._tasks.extend(self._gatherer.gather(lambda: self._stopping))
             self._unfinished = bool(self._tasks or self._gatherer.complete)
         if not self._unfinished:
             self._wait()
@@ -152,15 +131,9 @@ class Watcher:
         try:
             if self._tasks:
                 self._judge.judge(self._tasks)
-            self._gatherer.flush()
             for pending in self._gatherer.completed():
                 self._placer.add(pending)
             self._placer.place()
-        except Lost:
-            pending = self._placer.waiting[0]
-            self._placer.give_up(pending)
-            self.inbox.changed(pending.path, pending.stamp)
-            return True
         except (OSError, StoreError) as error:
             self._trouble("placing", _sentence(error), error)
             return False
@@ -206,9 +179,13 @@ class Watcher:
             ) from None
         self._log.trouble(about, f"{message}; nothing is lost, it will be tried again")
         self._pause = min(max(self._pause * 2, 0.5), _LONGEST_PAUSE)
-        end = time.monotonic() + self._pause
-        while not self._events.stopping and (left := end - time.monotonic()) > 0:
-            self._events.pause(left)
+        self._sleep(self._pause)
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait, until the end is asked for."""
+        if not self._stopping:
+            with suppress(Empty):
+                self._wakes.get(timeout=max(seconds, 0.0))
 
     def _look(self) -> None:
         """Look at the whole inbox, if it is time to."""
@@ -218,14 +195,12 @@ class Watcher:
         try:
             found = self.inbox.scan()
         except OSError as error:
-            self._events.close()
             self._trouble("inbox", f"the inbox {shown(self.settings.inbox)} cannot be read: {reason(error)}", error)
             self._next_look = time.monotonic()
             return
-        self._looked, self._look_s = time.monotonic(), found.seconds
-        self._next_look = self._looked + max(self.settings.poll, self._look_s / _LOOKING)
+        self._next_look = time.monotonic() + max(self.settings.poll, found.seconds / _LOOKING)
         if self._log.well("inbox", f"the inbox {shown(self.settings.inbox)} can be read again"):
-            self._pause, self._polls = 0.0, False
+            self._pause = 0.0
         failed = dict(found.failed)
         for folder, fault in failed.items():
             self._log.trouble(f"folder {folder}", f"{shown(folder)} cannot be read: {reason(fault)}; the rest goes on")
@@ -237,27 +212,11 @@ class Watcher:
             self._log.trouble("links", message)
         else:
             self._log.forget("links")
-        if not self.settings.once:
-            self._listen()
-
-    def _listen(self) -> None:
-        """See to it that native events wake the watcher, as far as the system has them."""
-        if not self._polls:
-            self._events.listen(self._only_polls)
-
-    def _only_polls(self, why: str) -> None:
-        if not self._polls:
-            self._polls = True
-            message = f"no file events ({why}); the inbox is scanned every {self.settings.poll:g} s"
-            self._log.say("polling", message=message)
 
     def _wait(self) -> None:
-        """Wait until a file has come to rest, an event comes, or it is time to look."""
-        until_look = self._next_look - time.monotonic()
-        until_rest = self.inbox.pause
-        if self._events.pause(until_look if until_rest is None else min(until_look, until_rest)):
-            # However many events come, looking leaves time for work.
-            self._next_look = min(self._next_look, self._looked + max(0.05, self._look_s / _LOOKING))
+        """Wait until a file has come to rest, or it is time to look."""
+        until_look, until_rest = self._next_look - time.monotonic(), self.inbox.pause
+        self._sleep(until_look if until_rest is None else min(until_look, until_rest))
         self.counters.tick()
 
     def _is_done(self) -> bool:
@@ -295,21 +254,10 @@ def _sentence(error: Exception) -> str:
 
 #: Events that the panel shows by itself.
 _IN_PANEL = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
-_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 class Panel:
-    """Shows a watcher at work on stderr.
-
-    Parameters
-    ----------
-    watcher : Watcher
-        What is shown.
-    visible : callable
-        Makes text harmless for a terminal.
-    size_text : callable
-        Bytes for people.
-    """
+    """Shows a watcher at work on stderr."""
 
     def __init__(self, watcher: Watcher, visible: Callable[[str], str], size_text: Callable[[int], str]) -> None:
         from rich.console import Console
@@ -369,39 +317,3 @@ class Panel:
             line.truncate(200, overflow="ellipsis")
             rows.add_row("" if place else "matches", line)
         return Frame(rows, title=Text(f"neardup watch {self._visible(self._watcher.settings.inbox)}"), expand=False)
-
-
-def balance_text(counters: Counters) -> str:
-    """Return the paper's balance: what duplicates would have cost behind the watcher, against what finding them did."""
-    return f"saved {span_text(counters.saved_s)} of processing, spent {span_text(counters.check_s)} checking"
-
-
-def span_text(seconds: float) -> str:
-    """Return a time for people: 3 h 20 min."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    left = round(seconds)
-    parts: list[str] = []
-    for unit, size in _UNITS:
-        if left >= size and len(parts) < 2:
-            parts.append(f"{left // size} {unit}")
-            left %= size
-        elif parts:
-            break
-    return " ".join(parts)
-
-
-def sentence_of(event: str, fields: dict[str, Any]) -> str:
-    """Return an event as a person reads it."""
-    if event in ("quarantined", "noted"):
-        reason, count = ("reason", "broken") if event == "quarantined" else ("note", "notes")
-        more = f" and {fields[count] - 1:,} more" if fields[count] > 1 else ""
-        where = "" if fields["where"] == "the file" else f", {fields['where']}"
-        end = "; rejected" if event == "quarantined" else ""
-        return f"{fields['file']}{where}: {fields[reason]}{more}{end}"
-    if event == "repeated_id":
-        return f"{fields['file']}: the id {fields['id']} was given before, so this item is {fields['judged_as']}"
-    if event == "resumed":
-        return f"an earlier run left {fields['items']:,} verdicts to carry out, on {fields['files']:,} files"
-    about = f"{fields['file']}: " if "file" in fields else ""
-    return f"{about}{fields.get('message', event)}"

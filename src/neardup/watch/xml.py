@@ -96,19 +96,7 @@ def _as_known(match: re.Match[str]) -> str:
 
 
 def item_starts(text: str, name: str, root: str, spaces: dict[str, str]) -> list[int]:
-    """Return where the items of a file begin.
-
-    Parameters
-    ----------
-    text : str
-        The file.
-    name : str
-        What its items are called; their prefix is none, that of the root, or one of RSS.
-    root : str
-        The name of its root, with the prefix.
-    spaces : dict of str to str
-        What prefixes stand for.
-    """
+    """Return where the items of a file begin."""
     prefix = root.rpartition(":")[0]
     found = []
     for match in re.finditer(rf"{_ASIDE}|<(?:(?P<prefix>{_WORD}):)?{name}(?=[\s/>])", text, re.DOTALL):
@@ -127,29 +115,10 @@ def spaces_of(text: str) -> dict[str, str]:
 
 
 class Piece:
-    """One item of a file that is not well-formed.
-
-    Parameters
-    ----------
-    text : str
-        The file, its references put right.
-    start, stop : int
-        Where the item begins, and where the next one does.
-
-    Attributes
-    ----------
-    written : str
-        The item as it is there.
-    mended : str
-        The same with its tags put right: what could not be a tag is text, tags that nothing opened are left out, those
-        that nothing closes are closed where an element around them is.
-    is_closed : bool
-        Whether its end is there.
-    is_too_deep : bool
-        Whether its elements are more than `DEEPEST` inside one another; then it is not complete.
-    """
+    """One item of a file that is not well-formed."""
 
     def __init__(self, text: str, start: int, stop: int) -> None:
+        #: Whether its end is there; whether more than `DEEPEST` elements are inside one another: then it is not whole.
         self.is_closed = self.is_too_deep = False
         self._prefixes: set[str] = set()
         self._opened: list[str] = []
@@ -171,6 +140,8 @@ class Piece:
             self._parts.append(_without_tags(text[at:stop]))
             at = stop
         self._close_until("")
+        #: The item as it is there, and the same with its tags put right: what could not be a tag is text, tags that
+        #: nothing opened are left out, those that nothing closes are closed where an element around them is.
         self.written, self.mended = text[start:at], "".join(self._parts)
 
     def _take(self, token: re.Match[str]) -> None:
@@ -205,15 +176,7 @@ class Piece:
                 return
 
     def within(self, markup: str, spaces: dict[str, str]) -> str:
-        """Return a document whose root holds nothing but a markup of this item, and says what its prefixes stand for.
-
-        Parameters
-        ----------
-        markup : str
-            `written` or `mended`.
-        spaces : dict of str to str
-            What prefixes stand for in the file.
-        """
+        """Return a document around `written` or `mended` of this item that says what its prefixes stand for."""
         known = {prefix: spaces.get(prefix, f"urn:undeclared:{prefix}") for prefix in self._prefixes - {"xml", "xmlns"}}
         declared = [f' xmlns:{prefix}="{name}"' for prefix, name in sorted(known.items())]
         default = spaces.get("", "")
@@ -274,10 +237,7 @@ def _parser() -> Any:
 def check_xml() -> None:
     """Refuse feeds where the library that reads them is not installed.
 
-    Raises
-    ------
-    InputError
-        Saying how to get it.
+    Raises ``InputError``, saying how to get it.
     """
     _etree()
 
@@ -301,14 +261,7 @@ def root_name(data: bytes) -> str:
 def xml_items(data: bytes, name: str, found: Items) -> Iterator[tuple[str, Element]]:
     """Give each item of a file with its place.
 
-    Parameters
-    ----------
-    data : bytes
-        The file, without byte order mark.
-    name : str
-        What the elements are called that are items. Those inside another item, and those of modules, are none.
-    found : Items
-        Takes what cannot be read, and notes of what was put right.
+    ``name``: What the elements are called that are items. Those inside another item, and those of modules, are none.
     """
     text, note = feed_text(data)
     if note:
@@ -413,15 +366,7 @@ def _bytes(text: str) -> bytes:
 
 
 def xml_text(element: Element, aside: Collection[str] = ()) -> str:
-    """Return the text of an element, its blocks as lines; scripts, styles and the heads of pages are left out.
-
-    Parameters
-    ----------
-    element : Element
-        Of a tree.
-    aside : collection of str
-        Names of children that are left out as well.
-    """
+    """Return the text of an element, its blocks as lines; scripts, styles and the heads of pages are left out."""
     parts: list[str] = []
     todo: list[tuple[Element, bool]] = [(element, False)]
     while todo:

@@ -1,0 +1,192 @@
+"""What a watcher says of itself: its counters, and the log of events."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neardup.stream.document import Verdict
+
+#: Seconds over which the rate is taken, and matches that are remembered.
+_RECENT_S, _RECENT = 10.0, 8
+#: Reasons that differ in numbers alone are one; so many are told apart.
+_NUMBER = re.compile(r"\d[\d,.]*")
+_REASONS, _OTHERS = 200, "other reasons"
+
+
+class Counters:
+    """Numbers of a run."""
+
+    def __init__(self, downstream: float, clock: Callable[[], float] = time.monotonic) -> None:
+        #: Files taken, items judged, and by verdict; exact ones are duplicates too.
+        self.files = self.items = self.originals = self.duplicates = self.exact = 0
+        #: Files and items rejected, and items with an id that another had.
+        self.quarantined = self.repeated_ids = 0
+        self.check_s = 0.0  #: seconds spent on verdicts
+        #: Why files and items were rejected, in earlier runs too, numbers in the reasons left out; 200 of them are
+        #: told apart.
+        self.reasons: Counter[str] = Counter()
+        self.last: deque[Verdict] = deque(maxlen=_RECENT)
+        self._downstream = downstream
+        self._clock = clock
+        self._ticks: deque[tuple[float, int]] = deque([(clock(), 0)])
+
+    def count(self, verdict: Verdict) -> None:
+        """Count a verdict."""
+        self.items += 1
+        if verdict.is_duplicate:
+            self.duplicates += 1
+            self.exact += verdict.kind == "exact"
+            self.last.append(verdict)
+        else:
+            self.originals += 1
+
+    def rejected(self, reasons: Iterable[str]) -> None:
+        """Count what was rejected."""
+        for reason in reasons:
+            self.quarantined += 1
+            kind = _NUMBER.sub("N", reason)
+            self.reasons[kind if kind in self.reasons or len(self.reasons) < _REASONS else _OTHERS] += 1
+
+    def tick(self) -> None:
+        """Note how far it is, for the rate."""
+        now = self._clock()
+        if now - self._ticks[-1][0] >= 0.25:
+            self._ticks.append((now, self.items))
+        while len(self._ticks) > 2 and now - self._ticks[0][0] > _RECENT_S:
+            self._ticks.popleft()
+
+    @property
+    def rate(self) -> float:
+        """Items a second, over the last seconds."""
+        begin, items = self._ticks[0]
+        return (self.items - items) / max(self._clock() - begin, 0.25)
+
+    @property
+    def saved_s(self) -> float:
+        """Seconds that duplicates would have cost behind the watcher: the paper's P times t_p, for all items."""
+        return self.duplicates * self._downstream
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers as they are logged."""
+        names = ("files", "items", "originals", "duplicates", "exact", "quarantined", "repeated_ids")
+        return {name: getattr(self, name) for name in names} | {
+            "check_s": round(self.check_s, 3),
+            "saved_s": round(self.saved_s, 1),
+        }
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """Since when, how long the silence is, and when it ends."""
+
+    since: float
+    delay: float
+    again: float
+
+
+#: Told of an event and its fields.
+Listener = Callable[[str, dict[str, Any]], None]
+
+_FIRST_REMINDER, _LAST_REMINDER = 30.0, 3600.0
+
+
+class Log:
+    """Tells events: as JSON lines on stderr, or to whoever shows them.
+
+    A line has ``time`` (ISO 8601, UTC), ``event`` and the fields of the event. It is ASCII, so that nothing in a
+    document can do anything to a terminal.
+    """
+
+    def __init__(self, listener: Listener | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._listener = listener
+        self._clock = clock
+        self._troubles: dict[str, _Trouble] = {}
+
+    def say(self, event: str, **fields: Any) -> None:
+        """Tell an event."""
+        if self._listener is not None:
+            self._listener(event, fields)
+            return
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        try:
+            sys.stderr.write(json.dumps({"time": now, "event": event, **fields}) + "\n")
+            sys.stderr.flush()
+        except OSError:
+            # A log that nobody reads any more, or a full disk under it, is no reason to stop.
+            return
+
+    def trouble(self, about: str, message: str, **fields: Any) -> None:
+        """Tell of a trouble: at once, and while it lasts again after 30 s, a minute, two, at last every hour."""
+        now, known = self._clock(), self._troubles.get(about)
+        if known is None:
+            self._troubles[about] = _Trouble(now, _FIRST_REMINDER, now + _FIRST_REMINDER)
+            self.say("trouble", message=message, **fields)
+        elif now >= known.again:
+            known.delay = min(known.delay * 2, _LAST_REMINDER)
+            known.again = now + known.delay
+            self.say("trouble", message=message, for_s=round(now - known.since, 1), **fields)
+
+    def well(self, about: str, message: str) -> bool:
+        """Tell that a trouble is over, if there was one; return whether there was."""
+        known = self._troubles.pop(about, None)
+        if known is not None:
+            self.say("well", message=message, after_s=round(self._clock() - known.since, 1))
+        return known is not None
+
+    def forget(self, about: str) -> None:
+        """Drop a trouble whose object is gone, without a word."""
+        self._troubles.pop(about, None)
+
+
+def reason(error: OSError) -> str:
+    """Return what the system says of an error, without the path: no space left on device."""
+    text = error.strerror or str(error) or type(error).__name__
+    return text[:1].lower() + text[1:]
+
+
+def balance_text(counters: Counters) -> str:
+    """Return the paper's balance: what duplicates would have cost behind the watcher, against what finding them did."""
+    return f"saved {span_text(counters.saved_s)} of processing, spent {span_text(counters.check_s)} checking"
+
+
+_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def span_text(seconds: float) -> str:
+    """Return a time for people: 3 h 20 min."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    left = round(seconds)
+    parts: list[str] = []
+    for unit, size in _UNITS:
+        if left >= size and len(parts) < 2:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+        elif parts:
+            break
+    return " ".join(parts)
+
+
+def sentence_of(event: str, fields: dict[str, Any]) -> str:
+    """Return an event as a person reads it."""
+    if event in ("quarantined", "noted"):
+        reason, count = ("reason", "broken") if event == "quarantined" else ("note", "notes")
+        more = f" and {fields[count] - 1:,} more" if fields[count] > 1 else ""
+        where = "" if fields["where"] == "the file" else f", {fields['where']}"
+        end = "; rejected" if event == "quarantined" else ""
+        return f"{fields['file']}{where}: {fields[reason]}{more}{end}"
+    if event == "repeated_id":
+        return f"{fields['file']}: the id {fields['id']} was given before, so this item is {fields['judged_as']}"
+    if event == "resumed":
+        return f"an earlier run left {fields['items']:,} verdicts to carry out, on {fields['files']:,} files"
+    about = f"{fields['file']}: " if "file" in fields else ""
+    return f"{about}{fields.get('message', event)}"

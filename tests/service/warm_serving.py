@@ -1,0 +1,11 @@
+"""What a service loads at its start, loaded: a process that imports this can be forked into services."""
+
+import neardup.cli.serve
+import neardup.service.app  # noqa: F401
+from neardup.service.page import frame
+from neardup.stream.document import Document
+from neardup.stream.index import Index
+
+frame(False)
+with Index(window="endless") as index:
+    index.add_many(Document(str(number), f"some words to warm up with {number}") for number in range(3))
