@@ -16,7 +16,6 @@ from neardup.documents.inputs import KIND_OF_SUFFIX, Found, readable, suffixes
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
 from neardup.documents.output import OutputFile, Writer, folder_at, names_folder, writable
-from neardup.documents.parquet import UNDER_WAY
 from neardup.documents.records import Source, unified
 from neardup.documents.streams import ahead
 from neardup.documents.textfiles import TextFiles, name_of
@@ -27,15 +26,7 @@ Masked = tuple[Source, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """What was written.
-
-    Parameters
-    ----------
-    rows : int
-        Records.
-    bytes : int
-        Bytes of them, before any .gz or .zst compression.
-    """
+    """How many records were written, and their bytes before any .gz or .zst compression."""
 
     rows: int
     bytes: int
@@ -47,32 +38,18 @@ def copy_kept(
     text: str,
     progress: Callable[[int], None] | None,
     added: pa.Table | None = None,
-    under_way: int = UNDER_WAY,
 ) -> CopyReport:
-    """Write the kept rows of all sources.
+    """Write the kept rows of all sources to a table file by its suffix, to standard output or to a folder.
 
-    Parameters
-    ----------
-    masked : sequence of (Source, mask)
-        The sources in order, each with the mask over its own rows.
-    output : str
-        A table file by its suffix, ``-``, or a folder, for text files or, with a slash at its end, for one output for
-        each input.
-    text : str
-        The text column.
-    progress : callable, optional
-        Told the number of rows written since it was last told.
-    added : pa.Table, optional
-        More columns, with a row for each kept row. Lines of JSON get them at their ends and stay as they are else.
-    under_way : int
-        Bytes of text that are encoded at one time, where they become Parquet.
+    Of added columns, which have a row for each kept row, JSON lines get the fields at their ends and stay as they are
+    else.
     """
     if names_folder(output):
-        return _copy_files(masked, output, text, progress, added, under_way)
+        return _copy_files(masked, output, text, progress, added)
     lines = _verbatim([source for source, _ in masked], output)
     if lines is not None and (added is None or isinstance(lines[0].dialect, JsonLines)):
         return _copy_lines(lines, [mask for _, mask in masked], output, progress, added)
-    return _copy_tables(masked, output, text, progress, added, under_way)
+    return _copy_tables(masked, output, text, progress, added)
 
 
 def promised(sources: Sequence[Source], text: str) -> pa.Schema:
@@ -148,12 +125,12 @@ def _copy_tables(
     text: str,
     progress: Callable[[int], None] | None,
     added: pa.Table | None,
-    under_way: int,
 ) -> CopyReport:
     schema = kept_schema(masked, text)
     more = [] if added is None else list(added.schema)
-    written = pa.schema([*schema, *more], schema.metadata)
-    with Writer(output, written, text, _codec([source for source, _ in masked]), under_way) as writer:
+    with Writer(
+        output, pa.schema([*schema, *more], schema.metadata), text, _codec([source for source, _ in masked])
+    ) as writer:
         for source, mask in masked:
             for table in ahead(source.tables(mask, schema)):
                 if added is not None:
@@ -178,13 +155,7 @@ def _codec(sources: Sequence[Source]) -> str:
 
 
 def places_of(sources: Sequence[Source], output: str) -> dict[str, Found]:
-    """Return the places below a folder of what is written there, each with the input that it is of.
-
-    Raises
-    ------
-    OutputError
-        If two inputs would have one place, or an input can have none.
-    """
+    """Return the places below a folder of what is written there, each with its input; refuse two of one place."""
     taken: dict[str, Found] = {}
     for source in sources:
         for found in source.files if isinstance(source, TextFiles) else [source.found]:
@@ -215,7 +186,6 @@ def _copy_files(
     text: str,
     progress: Callable[[int], None] | None,
     added: pa.Table | None,
-    under_way: int,
 ) -> CopyReport:
     places_of([source for source, _ in masked], output)
     if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
@@ -233,7 +203,7 @@ def _copy_files(
             target = os.path.join(made, _place_of(source.found))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             own = None if added is None else added.slice(rows, int(mask.sum()))
-            done = copy_kept([(source, mask)], target, text, progress, own, under_way)
+            done = copy_kept([(source, mask)], target, text, progress, own)
             rows, size = rows + done.rows, size + done.bytes
     return CopyReport(rows, size)
 
@@ -253,22 +223,10 @@ def _copy_file(found: Found, target: str) -> int:
 
 
 def origins(sources: Sequence[Source], bounds: Sequence[int], rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return what raw rows were read from.
+    """Return what raw rows were read from: a place among the names for each row, and the names.
 
-    Parameters
-    ----------
-    sources : sequence of Source
-        Of a corpus.
-    bounds : sequence of int
-        The first raw row of each source, and where the last one ends.
-    rows : int64[n]
-        Raw rows.
-
-    Returns
-    -------
-    int64[n], tuple of str
-        A place among the names for each row, and the names: of files as they are given, of text files those of their
-        folders; without those that have none of the rows.
+    Names are those of files as they are given, of text files those of their folders; without those that have none of
+    the rows. ``bounds`` are the first raw row of each source, and where the last one ends.
     """
     named = [_names(source) for source in sources]
     names = list(dict.fromkeys(name for found in named for name in found))

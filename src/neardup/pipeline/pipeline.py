@@ -305,7 +305,6 @@ def run(
             encoder=encoder,
             classifier=classifier,
             margin=beyond,
-            memory=memory,
         )
 
 

@@ -60,9 +60,8 @@ class Result:
         encoder: Encoder | None = None,
         classifier: Classifier | None = None,
         margin: Margin | None = None,
-        memory: int | None = None,
     ) -> None:
-        self.recipe, self._memory = recipe, memory
+        self.recipe = recipe
         self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
         self._clock = clock
         self._statistics, self._encoder, self._classifier = statistics, encoder, classifier
@@ -223,7 +222,7 @@ class Result:
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[chosen]] = True
         with self._clock.stage("write"):
-            self._corpus.copy(mask, output, force=force, progress=progress, added=added, memory=self._memory)
+            self._corpus.copy(mask, output, force=force, progress=progress, added=added)
 
     def annotations(self, prefix: str = "neardup_") -> pa.Table:
         """Return what became of each document that was read, in the order of the input, as a table.
@@ -302,7 +301,6 @@ class Result:
             self._clock,
             statistics=self._statistics,
             encoder=self._encoder,
-            memory=self._memory,
         )
 
     def borderline(self, count: int = 10) -> list[Pair]:
