@@ -145,13 +145,14 @@ class FeatureStore:
     documents : float
         How many documents will be added in all, as far as one can tell: whoever reads them sets it; 0 where nobody
         knows.
-    names_bytes : int
-        Bytes of ids that are strings, of the documents so far: whoever reads them adds them.
+    names_bytes, reader_bytes : int
+        Bytes of ids that are strings, of the documents so far, and the most that reading took at one time: whoever
+        reads them says so.
     """
 
     def __init__(self, memory: Memory | None = None, needs: Needs | None = None) -> None:
         self.memory, self._needs = memory or Memory(), needs or Needs()
-        self.documents, self.names_bytes = 0.0, 0
+        self.documents, self.names_bytes, self.reader_bytes = 0.0, 0, 0
         self._held, self._bytes = 0, 0
         self._parts: list[_Part] = []
         self._sizes, self._marks = Column(np.int64), Column(np.uint64, 2)
