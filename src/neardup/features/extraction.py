@@ -188,7 +188,7 @@ class Extractor:
         self._known = _known_grams(recipe)
 
     def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _fresh) -> Block:
-        """Return the features of texts, without nulls, in arrays that ``allocate`` gives for a number of uint64."""
+        """Return the features of texts (no nulls), in uint64 arrays that ``allocate`` gives."""
         if self._content is not None:
             texts = contents(texts, self._content)
         data, offsets = text_buffers(texts)
