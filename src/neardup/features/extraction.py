@@ -198,7 +198,7 @@ class Extractor:
             np.empty(count, np.int64),
             np.empty((count, 2), np.uint64),
             text_digests(data, offsets) if self._digests else np.empty((count, 2), np.uint64),
-            np.diff(offsets),
+            offsets[1:] - offsets[:-1],
             _NO_WEIGHTS,
         )
         if not self._digests:

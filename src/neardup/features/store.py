@@ -56,7 +56,7 @@ class Block(NamedTuple):
 def heads_of(sizes: Integers) -> Integers:
     """Return where each of some consecutive sets begins, and where the last one ends: int64[d + 1]."""
     heads = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=heads[1:])
+    sizes.cumsum(out=heads[1:])
     return heads
 
 
