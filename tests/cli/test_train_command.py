@@ -42,12 +42,12 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
     assert lines[0].startswith("189 labelled pairs of 160 documents: ")
     assert lines[0].endswith("; 95 % intervals")
     heads = [line.split()[0] for line in lines if line.strip()]
-    for head in ("unseen", "learned", "best", "gain", "measure", "numbers", "coefficient", "asked", "0.95", "0.99"):
+    for head in ("unseen", "learned", "best", "gain", "measure", "numbers", "coefficient", "wanted", "0.95", "0.99"):
         assert head in heads or any(head in line for line in lines), head
     assert "best threshold is " in result.stdout
     assert "Kernel linear, C " in result.stdout
     told = " ".join(result.stdout.split())
-    for part in ("judged wrongly", "the surest 10", "--summary FILE", "measure, value (contribution)"):
+    for part in ("judged wrongly", "the 10 most confident", "--summary FILE", "its value (contribution)"):
         assert part in told
     assert sum(": labelled " in line for line in lines) == 10
     assert max(map(len, lines)) <= 80

@@ -108,7 +108,7 @@ def test_a_table_that_is_not_understood_changes_nothing(
 def test_somebody_must_have_said_it(room: Room, tmp_path: Path) -> None:
     table = tmp_path / "given.csv"
     table.write_text("id1,id2,label\na1,a2,1\n")
-    with pytest.raises(InputError, match="say so with --labeller NAME"):
+    with pytest.raises(InputError, match="name the labeller with --labeller NAME"):
         answers_of(table)
     with pytest.raises(RecipeError, match="is no name"):
         answers_of(table, labeller="\t")

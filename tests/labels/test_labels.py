@@ -209,8 +209,9 @@ def test_refusals(rows: Any, options: dict[str, Any], words: tuple[str, ...]) ->
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
+        ("labels.db", None, ("labels.db", "No such file", "check the name")),
         ("l.csv", None, ("l.csv", "No such file")),
-        ("l.xlsx", b"", ("l.xlsx", "no table of labels")),
+        ("l.xlsx", b"", ("l.xlsx", "cannot be read as labels")),
         ("l.csv", b"", ("no labels",)),
         ("l.csv", b"id1,id2,label\n", ("no labels",)),
         ("l.csv", b"id1,id2,id2\na,b,1\n", ("two columns 'id2'",)),

@@ -9,12 +9,9 @@ from neardup.cli.options import (
     Content,
     Force,
     Html,
-    IgnoreUnknown,
     Inputs,
     Json,
-    LabelColumn,
-    Only,
-    Positive,
+    LabelOptions,
     ReadOptions,
     RunOptions,
     TimeColumn,
@@ -54,6 +51,7 @@ def compare(
     inputs: Inputs,
     read: ReadOptions,
     running: RunOptions,
+    *,
     html: Html = False,
     content: Content = None,
     labels: Annotated[
@@ -68,11 +66,8 @@ def compare(
             LABELS,
         ),
     ] = None,
-    label_column: LabelColumn = None,
-    positive: Positive = 1.0,
-    only: Only = None,
+    reading_labels: LabelOptions,
     complete: Annotated[bool, switch("--complete", "Pairs that are not listed are not duplicates.", LABELS)] = False,
-    ignore_unknown: IgnoreUnknown = False,
     recipes: Annotated[
         str | None, option("NAME,NAME", "Recipes or TOML files, separated by commas; by default all named ones.")
     ] = None,
@@ -145,11 +140,8 @@ def compare(
             recipes=chosen,
             classifiers=classifiers or (),
             thresholds=thresholds,
-            label_column=label_column,
-            positive=positive,
-            only=only,
             complete=complete,
-            ignore_unknown=ignore_unknown,
+            **reading_labels.given,
             title_column=title_column,
             time_column=time_column,
             progress=progress,
@@ -212,7 +204,7 @@ def _show(found: Comparison, *, every: bool) -> None:
             cells.append(f"{scored.cpu_s * per_document:.2g}" if best else "")
             table.add_row(*map(Text, cells), style="bold" if best and scored.name == found.best else "")
     duplicates = count_text(found.duplicates, "labelled duplicate")
-    others = "all other pairs are none" if found.complete else f"{found.others:,} labelled as none"
+    others = "all other pairs are different" if found.complete else f"{found.others:,} labelled as different"
     console.print(f"{count_text(found.documents, 'document')}, {duplicates}, {others}; [dim]95 % intervals[/dim]")
     console.print(table)
     for sentence in lead_sentences(found.to_dict()):

@@ -135,13 +135,13 @@ def _microseconds(nanoseconds: int, totals: Totals) -> str:
 
 
 def _balance(totals: Totals, downstream: float) -> str:
-    """Return the paper's: what duplicates would have cost behind the check, against what the check costs."""
+    """Return the paper's balance, P t_p against t_check: what duplicates would have cost behind the check."""
     if not totals.items:
         return ""
     saved = totals.share * downstream
     return (
-        f"P t_p = {totals.share:.1%} of {downstream:g} s = {saved:.3g} s saved an item, "
-        f"{totals.balance(downstream):,.0f} times t_check = {totals.check:.3g} s"
+        f"{saved:.3g} s saved an item ({totals.share:.1%} of {downstream:g} s), "
+        f"{totals.balance(downstream):,.0f} times the {totals.check:.3g} s that a check takes"
     )
 
 

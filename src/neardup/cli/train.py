@@ -9,12 +9,9 @@ from neardup.cli.options import (
     Content,
     Force,
     Html,
-    IgnoreUnknown,
     Inputs,
     Json,
-    LabelColumn,
-    Only,
-    Positive,
+    LabelOptions,
     ReadOptions,
     Threads,
     check_outputs,
@@ -112,14 +109,14 @@ def _machine(training: Training) -> str:
     by = {"groups": "groups of connected pairs", "documents": "documents", "pairs": "pairs"}[folds["by"]]
     return (
         f"Kernel {machine['kernel']}, C {machine['c']:.3g}{gamma}{weights}, the best of {machine['tried']} in "
-        f"{folds['number']} folds of {by}; g(x) = 0 where the probability is {machine['probability_at_0']:.2f}."
+        f"{folds['number']} folds of {by}; a score of 0 is a probability of {machine['probability_at_0']:.2f}."
     )
 
 
 def _weights(training: Training) -> Table:
     linear = training.summary["machine"]["kernel"] == "linear"
     table = grid(
-        "measure", "mean contribution", "higher speaks", *(["coefficient"] if linear else []), padding=_PADDING
+        "measure", "mean contribution", "a high value speaks", *(["coefficient"] if linear else []), padding=_PADDING
     )
     for weight in training.weights:
         cells = [weight.measure, f"{weight.contribution:.3f}", _SPEAKS[weight.direction]]
@@ -128,7 +125,7 @@ def _weights(training: Training) -> Table:
 
 
 def _working_points(training: Training) -> Table:
-    table = grid("asked precision", "from score", "precision", "recall", padding=_PADDING)
+    table = grid("wanted precision", "score from", "precision", "recall", padding=_PADDING)
     for point in training.working_points:
         cut = "not reached" if point.cut is None else f"{point.cut:.3f}"
         table.add_row(f"{point.asked:g}", cut, _figure(point.precision), _figure(point.recall))
@@ -154,10 +151,9 @@ def _show_wrong(console: Console, training: Training) -> None:
         console.print("No labelled pair that the candidate rule lets through is judged wrongly.")
         return
     many = count_text(len(training.wrong), "pair is", "pairs are")
-    which = (
-        "the surest first" if len(training.wrong) <= _SHOWN else f"the surest {_SHOWN} here, all with --summary FILE"
-    )
-    console.print(Text(f"{many} judged wrongly, {which}; measure, value (contribution):"))
+    some = f"the {_SHOWN} most confident here, all with --summary FILE"
+    which = "the most confident first" if len(training.wrong) <= _SHOWN else some
+    console.print(Text(f"{many} judged wrongly, {which}; each measure with its value (contribution):"))
     for one in training.wrong[:_SHOWN]:
         said, reasons = _wrong(one)
         console.print(Padding(Text(said), (0, 0, 0, 1)))
@@ -201,14 +197,11 @@ def train(
         ),
     ],
     read: ReadOptions,
+    reading_labels: LabelOptions,
     output: Annotated[
         str | None,
         option("FILE", "Save the classifier to this file, such as classifier.neardup.", None, "--output", "-o"),
     ] = None,
-    label_column: LabelColumn = None,
-    positive: Positive = 1.0,
-    only: Only = None,
-    ignore_unknown: IgnoreUnknown = False,
     vector: Annotated[
         str,
         option(
@@ -272,10 +265,7 @@ def train(
                 vector=vector,
                 candidate_rule=candidate_rule,
                 content=chosen,
-                label_column=label_column,
-                positive=positive,
-                only=only,
-                ignore_unknown=ignore_unknown,
+                **reading_labels.given,
                 kernels=KERNELS if kernel == "both" else (kernel,),
                 folds=folds,
                 seed=seed,

@@ -213,20 +213,7 @@ _KINDS = {
 
 
 def audit_page(found: AuditResult, *, command: str = "") -> str:
-    """Return the page of an audit, with its examples where it has some.
-
-    Parameters
-    ----------
-    found : AuditResult
-        What the labels say.
-    command : str
-        As it was typed, quoted for a shell; empty from Python.
-
-    Raises
-    ------
-    OutputError
-        If the packages that draw are not installed.
-    """
+    """Return the page of an audit, with its examples where it has some."""
     check_drawing("a page")
     charts = charts_of(found) if found.same + found.different else []
     body = [
@@ -329,7 +316,7 @@ def _examples(found: AuditResult) -> Iterator[Html]:
         "Pairs to read",
         search_field("pairs", label="Show pairs with these words or ids", noun="pairs"),
         *(_kind(found, examples, kind) for kind in _KINDS if examples.total[kind]),
-        intro="Those that stand for most pairs of the whole come first.",
+        intro="Pairs that stand for the most others come first.",
     )
 
 
@@ -359,7 +346,7 @@ def _example(found: AuditResult, one: Example, *, opened: bool) -> Html:
 def _about(found: AuditResult, command: str) -> Html:
     rows: dict[str, object] = {
         "working point": text(found.point),
-        "candidate_rule": text(found.candidate_rule),
+        "candidate rule": text(found.candidate_rule),
         "documents": found.documents,
         "copies": f"{found.copies:,} repeat another text byte for byte",
         "candidates": found.candidates,
@@ -379,9 +366,9 @@ def _reading() -> Html:
             "the number of its pairs.",
             "recall among candidates": "The share of returned pairs among all duplicates that the candidate rule "
             "lets pass. Other pairs were not looked at.",
-            "intervals": "95 %: of a hundred such samples at least ninety-two gave intervals that hold the truth, "
-            "where it was known. They say what the drawn of pairs leaves open, not whether labels are right.",
-            "stands for": "A pair of a large stratum of which few were drawn speaks for many others that nobody read.",
-            "documents in pairs": "Words that differ are marked and underlined; what is long and equal is folded.",
+            "intervals": "95 %: where the truth is known, at least 92 of 100 such samples gave intervals that hold it. "
+            "They say what drawing pairs leaves open, not whether the labels are right.",
+            "stands for": "Where few pairs of a large stratum were drawn, each speaks for many that nobody read.",
+            "documents in pairs": "Words that differ are marked and underlined; long equal passages are folded.",
         }
     )

@@ -161,20 +161,7 @@ Row = Mapping[str, Any]
 
 
 def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
-    """Return the page of a comparison.
-
-    Parameters
-    ----------
-    content : mapping
-        What ``Comparison.to_dict`` gives.
-    typed : str
-        The command, quoted for a shell; empty from Python.
-
-    Raises
-    ------
-    OutputError
-        If the packages that draw are not installed.
-    """
+    """Return the page of a comparison."""
     check_drawing("a page")
     recipes = content["recipes"]
     points = list(points_of(recipes))
@@ -277,10 +264,10 @@ def _headline(content: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _basis(content: Mapping[str, Any]) -> str:
-    rest = "all other pairs count as none" if content["complete"] else "pairs without a label count nowhere"
+    rest = "all other pairs count as different" if content["complete"] else "pairs without a label do not count"
     return (
         f"{content['documents']:,} documents; {content['duplicates']:,} pairs labelled as duplicates and "
-        f"{content['others']:,} as none, in {content['groups']:,} groups; {rest}."
+        f"{content['others']:,} as different, in {content['groups']:,} groups; {rest}."
     )
 
 
@@ -297,24 +284,12 @@ def _verdict(content: Mapping[str, Any]) -> str:
 
 
 def cell_of(content: Mapping[str, Any]) -> str:
-    """Return what a notebook shows of a comparison: which system is best, and each at its best threshold.
-
-    Parameters
-    ----------
-    content : mapping
-        What ``Comparison.to_dict`` gives.
-    """
+    """Return what a notebook shows of a comparison: which system is best, and each at its best threshold."""
     return f'<div class="neardup"><p>{_verdict(content)}</p>{_best_table(content)}</div>'
 
 
 def lead_sentences(content: Mapping[str, Any]) -> list[str]:
-    """Return whom the best one leads beyond chance, whom it may lead, and of whom too few groups tell; without stops.
-
-    Parameters
-    ----------
-    content : mapping
-        What ``Comparison.to_dict`` gives.
-    """
+    """Return whom the best one leads beyond chance, whom it may lead, and of whom too few groups tell."""
     best, leads = content["best"], content["leads"]
     few = [
         lead for lead in leads if lead["groups"] < LEAST_GROUPS and (lead["groups"] or content["groups"] < LEAST_GROUPS)
@@ -392,18 +367,18 @@ def _explained(content: Mapping[str, Any]) -> Html:
     asked["accuracy"] = not content["complete"]
     meanings = {
         "returned": "Pairs that the recipe returns at the threshold and that carry a label.",
-        "correct, missed": "Labelled duplicates that it returns, and that it does not.",
+        "correct, missed": "Labelled duplicates that the recipe returns, and those that it does not.",
         "precision, recall": "correct / returned, and correct / all labelled duplicates.",
         "F1": "2 correct / (returned + all labelled duplicates): 1 is perfect.",
-        "accuracy": "Labelled pairs on the right side: duplicates that are returned and others that are not, of all. "
-        "It depends on how many of either were labelled, so compare it on the same labels only.",
+        "accuracy": "The share of labelled pairs judged rightly: duplicates that are returned, others that are not. "
+        "It depends on how many of each are labelled, so compare it on the same labels only.",
         "intervals": f"95 %, from {content['resamples']:,} draws of groups with replacement: documents that labelled "
         "duplicates connect are one group and stand or fall together. A figure of 1 without an error in any group has "
-        "an interval of no width, which does not mean that it is certain.",
+        "an interval without width; that does not make it certain.",
         "a classifier": "Its thresholds are those of the probability; its own is the cut that it was saved with.",
         "best threshold": "The highest F1, the strictest of equals. It is chosen on these labels, so expect a little "
         "less on other texts.",
-        "behind the best": "How much F1 the best recipe has more, over the same draws. Where the interval holds 0 "
+        "behind the best": "How much higher the F1 of the best recipe is, over the same draws. If that holds 0, "
         f"the labels cannot tell the two apart; fewer than {LEAST_GROUPS} groups that differ are too few for a test.",
         "ms / doc": "Time of the whole run at the loosest threshold, reading included, divided by the documents; "
         "stricter thresholds are faster. Compiling is not counted.",

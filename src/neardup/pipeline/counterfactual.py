@@ -207,7 +207,8 @@ def _say_shared(recipe: Recipe, o: int, least: int, shared: int | None) -> str:
         )
     change = "fewer" if o >= least else "more"
     if signature is None:
-        return f"At these sizes they {verdict} with {count_of(abs(shared), 'shared feature')} {change} than {o:,}."
+        number = f"{least - 1:,} or fewer" if o >= least else f"{least:,} or more"
+        return f"At these sizes they {verdict} with {number} shared features."
     if signature.kind == "simhash":
         number = count_of(abs(shared), "bit")
         return f"They {verdict} with {number} {'more' if o >= least else 'fewer'} different."

@@ -148,7 +148,7 @@ def around_of(
         pairs = _Pairs(length, _OF_EACH * total + _BESIDES)
         for item in items:
             if len(pairs) % 256 == 0:
-                report("look around the threshold", len(pairs), total)
+                report("margin", len(pairs), total)
             document = Document(str(len(pairs)), item.text, utc(item.time), title=item.title)
             # A question has the time of the clock, which an item may move; where items are counted, it is the next one.
             if length.unit in ("documents", "endless"):
@@ -326,7 +326,7 @@ class ReplayReport:
 
     def look_around(self, corpus: Corpus, timeline: Timeline) -> None:
         """Replay once more with a looser threshold, for what comes near it."""
-        with self._clock.stage("look around the threshold"):
+        with self._clock.stage("margin"):
             self._around = around_of(
                 arrivals(corpus, timeline),
                 self._settings,
@@ -436,11 +436,9 @@ class _Texts:
 
 #: So many hours are drawn and listed.
 _DRAWN = 600
-#: What is told of an hour.
+#: What the tables behind the charts tell of an hour.
 _COLUMNS = {
     "items": "items",
-    "originals": "originals",
-    "duplicates": "duplicates",
     "held": "held",
     "bytes": "window MB",
     "cpu_us_median": "median µs",
@@ -474,17 +472,11 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
     hours, some = hours[::-1][::step][::-1] if step > 1 else hours, _some(step)
     costs = [*_flowing(hours, begins_full, some)] if hours else []
     check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(content['totals'])}</p>"))
-    sections = [
-        Section(check),
-        Section(section("curves", "Time and memory of the check", figures(costs), _explained(content)), costs)
-        if costs
-        else Section(Html("")),
-        Section(section("hours", "Hour by hour", _hours_table(hours), intro=some.strip("; ").capitalize())),
-    ]
-    return report_page(
-        replace(report, facts={"replayed": _basis(content)} | dict(report.facts)),
-        [one for one in sections if one.content],
-    )
+    sections = [Section(check)]
+    if costs:
+        drawn = section("curves", "Time and memory of the check", figures(costs), _explained(content))
+        sections.append(Section(drawn, costs))
+    return report_page(replace(report, facts={"replayed": _basis(content)} | dict(report.facts)), sections)
 
 
 def write_page(name: str, content: Mapping[str, Any], report: Report) -> None:
@@ -509,7 +501,7 @@ def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
         f"point: median; line: up to p99{some}",
         f"Points of the median time an item, in microseconds on a logarithmic axis, {count}.",
         by_hour(hours),
-        _hours_table(hours, ("cpu_us_median", "cpu_us_p99")),
+        _hours_table(hours, ("items", "cpu_us_median", "cpu_us_p99")),
     )
     yield Chart(
         "memory",
@@ -551,8 +543,8 @@ def _verdict(totals: Mapping[str, Any]) -> str:
     spent, saved = totals["wall_us_mean"] / 1e6, totals["share"] * totals["downstream_s"]
     return (
         f"{kept} A check takes {_seconds(spent)} an item, and saves {totals['share']:.1%} of "
-        f"{totals['downstream_s']:g} s downstream, {_seconds(saved)} an item: P &middot; t_p is "
-        f"{totals['saved_by_spent']:,.0f} times t_check (the "
+        f"{totals['downstream_s']:g} s downstream, {_seconds(saved)} an item: "
+        f"{totals['saved_by_spent']:,.0f} times as much (the "
         "paper: 10 % of 10 s, against less than 5 ms)."
     )
 
@@ -561,7 +553,7 @@ def _seconds(value: float) -> str:
     return f"{value * 1e6:,.0f} µs" if value < 1e-3 else f"{value * 1e3:,.1f} ms" if value < 1 else f"{value:,.2f} s"
 
 
-def _hours_table(hours: Rows, names: Sequence[str] = tuple(_COLUMNS)) -> Html:
+def _hours_table(hours: Rows, names: Sequence[str]) -> Html:
     head = ["hour (UTC)", *(_COLUMNS[name] for name in names)]
     return table(head, [[hour["hour"], *(_cell(hour, name) for name in names)] for hour in hours], tall=True)
 
@@ -579,8 +571,8 @@ def _explained(content: Mapping[str, Any]) -> Html:
     )
     meanings = {
         "time an item": f"Processor time of the thread that judges, in microseconds: features, search and entry into "
-        f"the window; not reading. Here {each}. The time of the check in the balance is that on the wall, so writing "
-        "to a disk counts there.",
+        f"the window; not reading. Here {each}. What a check takes is told in wall time, "
+        "so writing to a disk counts there.",
         "held": "Documents in the window when the hour ends.",
         "window MB": "Memory of the window, the texts left out.",
         "hours": "Hours without items have no row.",
