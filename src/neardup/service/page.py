@@ -154,7 +154,7 @@ def _latency_chart() -> Chart:
     return Chart(
         key="latency",
         title="Time to an answer, by minute",
-        note="of requests that entered documents; upper ends of the boxes that /metrics counts in",
+        note="of requests that entered documents; a point is the upper end of a bucket of /metrics",
         told="In how many milliseconds half, and 99 of 100, of the requests of each minute were answered.",
         specification=finished(drawn, height=220),
     )
