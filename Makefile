@@ -31,11 +31,10 @@ manual: $(BASE)
 	@mkdir -p build && $(BIN)/python scripts/manual.py build/neardup.1
 
 # Two processes: more would only help where there are more than two processors, and each takes 1.5 GB.
-# Those of Spark and the promises come by themselves: each process has one session for all of its files.
+# Those of Spark run in one of them, in one session, and the promises in the other.
 test: $(STAMP) browser java
 	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark --ignore tests/promises
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/promises
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark tests/promises
 
 # The same with more examples, longer streams, larger corpora and more kills.
 test-long: $(STAMP)

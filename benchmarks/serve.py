@@ -32,7 +32,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import numpy as np
-from measuring import BENCH_HOME, NEARDUP, Section, fresh, measured, note, spread, table, timed
+from measuring import BENCH_HOME, HERE, NEARDUP, Section, fresh, measured, note, spread, table, timed
 
 from neardup.stream.document import Document
 from neardup.stream.index import Index
@@ -124,7 +124,33 @@ def long(given: argparse.Namespace) -> Row:
             )
             note(json.dumps(rows[-1]))
         load.join()
+    if not given.small:
+        (HERE.parent / "docs" / "service-long.svg").write_text(_drawn(rows), "utf-8")
     return {"rows": rows}
+
+
+def _drawn(rows: list[Row]) -> str:
+    """Return memory and times over the minutes as a picture."""
+    import altair as alt
+    import vl_convert
+
+    values = [
+        {"minutes": row["seconds"] / 60, "what": f"{of}, {name}", "y": row[of][name]}
+        for row in rows
+        for of in ("single", "check")
+        for name in ("median", "p99")
+    ]
+    values += [{"minutes": row["seconds"] / 60, "what": "memory", "y": row["memory_mb"]} for row in rows]
+    x = alt.X("minutes:Q", title="minutes")
+    base = alt.Chart(alt.Data(values=values)).properties(width=640, height=150)
+    memory = base.transform_filter("datum.what == 'memory'").mark_line().encode(x, alt.Y("y:Q", title="memory, MB"))
+    times = (
+        base.transform_filter("datum.what != 'memory'")
+        .mark_line()
+        .encode(x, alt.Y("y:Q", title="ms", scale=alt.Scale(type="log")), alt.Color("what:N", title=None))
+    )
+    drawn: str = vl_convert.vegalite_to_svg(alt.vconcat(memory, times).configure(background="white").to_dict())
+    return drawn
 
 
 def _probed(address: str, prefix: str, seconds: float) -> dict[str, list[float]]:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import browser
 import pytest
@@ -32,6 +33,21 @@ EXAMPLES = 400 if os.environ.get("NEARDUP_LONG") == "1" else 30
 settings.register_profile("ci", max_examples=EXAMPLES, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("default", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where processes take whole files, those of Spark go to one of them: each would start a Java of its own."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByRoom(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = str(super()._split_scope(nodeid))
+            return "tests/spark" if file.startswith("tests/spark/") else file
+
+    return ByRoom(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import signal
 import sys
@@ -18,6 +19,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A document may hold what the terminal's encoding does not.
         sys.stdout.reconfigure(errors="backslashreplace")
+    # Little of what is imported or read is garbage in circles: to look for it takes a tenth of a start.
+    gc.set_threshold(50_000)
     sys.meta_path.insert(0, _WithoutThese())
     try:
         from neardup.cli.app import app
@@ -29,15 +32,15 @@ def main() -> None:
 
 
 class _WithoutThese(MetaPathFinder):
-    """Hides pandas and SciPy: Arrow and Numba would import them, for 0.1 s each; few need them."""
+    """Hides pandas, SciPy and PyYAML: Arrow and Numba would import them, for up to 0.1 s each; few need them."""
 
     def __init__(self) -> None:
-        self._hidden: tuple[str, ...] = ("pandas", "scipy")
+        self._hidden: tuple[str, ...] = ("pandas", "scipy", "yaml")
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse these two until scikit-learn or PySpark is asked for; leave all else to the others."""
+        """Refuse these until scikit-learn or PySpark is asked for; leave all else to the others."""
         if fullname in ("sklearn", "pyspark"):
             self._hidden = ()
         if fullname in self._hidden:

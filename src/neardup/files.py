@@ -26,27 +26,7 @@ class Unfinished:
 
     The process holds a lock on it, which ends with the process, however it ends. So whoever makes the next one of that
     name can tell what a killed process left, and removes it; what is locked, or belongs to another user, stays.
-
-    Parameters
-    ----------
-    start : str
-        Its path but for the mark behind it.
-    folder : bool
-        Whether it is a folder.
-    mode : int
-        Its permissions, less those that the user's mask takes.
-
-    Attributes
-    ----------
-    path : str
-        Where it is.
-    handle : int
-        The open file, or folder; it holds the lock until it is closed.
-
-    Raises
-    ------
-    OSError
-        If it cannot be made.
+    ``handle`` is the open file or folder; its permissions are ``mode``, less those that the user's mask takes.
     """
 
     def __init__(self, start: str, *, folder: bool = False, mode: int = 0o777) -> None:
@@ -180,13 +160,7 @@ def _flush(folder: str) -> None:
 
 
 def read(path: str | os.PathLike[str], way: str) -> bytes:
-    """Return the bytes of a file; ``way`` says in messages what to give.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """Return the bytes of a file, or refuse it; ``way`` says in messages what to give."""
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -195,13 +169,7 @@ def read(path: str | os.PathLike[str], way: str) -> bytes:
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file beside its place and rename it into it.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
+    """Write a file beside its place and rename it into it."""
     try:
         with put_at(os.path.realpath(path)) as made, open(made.handle, "wb", closefd=False) as file:
             file.write(data)

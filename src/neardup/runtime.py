@@ -96,23 +96,10 @@ def _reserve(file: IO[bytes], size: int) -> None:
 
 
 def check_budget(budget: int | None, needed: float, what: str, *, all_of_it: float | None = None) -> None:
-    """Refuse a budget below what something needs.
+    """Refuse a budget (bytes for the whole process) below what something needs besides the program.
 
-    Parameters
-    ----------
-    budget : int or None
-        Bytes for the whole process; one that is less than the program takes twice counts as that.
-    needed : float
-        Bytes that are needed besides those of the program.
-    what : str
-        What needs them.
-    all_of_it : float, optional
-        Bytes that will be needed at the end, where that is known.
-
-    Raises
-    ------
-    RecipeError
-        If they are too few.
+    A budget that is less than the program takes twice counts as that. ``all_of_it`` is what will be needed at the end,
+    where that is known.
     """
     if budget is not None and BASE + needed > max(budget, 2 * BASE):
         least = -(-(BASE + max(needed, all_of_it or 0)) // 100_000_000) * 100
@@ -122,15 +109,10 @@ def check_budget(budget: int | None, needed: float, what: str, *, all_of_it: flo
 
 
 class Memory:
-    """Gives large arrays, from memory up to a budget and from a temporary file beyond it.
+    """Gives large arrays, from memory up to a budget for the whole process and from a temporary file beyond it.
 
-    The file has no name: it is gone when the process is, however it ends. The system keeps in memory what it
-    has room for.
-
-    Parameters
-    ----------
-    budget : int or None
-        Bytes for the whole process; None for no budget.
+    The file has no name: it is gone when the process is, however it ends. The system keeps in memory what it has room
+    for.
     """
 
     def __init__(self, budget: int | None = None) -> None:
@@ -145,13 +127,7 @@ class Memory:
         return self._left
 
     def array(self, dtype: type[np.generic], *shape: int) -> npt.NDArray[Any]:
-        """Return an uninitialised array.
-
-        Raises
-        ------
-        OutputError
-            If it must go to the file and the disk has no room for it.
-        """
+        """Return an uninitialised array; refuse one that must go to the file where the disk has no room for it."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if size <= self._left or size == 0:
             self._left -= size

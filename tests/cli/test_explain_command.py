@@ -115,19 +115,3 @@ def test_recipes_are_listed_shown_and_checked(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(shown.replace('"default"', '"own"'))
     assert "own is a good recipe; fingerprint " in neardup("recipe", "check", own).stdout
-
-
-@pytest.mark.parametrize(
-    ("content", "parts"),
-    [
-        ("treshold = 0.8\n", ("own.toml", "key 'treshold'", " name, ", "threshold, ")),
-        ("threshold = 1.2\n", ("own.toml", "threshold", "1.2", "(0, 1]")),
-        ("threshold = \n", ("own.toml", "TOML")),
-        ('measure = "jacard"\n', ("own.toml", "measure", "'jacard'", " jaccard, ", "cosine")),
-    ],
-)
-def test_recipe_files_that_are_refused(content: str, parts: tuple[str, ...], tmp_path: Path) -> None:
-    own = tmp_path / "own.toml"
-    own.write_text(content)
-    assert says(refused("recipe", "check", own), *parts)
-    assert "own.toml" in refused("dedup", tmp_path, "--dry-run", "--recipe", own)

@@ -26,7 +26,8 @@ from neardup.exploration.runs import Boilerplate, Passage
 from neardup.exploration.sample import Sample
 from neardup.exploration.templates import Slot, Template
 from neardup.exploration.valley import Valley
-from neardup.exploration.views import BINS, CUTOFFS, SamplePairs, View
+from neardup.exploration.views import BINS, CUTOFFS, View
+from neardup.keep.pairs import PairArrays
 from neardup.pages.diff import Shown
 from neardup.recipe import Recipe
 
@@ -161,7 +162,7 @@ def explored(**changes: Any) -> Exploration:
             positions=np.arange(38), texts=[HOSTILE] * 38, names=names, documents=40, bytes=12_345, seed=3
         ),
         "views": views,
-        "pairs": SamplePairs(np.array([0]), np.array([1]), np.array([0.5])),
+        "pairs": PairArrays(np.array([0]), np.array([1]), np.array([0.5])),
         "advice": Advice(
             recipe=advised,
             reason=f"The valley of words:3 is the deepest. {HOSTILE}",

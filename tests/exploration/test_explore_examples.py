@@ -14,7 +14,8 @@ from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
 from neardup.exploration.examples import Examples, examples_of, families_of, longest_shared, suspects_of
 from neardup.exploration.sample import draw_sample
-from neardup.exploration.views import CUTOFFS, SamplePairs
+from neardup.exploration.views import CUTOFFS
+from neardup.keep.pairs import PairArrays
 from neardup.pages.documents import Material
 from neardup.text.normalize import tokens
 
@@ -56,10 +57,10 @@ def corpus_of_lengths(count: int = 60) -> list[str]:
     return [" ".join(f"w{drawn.randrange(50)}" for _ in range(drawn.choice([5, 20, 80]))) for _ in range(count)]
 
 
-def sample_pairs(rows: Sequence[Row]) -> SamplePairs:
+def sample_pairs(rows: Sequence[Row]) -> PairArrays:
     rows = sorted(rows)
     left, right, similarity = zip(*rows, strict=True) if rows else ((), (), ())
-    return SamplePairs(np.array(left, np.int64), np.array(right, np.int64), np.array(similarity, np.float64))
+    return PairArrays(np.array(left, np.int64), np.array(right, np.int64), np.array(similarity, np.float64))
 
 
 def chosen(corpus: Corpus, rows: Sequence[Row], **options: object) -> tuple[Examples, ...]:

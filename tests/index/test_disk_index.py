@@ -187,7 +187,19 @@ def test_neighbours_and_the_nearest_are_those_of_files(place: Path) -> None:
     old = corpus(80)
     index = nd.build_index(old, place, features="words:1", threshold=0.5)
     assert list(nd.neighbors(index, 2)) == list(nd.neighbors(old, 2, features="words:1"))
-    assert index.query(old[0], 5) == list(nd.query(old, old[0], k=5, features="words:1"))
+    for text in old[:12]:
+        matches = len(index.query(text))
+        for k in (1, matches, matches + 1):
+            if text and k:
+                expected = list(nd.query(old, text, k=k, features="words:1"))
+                assert index.query(text, k) == list(nd.query(index, text, k=k)) == expected
+
+
+def test_the_nearest_that_match_are_found_without_the_others(place: Path) -> None:
+    index = nd.build_index([*corpus(40), NEWS, NEWS], place, threshold=0.5)
+    assert sum(len(batch.texts) for batch in index.corpus_for(NEWS, 2).scan()) == 2
+    assert index.corpus_for(NEWS, 2).left_out == len(index) - 2
+    assert index.corpus_for(NEWS, 3).left_out == 0
 
 
 def files_of(path: Path) -> dict[str, str]:

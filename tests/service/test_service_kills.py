@@ -64,7 +64,7 @@ def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
             waiting.put(document(name, text))
         del left[: CALLERS * EACH]
         with Forked(store, "--window", "endless") as process:
-            with httpx.Client(base_url=process.address) as client:
+            with httpx.Client(base_url=process.address, timeout=60) as client:
                 for one in dice.sample(sorted(answered), min(len(answered), 5)):
                     found = client.get(f"{DOCUMENTS}/{one}").json()
                     assert said(found) == answered[one]
@@ -155,13 +155,13 @@ def test_a_store_that_others_lock_is_said(tmp_path: Path) -> None:
 
 def test_an_index_that_was_not_finished_is_none(tmp_path: Path) -> None:
     """A process that is killed between making a store and noting its recipe has told nobody of it."""
-    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address) as client:
+    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address, timeout=60) as client:
         client.put("/v1/indexes/wire", json={"window": "7d"}).raise_for_status()
         process.end(signal.SIGTERM)
     path = tmp_path / "news.db.indexes" / "wire.db"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM state")
         connection.commit()
-    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address) as client:
+    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address, timeout=60) as client:
         problem(client.get("/v1/indexes/wire"), 404)
         assert client.put("/v1/indexes/wire", json={"recipe": "ddd"}).status_code == 201

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,11 +18,9 @@ if TYPE_CHECKING:
 _THEIRS = ("ignore:PySpark does not yet fully support pandas", "ignore:unclosed:ResourceWarning")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(item.path).parent == Path(__file__).parent:
-            for warning in _THEIRS:
-                item.add_marker(pytest.mark.filterwarnings(warning))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    for warning in _THEIRS:
+        item.add_marker(pytest.mark.filterwarnings(warning))
 
 
 #: Jobs of a few hundred rows: what compiles code for each of them takes longer than they do.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -16,13 +15,11 @@ import pytest
 from deciding import LearnedIndex, classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from places import SHARED as DATA
-from streaming import AT_LENGTH, DAY, NOON, TEXTS, SetClock, asked, documents, examples, held, same
-from test_index_long import corpus
+from streaming import DAY, NOON, TEXTS, SetClock, asked, documents, examples, held, same
 from test_index_properties import STREAMS, WINDOWS, Step, Timed, timed
 
 import neardup as nd
-from neardup.classifier.classifier import Classifier, rule_of
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.values import Measurer, Records
 from neardup.documents import corpus_of
 from neardup.pipeline.pipeline import run
@@ -167,19 +164,3 @@ def test_a_verdict_carries_what_it_went_by() -> None:
     assert near.evidence.startswith(f"{near.measures[0].measure} {near.measures[0].amount:+.2f}, ")
     assert (exact.kind, exact.similarity, exact.score, exact.measures, exact.evidence) == ("exact", 1.0, None, (), "")
     assert (last.kind, last.score, last.measures) == ("original", None, ())
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not DATA.is_dir(), reason="the corpora are not in ../shared/data beside the project")
-@pytest.mark.parametrize("vector", ["cheap", "default", "terms-svm", "short"] if AT_LENGTH else ["cheap"])
-def test_an_endless_window_over_reuters_is_a_deduplication(vector: str) -> None:
-    texts = [text for text, _ in corpus("reuters", 1500 if AT_LENGTH else 500)]
-    classifier = replace(classifier_of(vector, gamma=0.02, sample=texts[:300]), candidate_rule=rule_of())
-    every = nd.Index(classifier=classifier.everything(), window=None).add_many(documents(texts))
-    # In the middle of what there is, so that many pass and many do not.
-    classifier = replace(
-        classifier, cut=float(np.median([verdict.score for verdict in every if verdict.score is not None]))
-    )
-    found = dropped(nd.Index(classifier=classifier, window=None).add_many(documents(texts)))
-    assert found == of_run(documents(texts), classifier)
-    assert 10 < len(found) < len(dropped(every))

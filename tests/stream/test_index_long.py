@@ -49,15 +49,6 @@ def corpus(name: str, count: int) -> list[tuple[str, str]]:
 class TestOfCorpora:
     """News as it was written, in the order of its times."""
 
-    @pytest.mark.parametrize("recipe", ["default", "ddd", "jaccard", "spotsigs", "simhash", "checksum", "lsh"])
-    @pytest.mark.parametrize(
-        ("name", "count"), [("reuters", 2000), ("saudinews", 500)] if AT_LENGTH else [("saudinews", 150)]
-    )
-    def test_an_endless_window_is_a_deduplication(self, recipe: str, name: str, count: int) -> None:
-        texts = [text for text, _ in corpus(name, count)]
-        index = nd.Index(recipe, window=None)
-        assert dropped(index.add_many(documents(texts))) == of_dedup(texts, nd.load_recipe(recipe))
-
     @pytest.mark.parametrize(
         ("against", "window"),
         [("originals", "3h"), ("everything", 200), *([("originals", 200), ("everything", "3h")] if AT_LENGTH else [])],

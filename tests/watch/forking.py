@@ -19,8 +19,8 @@ from neardup.cli.app import app
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import Store
+from neardup.watch import judge as gathering
 from neardup.watch import outputs as moving
-from neardup.watch import placement as gathering
 
 STEPS: list[tuple[Any, str]] = [
     *((os, name) for name in ("rename", "replace", "link", "unlink", "makedirs", "fsync")),

@@ -14,9 +14,9 @@ from saying import says
 
 from neardup.errors import InputError, OutputError, StoreError
 from neardup.stream.store import Store
+from neardup.watch import judge as gathering
 from neardup.watch import outputs as moving
 from neardup.watch import pending
-from neardup.watch import placement as gathering
 from neardup.watch.inbox import inbox_lock
 from neardup.watch.placement import Placer
 

@@ -24,21 +24,7 @@ def recipe_and_classifier(
 ) -> tuple[Recipe, Classifier | None]:
     """Return what is to be done: the chosen recipe, or that of a classifier with the classifier.
 
-    Parameters
-    ----------
-    recipe, choices
-        As in ``recipe.named.chosen``; beside a classifier only ``keep`` may be chosen.
-    classifier : Classifier or path, optional
-        It, or its file.
-    title_column, time_column : str, optional
-        Where titles and times are, for a classifier that goes by them.
-    force_domain : bool
-        Go on where the classifier is not at home.
-
-    Raises
-    ------
-    NeardupError
-        If there is no such recipe or classifier, or one contradicts the other.
+    Beside a classifier only ``keep`` may be chosen.
     """
     if classifier is None:
         if title_column is not None:

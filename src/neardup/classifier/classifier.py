@@ -25,6 +25,7 @@ from neardup.classifier.vector import Vector
 from neardup.errors import InputError, OutputError, RecipeError, option
 from neardup.features.statistics import Statistics
 from neardup.files import read, write
+from neardup.kernels import Bools, Floats
 from neardup.kernels.pairs import discriminant
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
@@ -36,8 +37,6 @@ from neardup.version import __version__
 if TYPE_CHECKING:
     from neardup.classifier.domain import Domain, DomainCounts
 
-Floats = npt.NDArray[np.float64]
-
 
 #: Full documents that share fewer of their three-word shingles have not been seen to be near-duplicates.
 CANDIDATE_RULE = "jaccard(words:3) >= 0.1"
@@ -46,18 +45,8 @@ CANDIDATE_RULE = "jaccard(words:3) >= 0.1"
 def rule_of(text: str = CANDIDATE_RULE, *, content: str = "") -> Recipe:
     """Return the recipe whose pairs a classifier looks at.
 
-    Parameters
-    ----------
-    text : str
-        ``MEASURE(FEATURES) >= NUMBER``, a measure of feature sets. Raising the number gives fewer candidate pairs,
-        faster, and may lose near-duplicates for good.
-    content : str
-        As in ``Recipe``.
-
-    Raises
-    ------
-    RecipeError
-        If it is not written so, or the measure is none of feature sets.
+    It is written ``MEASURE(FEATURES) >= NUMBER``, with a measure of feature sets. Raising the number gives fewer
+    candidate pairs, faster, and may lose near-duplicates for good.
     """
     try:
         step = SecondStep.parse(text)
@@ -83,32 +72,21 @@ class Machine(NamedTuple):
     """What g(x) = sum of dual_s K(support_s, z) + intercept is made of, with z = (x - center) / scale.
 
     K is the dot product (linear) or exp(-gamma |u - z|**2) (RBF). Source: ICGICT 2014, 3.2.3 and formula (12).
-
-    Attributes
-    ----------
-    fill : float64[r]
-        Taken for a measure that is not known of a pair: the median in training.
-    center, scale : float64[r]
-        Mean and standard deviation of each measure in training.
-    gamma : float
-        Of the RBF kernel; 0 for the linear kernel. Raising it makes g follow single training pairs more closely.
-    support : float64[s, r]
-        Support vectors, standardised; for the linear kernel the one row of weights w.
-    dual : float64[s]
-        alpha_s t_s of each; 1 for the row of weights.
-    intercept : float
-        The constant term.
-    a, b : float
-        Platt's sigmoid: the probability is 1 / (1 + exp(a g + b)); a is below 0, so it rises with g.
     """
 
+    #: float64[r]: taken for a measure that is not known of a pair: the median in training.
     fill: Floats
+    #: float64[r]: mean and standard deviation of each measure in training.
     center: Floats
     scale: Floats
+    #: Of the RBF kernel; 0 for the linear kernel. Raising it makes g follow single training pairs more closely.
     gamma: float
+    #: float64[s, r]: support vectors, standardised; for the linear kernel the one row of weights w.
     support: Floats
+    #: float64[s]: alpha_s t_s of each; 1 for the row of weights.
     dual: Floats
     intercept: float
+    #: Platt's sigmoid: the probability is 1 / (1 + exp(a g + b)); a is below 0, so it rises with g.
     a: float
     b: float
 
@@ -137,24 +115,14 @@ class Machine(NamedTuple):
         return np.column_stack([whole - self.score(x, skipped=j) for j in range(x.shape[1])])
 
 
-Bools = npt.NDArray[np.bool_]
-
-
 class WorkingPoint(NamedTuple):
-    """A cut of g, and how well it did on the training pairs, each scored by a machine that had not seen it.
+    """A cut of g, and how well it did on the training pairs, each scored by a machine that had not seen it."""
 
-    Attributes
-    ----------
-    cut : float
-        A candidate is a near-duplicate if g(x) >= cut.
-    precision : float
-        The share of near-duplicates among the pairs at or above it; 1 where there are none.
-    recall : float
-        The share of near-duplicates that are at or above it; 1 where there are none.
-    """
-
+    #: A candidate is a near-duplicate if g(x) >= cut.
     cut: float
+    #: The share of near-duplicates among the pairs at or above it; 1 where there are none.
     precision: float
+    #: The share of near-duplicates that are at or above it; 1 where there are none.
     recall: float
 
 
@@ -344,12 +312,7 @@ class Classifier:
 def cut_of(scores: Floats, labels: Bools, precision: float) -> tuple[float | None, float]:
     """Return the lowest cut at or above which a share of the pairs are duplicates, and the highest share at any cut.
 
-    Parameters
-    ----------
-    scores, labels : float64[m], bool[m]
-        g of pairs, by machines that had not seen them, and the truth.
-    precision : float
-        The share. Raising it raises the cut, or leaves none (None).
+    The scores are those of machines that had not seen the pairs. Raising ``precision`` raises the cut, or leaves none.
     """
     order = np.argsort(-scores, kind="stable")
     ranked, right = scores[order], np.cumsum(labels[order])
@@ -427,13 +390,7 @@ def packed(classifier: Classifier) -> bytes:
 
 
 def unpacked(data: bytes, name: str) -> Classifier:
-    """Return the classifier that bytes hold; ``name`` is what messages call them.
-
-    Raises
-    ------
-    InputError
-        As ``load_classifier``.
-    """
+    """Return the classifier that bytes hold; ``name`` is what messages call them."""
     entries = _entries(data, name)
     again = "train it again"
     try:
@@ -544,19 +501,7 @@ _WHY = {
 def classifier_of(given: Given, *, title_column: str | None = None, time_column: str | None = None) -> Classifier:
     """Return a classifier, from its file where a path is given.
 
-    Parameters
-    ----------
-    given : Classifier or path
-        What ``load_classifier`` reads, or a classifier.
-    title_column, time_column : str, optional
-        Other columns than those of the training. A column of times may be there for other reasons.
-
-    Raises
-    ------
-    InputError
-        If the file holds no classifier.
-    RecipeError
-        If a column of titles is named and it compares none.
+    Other columns than those of the training may be given; one of times may be there for other reasons.
     """
     classifier = given if isinstance(given, Classifier) else load_classifier(given)
     if title_column is not None and not classifier.vector.needs_titles:
@@ -577,21 +522,8 @@ def recipe_beside(
 ) -> Recipe:
     """Return a classifier's recipe, in the keep order that was asked for.
 
-    Parameters
-    ----------
-    classifier : Classifier
-        It brings a recipe of its own.
-    choices : mapping
-        The recipe, and fields of recipes that were asked for; None for what was not.
-    say : callable
-        Gives an option as the caller writes it.
-    precision : str
-        How the caller chooses a working point.
-
-    Raises
-    ------
-    RecipeError
-        If anything was asked for but ``keep``, or the ``content`` that the classifier was trained on.
+    Of the ``choices`` (None for what was not asked for) only ``keep``, and the ``content`` that it was trained on, go
+    with it. ``say`` gives an option as the caller writes it, ``precision`` how the caller chooses a working point.
     """
     for name, value in choices.items():
         if value is None or name == "keep" or (name == "content" and value == classifier.candidate_rule.content):

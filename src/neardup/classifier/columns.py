@@ -23,21 +23,7 @@ def records_of_table(
 ) -> Records:
     """Return what a vector compares of the rows of a table.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The rows, with all columns.
-    texts : sequence of str
-        What of their texts is compared.
-    vector : Vector
-        It says whether titles and times are needed.
-    title_column, time_column : str
-        Their columns; empty to find them by their names.
-
-    Raises
-    ------
-    RecipeError
-        If one is needed that is not there.
+    Columns without a name are found by their usual ones. Raises ``RecipeError`` if one is needed that is not there.
     """
     title, time = columns_for(vector, table.column_names, title_column=title_column, time_column=time_column)
     titles, times = None, None
@@ -55,11 +41,6 @@ def columns_for(
     """Return the columns of titles and of times that a vector needs, empty where it needs none.
 
     The other parameters and the error are those of ``records_of_table``.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The columns that there are.
     """
     title = time = ""
     if vector.needs_titles:
@@ -70,13 +51,7 @@ def columns_for(
 
 
 def column_of(names: Sequence[str], named: str, usual: Sequence[str], measure: str, option: str) -> str:
-    """Return the column that a measure looks at: the named one, else the first of the usual ones.
-
-    Raises
-    ------
-    RecipeError
-        If it is not there.
-    """
+    """Return the column that a measure looks at: the named one, else the first of the usual ones."""
     lowered = {name.lower(): name for name in reversed(names)}
     found = named if named in names else ""
     if not named:

@@ -8,11 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from neardup.kernels import Bools, Floats
 
 #: The numbers of a range: the least, where 1 % and 99 % lie below, the most.
 _QUANTILES = (0.0, 0.01, 0.99, 1.0)
@@ -36,14 +33,9 @@ _LEAST_REFUSED = 1 / 3
 
 
 class DomainCounts(NamedTuple):
-    """What a classifier was asked.
+    """What a classifier was asked."""
 
-    Attributes
-    ----------
-    candidates, outside, passed : int
-        How many pairs it judged, how many of them are unlike its training pairs, and how many passed.
-    """
-
+    #: How many pairs it judged, how many of them are unlike its training pairs, and how many passed.
     candidates: int = 0
     outside: int = 0
     passed: int = 0
@@ -66,46 +58,27 @@ class DomainCounts(NamedTuple):
 
 
 class Domain(NamedTuple):
-    """What the training pairs of a classifier were like.
+    """What the training pairs of a classifier were like."""
 
-    Attributes
-    ----------
-    measures : float64[r, 4]
-        Of each measure the least value, the quantiles of 1 and 99 %, and the highest value; NaN where it was never
-        known.
-    unknown : float64[r]
-        The share of pairs of which the measure was not known.
-    lengths : float64[4]
-        The same numbers of the characters of the texts.
-    similarity : float64[4]
-        The same of the candidate rule's measure.
-    scripts : tuple of str
-        The scripts of the texts, such as LATIN.
-    passed : float
-        The share of the pairs that the machine lets pass, with the cut at 0.
-    """
-
+    #: float64[r, 4]: of each measure the least value, the quantiles of 1 and 99 %, and the highest value; NaN where it
+    #: was never known.
     measures: Floats
+    #: float64[r]: the share of pairs of which the measure was not known.
     unknown: Floats
+    #: float64[4]: the same numbers of the characters of the texts.
     lengths: Floats
+    #: float64[4]: the same of the candidate rule's measure.
     similarity: Floats
+    #: The scripts of the texts, such as LATIN.
     scripts: tuple[str, ...]
+    #: The share of the pairs that the machine lets pass, with the cut at 0.
     passed: float
 
     @classmethod
     def of(cls, x: Floats, texts: Sequence[str], similarity: Floats, passed: Bools) -> Domain:
         """Return the domain of training pairs.
 
-        Parameters
-        ----------
-        x : float64[n, r]
-            Their similarity vectors.
-        texts : sequence of str
-            Their documents, as they are compared.
-        similarity : float64[n]
-            By the candidate rule's measure.
-        passed : bool[n]
-            Which of them the machine takes for duplicates.
+        ``x`` (float64[n, r]) are their similarity vectors, and the machine takes those in ``passed`` for duplicates.
         """
         known = [column[~np.isnan(column)] for column in x.T]
         met = Counter(map(script_of, texts))
@@ -134,17 +107,7 @@ class Domain(NamedTuple):
         return np.asarray((beyond | (missing & (self.unknown < _RARE))).any(axis=1))
 
     def reasons(self, x: Floats, texts: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-        """Return why one pair is unlike the training pairs, each reason in a few words; nothing where it is not.
-
-        Parameters
-        ----------
-        x : float64[r]
-            Its similarity vector.
-        texts : sequence of str
-            Its two documents, as they are compared.
-        names : sequence of str
-            The measures of the vector.
-        """
+        """Return why one pair is unlike the training pairs, each reason in a few words; nothing where it is not."""
         found = []
         for text in texts:
             if (script := script_of(text)) not in self.scripts:
@@ -163,13 +126,7 @@ class Domain(NamedTuple):
         return tuple(dict.fromkeys(found))
 
     def complaint(self, candidates: int, outside: int, passed: int) -> str:
-        """Return why a run is not at home, as a clause with its number and the rule; empty where it is.
-
-        Parameters
-        ----------
-        candidates, outside, passed : int
-            How many pairs were judged, how many of them lie outside, and how many pass.
-        """
+        """Return why a run is not at home, as a clause with its number and the rule; empty where it is."""
         if candidates < _FEWEST:
             return ""
         if outside > MOST_OUTSIDE * candidates:
@@ -195,13 +152,7 @@ class Domain(NamedTuple):
 
     @classmethod
     def from_dict(cls, said: Mapping[str, Any], measures: int) -> Domain:
-        """Return what ``as_dict`` made of one with so many measures.
-
-        Raises
-        ------
-        ValueError
-            If it has another shape.
-        """
+        """Return what ``as_dict`` made of one with so many measures."""
         found = cls(
             np.array(said["measures"], np.float64),
             np.array(said["unknown"], np.float64),

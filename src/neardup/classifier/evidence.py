@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from neardup.kernels import Floats, Integers
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: What stands in the place of measures where two texts are equal byte for byte.
 EQUAL_TEXTS = "equal texts"
@@ -25,21 +23,14 @@ _SHOWN = 0.005
 
 
 class Contribution(NamedTuple):
-    """What one measure had to do with a classifier.
+    """What one measure had to do with a classifier."""
 
-    Attributes
-    ----------
-    measure : str
-        Its name in the classifier's vector.
-    value : float or None
-        What it says of the pair; None where that is not known, and the median in training stands in for it.
-    amount : float
-        By how much it moves the score away from where its mean in training would leave it: above 0 towards
-        near-duplicates.
-    """
-
+    #: Its name in the classifier's vector.
     measure: str
+    #: What it says of the pair; None where that is not known, and the median in training stands in for it.
     value: float | None
+    #: By how much it moves the score away from where its mean in training would leave it: above 0 towards
+    #: near-duplicates.
     amount: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -48,24 +39,16 @@ class Contribution(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What a classifier went by on one pair.
+    """What a classifier went by on one pair."""
 
-    Attributes
-    ----------
-    score : float or None
-        The discriminant g(x); None for texts that are equal byte for byte, which are near-duplicates unasked.
-    probability : float
-        How probable near-duplicates are among pairs of such a score; 1 for equal texts.
-    contributions : tuple of Contribution
-        Of all measures, the strongest first; none for equal texts.
-    start : float or None
-        The score with all measures at their means in training: with a linear kernel, it and the contributions add up
-        to the score.
-    """
-
+    #: The discriminant g(x); None for texts that are equal byte for byte, which are near-duplicates unasked.
     score: float | None
+    #: How probable near-duplicates are among pairs of such a score; 1 for equal texts.
     probability: float
+    #: Of all measures, the strongest first; none for equal texts.
     contributions: tuple[Contribution, ...] = ()
+    #: The score with all measures at their means in training: with a linear kernel, it and the contributions add up to
+    #: the score.
     start: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -87,16 +70,8 @@ class Evidence(NamedTuple):
 class Learned:
     """What a classifier went by on n pairs, in arrays.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The measures.
-    vectors, contributions : float64[n, r]
-        Their values, nan where not known, and what they contribute; nan for equal texts.
-    score, probability : float64[n]
-        nan and 1 for equal texts.
-    start : float
-        The score with all measures at their means in training.
+    Values (float64[n, r]) are nan where not known, and contributions and scores for equal texts; ``start`` is the score
+    with all measures at their means in training.
     """
 
     def __init__(self, classifier: Classifier, vectors: Floats, edges: Integers) -> None:
@@ -128,10 +103,7 @@ class Learned:
     def columns(self, *, measures: bool = False) -> dict[str, pa.Array]:
         """Return columns for a table of the pairs: g, evidence in a few words and, if wanted, measures in full.
 
-        Parameters
-        ----------
-        measures : bool
-            Whether there is a column of them, for each its value and its contribution; null for equal texts.
+        Measures have their values and contributions in a struct, null for equal texts.
         """
         found = {"score": pa.array(self.score, mask=self._equal), "evidence": pa.array(self._words(), pa.string())}
         if measures:

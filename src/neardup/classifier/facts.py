@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.kernels import Bytes, Integers, Words
 from neardup.kernels.characters import IGNORABLE_RANGES, UNSPACED_RANGES, composed, in_ranges, properties
 from neardup.kernels.facts import (
     BEYOND,
@@ -34,31 +35,20 @@ from neardup.kernels.unicode_tables import KNOWN_VERSIONS, digest_of
 from neardup.text.bulk import comparable, text_buffers
 from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-
 _NO_WEIGHTS = np.empty(0, np.int64)
 
 
 class Rows(NamedTuple):
-    """The features of documents: those of d are features[heads[d]:heads[d + 1]].
+    """The features of documents: those of d are features[heads[d]:heads[d + 1]]."""
 
-    Attributes
-    ----------
-    heads : int64[n + 1]
-        Where the features of each document begin.
-    features : uint64[m]
-        Ascending in each row, none twice; but tokens in their order, repeats repeated.
-    weights : int64[m]
-        At least 1; empty for sets.
-    sums, squares : int64[n]
-        The sum of a row's weights, and that of their squares, or -1 where it is 2**61 or more; the number of features,
-        for sets.
-    """
-
+    #: int64[n + 1]: where the features of each document begin.
     heads: Integers
+    #: uint64[m]: ascending in each row, none twice; but tokens in their order, repeats repeated.
     features: Words
+    #: int64[m]: at least 1; empty for sets.
     weights: Integers
+    #: int64[n]: the sum of a row's weights, and that of their squares, or -1 where it is 2**61 or more; the number of
+    #: features, for sets.
     sums: Integers
     squares: Integers
 
@@ -92,14 +82,7 @@ class Rows(NamedTuple):
 
         Of a row whose square is too large, a or b is -1 and o is none: ``products`` has them.
 
-        Parameters
-        ----------
-        left, right : int64[k]
-            The rows of each pair.
-        weighted : bool
-            Whether weights count; else they are sets.
-        minima : bool
-            Of weights: whether o is the sum of the smaller ones, else the dot product.
+        Unweighted, they are sets; with ``minima``, o is the sum of the smaller weights, else the dot product.
         """
         shared = np.empty(len(left), np.int64)
         if not weighted:
@@ -124,8 +107,6 @@ class Rows(NamedTuple):
         )
 
 
-Bytes = npt.NDArray[np.uint8]
-
 #: After a pause, the first word of a quotation begins a sentence.
 PAUSES = ",:;\u060c\u061b\u3001"
 QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f"
@@ -138,18 +119,12 @@ _DIGEST = "cfcd6e832af9c80c"
 
 
 class Facts(NamedTuple):
-    """The facts of texts: one row for each text, ascending, none twice.
+    """The facts of texts: one row for each text, ascending, none twice."""
 
-    Attributes
-    ----------
-    numbers, names : Rows
-        Hashes of values, and of names in lower case.
-    places, facts : Rows
-        Hashes of the words before and after each fact, and of those with the fact between them.
-    """
-
+    #: Hashes of values, and of names in lower case.
     numbers: Rows
     names: Rows
+    #: Hashes of the words before and after each fact, and of those with the fact between them.
     places: Rows
     facts: Rows
 
@@ -183,13 +158,7 @@ def facts_digest() -> str:
 
 
 def facts_of(texts: pa.LargeStringArray) -> Facts:
-    """Return the facts of texts.
-
-    Parameters
-    ----------
-    texts : pyarrow.LargeStringArray
-        Valid UTF-8, no nulls.
-    """
+    """Return the facts of texts."""
     data, offsets = text_buffers(_composed(texts))
     room = (int(offsets[-1] - offsets[0]) + len(texts)) // 2 + len(texts)
     found = [np.empty(room, np.uint64) for _ in range(4)]
@@ -199,15 +168,7 @@ def facts_of(texts: pa.LargeStringArray) -> Facts:
 
 
 def prefixes_of(texts: pa.LargeStringArray, letters: int) -> Rows:
-    """Return the first letters of the words of texts, as hashes: a stem for languages that inflect at the end.
-
-    Parameters
-    ----------
-    texts : pyarrow.LargeStringArray
-        Valid UTF-8, no nulls.
-    letters : int
-        How many. Raising it tells more words apart.
-    """
+    """Return the first letters of the words of texts, as hashes: a stem for languages that inflect at the end."""
     data, offsets = text_buffers(texts)
     text, spans = comparable(data, offsets, "words")
     found = np.empty(int((spans[:, 1] - spans[:, 0] + 1).sum()) // 2 + len(texts), np.uint64)

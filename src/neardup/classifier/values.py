@@ -19,6 +19,7 @@ from neardup.features.embeddings import Encoder, cosine_counts, embed
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
+from neardup.kernels import Floats, Integers
 from neardup.kernels.grams import LISTED
 from neardup.kernels.pairs import align
 from neardup.recipe import Recipe
@@ -31,20 +32,13 @@ NO_TIME = int(np.iinfo(np.int64).min)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Documents whose pairs are to be measured.
+    """Documents whose pairs are to be measured."""
 
-    Attributes
-    ----------
-    texts : sequence of str
-        What is compared, content already taken from pages.
-    titles : sequence of str or None, optional
-        None for a document without one, or where no measure takes them.
-    times : int64[n], optional
-        Microseconds since 1970, ``NO_TIME`` where it is not known.
-    """
-
+    #: What is compared, content already taken from pages.
     texts: Sequence[str]
+    #: None for a document without one, or where no measure takes them.
     titles: Sequence[str | None] | None = None
+    #: int64[n]: microseconds since 1970, ``NO_TIME`` where it is not known.
     times: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
@@ -52,31 +46,18 @@ class Records:
 
 
 class Prepared(NamedTuple):
-    """Documents that are ready to be measured in pairs.
-
-    Attributes
-    ----------
-    documents : int
-        How many there are.
-    rows : mapping of str to Rows
-        What is compared, by name: features with their weights, ``tokens``, ``places``, ``facts``, ``titles``.
-    texts : sequence of str
-        The texts as they are.
-    times : int64[n] or None
-        Microseconds since 1970; ``NO_TIME`` where it is not known.
-    embeddings : float64[n, width] or None
-        Rows of length 1.
-    """
+    """Documents that are ready to be measured in pairs."""
 
     documents: int
+    #: What is compared, by name: features with their weights, ``tokens``, ``places``, ``facts``, ``titles``.
     rows: Mapping[str, Rows]
     texts: Sequence[str]
+    #: int64[n]: microseconds since 1970; ``NO_TIME`` where it is not known.
     times: npt.NDArray[np.int64] | None
+    #: float64[n, width]: rows of length 1.
     embeddings: npt.NDArray[np.float64] | None
 
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Method = Callable[[Prepared, Integers, Integers], Floats]
 
 _MICROSECONDS_AN_HOUR = 3_600_000_000
@@ -220,21 +201,7 @@ class Measurer:
 
     A row depends on its two documents alone, and not on which of them is the left one.
 
-    Parameters
-    ----------
-    vector : Vector
-        The measures.
-    statistics : mapping of str to Statistics
-        Of the collection, from ``collection.statistics_for``; empty where the vector needs none.
-    encoder : Encoder, optional
-        For ``semantic``.
-    threads : int
-        They change the time, never the answer.
-
-    Raises
-    ------
-    RecipeError
-        If the vector needs statistics or an encoder that are not there.
+    Raises ``RecipeError`` if the vector needs statistics or an encoder that are not there.
     """
 
     def __init__(
@@ -261,13 +228,7 @@ class Measurer:
         self._units = {part: self._statistics[part.counted].unit(part.recipe) for part in vector.parts if part.counted}
 
     def prepare(self, records: Records) -> Prepared:
-        """Return documents ready to be measured: everything about single documents, once for each.
-
-        Parameters
-        ----------
-        records : Records
-            The documents; pairs name them by their places.
-        """
+        """Return documents ready to be measured: everything about single documents, once for each."""
         pieces = list(in_order(self._made, _pieces(records.texts), self._threads))
         rows = {name: Rows.joined([piece[name] for piece in pieces]) for name in pieces[0]} if pieces else {}
         if "titles" in self._takes:
@@ -280,15 +241,7 @@ class Measurer:
         return Prepared(len(records), rows, records.texts, records.times, embeddings)
 
     def measure(self, prepared: Prepared, left: Integers, right: Integers) -> Floats:
-        """Return the similarity vectors of pairs: float64[k, r], NaN where a title or a time is not known.
-
-        Parameters
-        ----------
-        prepared : Prepared
-            From ``prepare``.
-        left, right : int64[k]
-            The places of each pair's documents.
-        """
+        """Return the similarity vectors of pairs: float64[k, r], NaN where a title or a time is not known."""
         found = np.empty((len(left), len(self.vector)))
 
         def fill(begin: int) -> None:

@@ -23,56 +23,33 @@ class CountMeasure(NamedTuple):
 
     A count alone grows with the length of texts, so that a machine would take long texts for what it never saw; each
     of these stays below 1.
-
-    Attributes
-    ----------
-    formula : str
-        In the symbols of ``neardup.recipe.measures``.
-    meaning : str
-        What it says that a ratio does not.
-    value : callable
-        ``value(o, a, b)`` on arrays of integers.
     """
 
+    #: In the symbols of ``neardup.recipe.measures``.
     formula: str
+    #: What it says that a ratio does not.
     meaning: str
+    #: ``value(o, a, b)`` on arrays of integers.
     value: Callable[[Any, Any, Any], Any]
 
 
 class PairMeasure(NamedTuple):
-    """A measure of two documents that takes no features of a recipe.
+    """A measure of two documents that takes no features of a recipe."""
 
-    Attributes
-    ----------
-    formula : str
-        What it is; a difference where it says so, else more is more alike.
-    source : str
-        Where it comes from.
-    takes : str
-        What it looks at: ``texts``, ``tokens`` (of the normalizer ``words``), ``facts`` (``neardup.classifier.facts``),
-        ``titles``, ``times`` or ``embeddings``.
-    range : str
-        Its values.
-    """
-
+    #: What it is; a difference where it says so, else more is more alike.
     formula: str
     source: str
+    #: What it looks at: ``texts``, ``tokens`` (of the normalizer ``words``), ``facts`` (``neardup.classifier.facts``),
+    #: ``titles``, ``times`` or ``embeddings``.
     takes: str
     range: str = "[0, 1]"
 
 
 class OwnFeatures(NamedTuple):
-    """A kind of features that similarity vectors have and recipes do not.
-
-    Attributes
-    ----------
-    meaning : str
-        What a feature is.
-    default : int
-        The number behind the name where it is left out; 0 where there is none.
-    """
+    """A kind of features that similarity vectors have and recipes do not."""
 
     meaning: str
+    #: The number behind the name where it is left out; 0 where there is none.
     default: int = 0
 
 
@@ -161,31 +138,18 @@ VECTORS: dict[str, str] = {
 
 
 class Part(NamedTuple):
-    """One measure of a similarity vector.
+    """One measure of a similarity vector."""
 
-    Attributes
-    ----------
-    name : str
-        A name of ``FEATURE_MEASURES`` or of ``PAIR_MEASURES``.
-    features : str
-        What a measure of features compares: those of recipes, or of ``OWN_FEATURES``; empty for the others.
-    weights : str
-        ``tf``, ``idf`` or ``tfidf``; empty for sets.
-    """
-
+    #: A name of ``FEATURE_MEASURES`` or of ``PAIR_MEASURES``.
     name: str
+    #: What a measure of features compares: those of recipes, or of ``OWN_FEATURES``; empty for the others.
     features: str = ""
+    #: ``tf``, ``idf`` or ``tfidf``; empty for sets.
     weights: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Part:
-        """Return the part that a text like ``cosine(terms:64:tfidf)`` names.
-
-        Raises
-        ------
-        RecipeError
-            If the measure or its features are not known, or do not go together.
-        """
+        """Return the part that a text like ``cosine(terms:64:tfidf)`` names."""
         match = _PART.fullmatch(text)
         name = match["name"] if match else ""
         if match is None or (name not in FEATURE_MEASURES and name not in PAIR_MEASURES):
@@ -272,16 +236,6 @@ class Vector:
     """A selection of measures, in order: the vector SV(d1, d2) of a pair of documents.
 
     Source: ICGICT 2014, definition 1, where the user picks measures of term vectors.
-
-    Parameters
-    ----------
-    parts : tuple of Part
-        The measures; none twice.
-
-    Raises
-    ------
-    RecipeError
-        If there are none, or one stands there twice.
     """
 
     parts: tuple[Part, ...]
@@ -298,11 +252,6 @@ class Vector:
         """Return the vector that a text names: ``default`` and the like, measures separated by commas, or both.
 
         A measure that is named again, as where two vectors share it, counts once, at its first place.
-
-        Raises
-        ------
-        RecipeError
-            If a measure is not known or does not fit its features.
         """
         return cls(tuple(dict.fromkeys(_parts(text))))
 
@@ -375,18 +324,7 @@ def statistics_for(
 ) -> dict[str, Statistics]:
     """Return the document frequencies that a vector's measures go by, each by the ``counted`` of its parts.
 
-    Parameters
-    ----------
-    vector : Vector
-        Its terms and idf weights need them; others need none, and the corpus is not read.
-    corpus : Corpus
-        It is read once for each kind of feature that is counted.
-    content : str
-        What of a text is compared: that of the recipe whose pairs are to be measured.
-    threads : int, optional
-        They change the time, never the answer.
-    report : callable, optional
-        Told ("count", bytes done, bytes in all or None).
+    The corpus is read once for each kind of feature that is counted, and not at all where none is.
     """
     found: dict[str, Statistics] = {}
     for part in vector.parts:

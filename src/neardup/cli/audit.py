@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 from neardup.cli.command import LABELS, option, refuse_ignored, with_options
 from neardup.cli.label import PageOptions, check_store
 from neardup.cli.options import (
+    AnswerOptions,
     ClassifierOptions,
     Force,
-    IgnoreUnknown,
     Inputs,
     Json,
-    LabelColumn,
     Labeller,
-    Positive,
     ReadOptions,
     RecipeOptions,
     RunOptions,
@@ -122,6 +120,7 @@ def audit(
     read: ReadOptions,
     running: RunOptions,
     page: PageOptions,
+    *,
     candidate_rule: Annotated[
         str | None,
         option(
@@ -150,9 +149,7 @@ def audit(
         str | None,
         option("FILE", "Labels of the drawn pairs: id1,id2,label as .csv, .tsv or .jsonl, or a store.", LABELS),
     ] = None,
-    label_column: LabelColumn = None,
-    positive: Positive = 1.0,
-    ignore_unknown: IgnoreUnknown = False,
+    reading_labels: AnswerOptions,
     time_column: TimeColumn = None,
     report: Annotated[
         str | None,
@@ -209,9 +206,7 @@ def audit(
             )
         votes: list[Vote] = []
         if labels is not None:
-            votes = votes_of(
-                labels, drawn.places, label_column=label_column, positive=positive, ignore_unknown=ignore_unknown
-            )
+            votes = votes_of(labels, drawn.places, **reading_labels.given)
         if store is not None:
             kept = stack.enter_context(_opened(store))
             _ask(drawn, kept, name, port=page.port, open_browser=not page.no_browser)

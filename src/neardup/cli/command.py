@@ -37,21 +37,7 @@ _USUAL = ("classifier", "text_column", "id_column", "report", "html", "recipe", 
 
 
 def option(metavar: str, what: str, panel: str | None = None, *names: str, **more: Any) -> Any:
-    """Return an option with a value.
-
-    Parameters
-    ----------
-    metavar : str
-        What is written behind it, in a word.
-    what : str
-        What it does, on one line.
-    panel : str, optional
-        Where help lists it.
-    *names : str
-        How it is written, where that is not the name of its parameter.
-    **more
-        As ``typer.Option`` takes them: ``min``, ``max``, ``parser``.
-    """
+    """Return an option with a value; ``names`` are how it is written, where that is not the name of its parameter."""
     return typer.Option(*names, metavar=metavar, help=what, rich_help_panel=panel, **more)
 
 
@@ -150,20 +136,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def refuse_ignored(names: Iterable[str], why: str) -> None:
-    """Refuse options that were typed and would be ignored.
-
-    Parameters
-    ----------
-    names : iterable of str
-        What the command calls them.
-    why : str
-        The reason and the way out.
-
-    Raises
-    ------
-    RecipeError
-        Naming the first one.
-    """
+    """Refuse the first of some options that was typed and would be ignored, with the reason and the way out."""
     context = _CALL.get()
     options = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     for name in names:
@@ -174,13 +147,7 @@ def refuse_ignored(names: Iterable[str], why: str) -> None:
 
 
 def sentence_of(error: Any) -> str:
-    """Return what to say of a wrong use.
-
-    Parameters
-    ----------
-    error : UsageError
-        What Typer raised: a bad value, an unknown option, a missing one, too many arguments.
-    """
+    """Return what to say of a wrong use: a bad value, an unknown option, a missing one, too many arguments."""
     context, message = error.ctx, str(error.message).rstrip(".")
     if context is None:
         return message

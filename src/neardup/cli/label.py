@@ -27,9 +27,9 @@ from neardup.errors import OutputError, RecipeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from neardup.evaluation.agreement import Agreement
     from neardup.labelling.exchange import Imported
     from neardup.labelling.queue import Pool
-    from neardup.labels.agreement import Agreement
     from neardup.labels.store import LabelStore
     from neardup.recipe import Recipe
 
@@ -112,10 +112,7 @@ class TableOptions:
     def asked(self) -> bool:
         """Whether anything is to be done.
 
-        Raises
-        ------
-        RecipeError
-            If an option is missing the one that it belongs to.
+        Raises ``RecipeError`` if an option is missing the one that it belongs to.
         """
         if self.each and self.export is None:
             raise RecipeError("--each belongs to --export FILE; name a file, or leave it out")
@@ -125,10 +122,7 @@ class TableOptions:
 def check_store(store: str, inputs: list[str]) -> None:
     """Refuse what cannot be a store of labels before the work; a new one is only made once there is something to keep.
 
-    Raises
-    ------
-    NeardupError
-        If it is something else, or cannot be made.
+    Raises ``NeardupError`` if it is something else, or cannot be made.
     """
     from neardup.documents.output import check_place
     from neardup.labels.store import labels_of
@@ -274,9 +268,9 @@ def _exchange(
     as_json: bool,
 ) -> None:
     """Take labels in, write them out, say how far labellers agree; in this order."""
+    from neardup.evaluation.agreement import agreements
     from neardup.labelling.exchange import answers_of, export, take_in
     from neardup.labelling.index import LabelIndex
-    from neardup.labels.agreement import agreements
     from neardup.labels.store import LabelStore, labels_of
     from neardup.pages.documents import Material
 

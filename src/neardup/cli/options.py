@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, make_dataclass, replace
+from dataclasses import asdict, dataclass, fields, make_dataclass, replace
 from difflib import get_close_matches
 from operator import getitem
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
@@ -55,10 +55,7 @@ Keep = Annotated[str | None, _of_recipe("keep", None)]
 def chosen_content(html: bool, content: str | None) -> str | None:
     """Return what ``--html`` and ``--content`` say together; None where neither is given.
 
-    Raises
-    ------
-    RecipeError
-        If they contradict each other.
+    Raises ``RecipeError`` if they contradict each other.
     """
     if html and content not in (None, "html"):
         raise RecipeError(f"--html is short for --content html, but --content is {content!r}: give one of the two")
@@ -101,10 +98,7 @@ class RecipeOptions(_Fields):  # type: ignore[misc]
     def chosen(self, **others: str | None) -> Recipe:
         """Return the recipe with the given values in it.
 
-        Raises
-        ------
-        RecipeError
-            If there is no such recipe or a value is refused.
+        Raises ``RecipeError`` if there is no such recipe or a value is refused.
         """
         from neardup.recipe.named import chosen
 
@@ -115,10 +109,7 @@ class RecipeOptions(_Fields):  # type: ignore[misc]
     def given(self) -> dict[str, str | float]:
         """What was asked for, by the names of fields, the recipe among them.
 
-        Raises
-        ------
-        RecipeError
-            If a field cannot be set, or is set twice.
+        Raises ``RecipeError`` if a field cannot be set, or is set twice.
         """
         values = {name: getattr(self, name) for name in ("recipe", *_COMMON)}
         values["content"] = chosen_content(self.html, self.content)
@@ -192,14 +183,32 @@ Against = Annotated[
     option("REF", "A reference, files or an index: all of it stays, none is written."),
 ]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
-LabelColumn = Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)]
-Positive = Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)]
-Only = Annotated[
-    str | None,
-    option("COLUMN=VALUE", "Only labels with this value in this column, such as split=train.", LABELS),
-]
-IgnoreUnknown = Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)]
 Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise the page asks for it.", LABELS)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """How a table of labels is read."""
+
+    label_column: Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)] = (
+        None
+    )
+    positive: Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)] = 1.0
+    ignore_unknown: Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)] = False
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options by their names."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelOptions(AnswerOptions):
+    """How labels are read of which some may be chosen."""
+
+    only: Annotated[
+        str | None, option("COLUMN=VALUE", "Only labels with this value in this column, such as split=train.", LABELS)
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,13 +285,7 @@ class ReadOptions:
 
 
 def refuse_read_options() -> None:
-    """Refuse the options of reading files where an index is read, which has columns of its own.
-
-    Raises
-    ------
-    RecipeError
-        Naming the first one.
-    """
+    """Refuse the options of reading files where an index is read, which has columns of its own."""
     names = [field.name for field in fields(ReadOptions)]
     refuse_ignored(names, "is for reading files, and an index has been read: leave it out")
 
@@ -330,16 +333,8 @@ def check_outputs(
 ) -> None:
     """Refuse, before the work starts, outputs that cannot or must not be written, or two of one name.
 
-    Parameters
-    ----------
-    inputs : sequence of str
-        What will be read.
-    *outputs : (str, str or None)
-        An option, and the name that it was given.
-    force : bool
-        Whether existing files may be replaced.
-    checks : mapping of str to callable, optional
-        What checks the name of an option; tables, summaries, quarantines and reports are known.
+    ``inputs``: what will be read. ``*outputs``: an option, and the name that it was given. ``checks``: what checks the
+    name of an option; tables, summaries, quarantines and reports are known.
     """
     from neardup.documents import check_output
 
@@ -416,19 +411,9 @@ class ClassifierOptions:
     ) -> Classifier | None:
         """Return the classifier at its working point; None where none is asked for.
 
-        Parameters
-        ----------
-        time_column : str, optional
-            Where times are.
-        also_for : bool
-            Whether the command takes that column for something else, too.
-        titles : bool
-            The same of the column of titles.
-
-        Raises
-        ------
-        NeardupError
-            If it cannot be read, does not reach the precision, or an option says nothing without it.
+        ``time_column``: where times are. ``also_for``: whether the command takes that column for something else, too.
+        ``titles``: the same of the column of titles. Raises ``NeardupError`` if it cannot be read, does not reach the
+        precision, or an option says nothing without it.
         """
         options = {"--precision": self.precision, "--title-column": None if titles else self.title_column}
         if self.classifier is None:
@@ -454,10 +439,7 @@ class ClassifierOptions:
 def chosen_recipe(options: RecipeOptions, classifier: Classifier | None, *, keep: str | None = None) -> Recipe:
     """Return the recipe that options choose, or that of a classifier.
 
-    Raises
-    ------
-    RecipeError
-        If one contradicts the other, or a value is refused.
+    Raises ``RecipeError`` if one contradicts the other, or a value is refused.
     """
     if classifier is None:
         return options.chosen(keep=keep)
@@ -474,10 +456,7 @@ def chosen_recipe(options: RecipeOptions, classifier: Classifier | None, *, keep
 def opened_index(names: Sequence[str] | None) -> DiskIndex | None:
     """Return the index that a reference, or an input, is; None where it is files.
 
-    Raises
-    ------
-    NeardupError
-        If it is damaged, or not alone.
+    Raises ``NeardupError`` if it is damaged, or not alone.
     """
     if not names:
         return None
@@ -498,10 +477,7 @@ def recipe_beside_index(
 ) -> Recipe:
     """Return the recipe that options choose, or a classifier's; where they choose none, that of an index.
 
-    Raises
-    ------
-    RecipeError
-        If one contradicts the other, or a value is refused.
+    Raises ``RecipeError`` if one contradicts the other, or a value is refused.
     """
     if index is None:
         return chosen_recipe(options, classifier, keep=keep)
@@ -575,12 +551,8 @@ class EngineOptions:
     def chosen(self, recipe: Recipe | None, **others: object) -> Engine | None:
         """Return the engine where it is Spark, else None; refuse what does not go together.
 
-        Parameters
-        ----------
-        recipe : Recipe or None
-            What is to be done; None where there are several, which are looked at then.
-        **others
-            Options that Spark does not have, None or False where they were not given.
+        ``recipe``: what is to be done; None where there are several, which are looked at then. ``**others``: options
+        that Spark does not have, None or False where they were not given.
         """
         own: dict[str, object] = {
             "--master": self.master,
@@ -670,10 +642,7 @@ class ReportOptions:
     def margin(self, recipe: Recipe) -> float | None:
         """Return how far beyond the threshold to look; None for nowhere.
 
-        Raises
-        ------
-        RecipeError
-            If it is no number, or an option says nothing without a report.
+        Raises ``RecipeError`` if it is no number, or an option says nothing without a report.
         """
         if self.report is None:
             options = ("report_families", "report_rows", "report_margin")

@@ -82,15 +82,7 @@ def typed_command() -> str:
 
 
 def visible(text: str, *, lines: bool = True) -> str:
-    """Return text with control characters and escapes written out, so that a terminal only shows them.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    lines : bool
-        Whether line feeds and tabs may stay.
-    """
+    """Return text with control characters and escapes written out; line feeds and tabs may stay."""
     text = _UNSEEN.sub(_written_out, _LINE_BREAKS.sub("\n", text) if lines else text)
     return text if lines else text.replace("\n", r"\n").replace("\t", r"\t")
 
@@ -131,15 +123,7 @@ def speaks_unicode() -> bool:
 
 
 def say_notes(corpus: Corpus, *recipes: Recipe) -> None:
-    """Print what was chosen while the corpus was opened, and that files look like web pages if no recipe takes them so.
-
-    Parameters
-    ----------
-    corpus : Corpus
-        An open one.
-    recipes : Recipe
-        What is to be done with it.
-    """
+    """Print what was chosen on opening the corpus, and that files look like web pages if no recipe takes them so."""
     for note in corpus.notes:
         say(note)
     if corpus.pages and recipes and not any(recipe.content for recipe in recipes):
@@ -174,17 +158,7 @@ def show_rows(head: str, rows: Mapping[str, str | None]) -> None:
 
 
 def grid(*names: str, left: int = 1, **options: Any) -> Grid:
-    """Return an empty table for the terminal.
-
-    Parameters
-    ----------
-    *names : str
-        Of its columns.
-    left : int
-        How many of them hold texts; the others hold numbers, which end at the right.
-    **options
-        As ``rich.table.Table`` takes them.
-    """
+    """Return an empty table for the terminal; the first columns, ``left`` of them, hold texts, the others numbers."""
     from rich import box
     from rich.table import Table
 
@@ -211,16 +185,7 @@ def reading(
 ) -> Iterator[Progress | None]:
     """Say what there is to say of a corpus before it is read and behind it; give what shows progress.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        An open one.
-    *recipes : Recipe
-        What is to be done with it.
-    kernels : sequence of str, optional
-        Those that are used, as ``module.function``; by default those of the recipe, for None none at all.
-    stages : sequence of str, optional
-        As ``progress_bar`` takes them.
+    Kernels are those that are used, as ``module.function``: by default those of the recipe, for None none at all.
     """
     say_notes(corpus, *recipes)
     if kernels is not None:
@@ -233,12 +198,7 @@ def reading(
 def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
     """Print that kernels will be compiled, where this machine has not done so before.
 
-    Parameters
-    ----------
-    recipe : Recipe or None
-        What is to be done, by the engine of the recipe.
-    others : str
-        The kernels that are used in its place, as ``module.function``.
+    They are those of the recipe's engine, or others in its place.
     """
     from neardup.kernels.compilation import compiling_sentence
 
@@ -272,10 +232,7 @@ _IN_BYTES = ("read", "read again", "read times", "read titles", "count")
 def progress_bar(stages: Sequence[str] = ()) -> Iterator[Progress | None]:
     """Give a function that shows (stage, done, total), or None where stderr is no terminal.
 
-    Parameters
-    ----------
-    stages : sequence of str, optional
-        Those that will come, in their order, where that is known: each then shows how many of them it is.
+    Of stages that are known each shows how many of them it is.
     """
     if not sys.stderr.isatty():
         yield None
@@ -307,17 +264,7 @@ def progress_bar(stages: Sequence[str] = ()) -> Iterator[Progress | None]:
 
 
 def stages_of(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
-    """Return the stages of a run that show progress, in their order.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        What is done.
-    margin : bool
-        Whether pairs below the threshold are looked for.
-    write : bool
-        Whether documents are written.
-    """
+    """Return the stages of a run that show progress, in their order."""
     second = bool(recipe.second_step)
     due = {
         "count": recipe.needs_statistics,
@@ -331,17 +278,7 @@ def stages_of(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
 
 
 def amount_text(done: int, total: int | None, rate: float | None, *, in_bytes: bool) -> str:
-    """Return how far a stage is and how fast, as ``1.2 GB of 3.5 GB, 44 MB/s``.
-
-    Parameters
-    ----------
-    done, total : int
-        Bytes, or how many documents or pairs; the total may be None.
-    rate : float or None
-        How many of them a second.
-    in_bytes : bool
-        Which of the two they are.
-    """
+    """Return how far a stage is and how fast, as ``1.2 GB of 3.5 GB, 44 MB/s``, in bytes or in documents."""
     shown = size_text if in_bytes else "{:,}".format
     whole = "" if total is None else f" of {shown(total)}"
     return shown(done) + whole + (f", {shown(round(rate))}/s" if rate else "")

@@ -49,22 +49,9 @@ class Group:
 
 
 class ColumnarSource:
-    """Pass one and pass two over groups of rows.
+    """Pass one and pass two over groups of rows, or in pass one over a span of the groups.
 
-    Parameters
-    ----------
-    found : Found
-        What is read, for messages and sizes.
-    data : TableColumns, ParquetColumns or ArrowColumns
-        The groups.
-    noun : str
-        What a group is called.
-    damage : Broken, optional
-        What broke the file that the groups come from.
-    span : (int, int), optional
-        The groups that pass one reads: rows are counted from there.
-    cut : bool
-        Whether groups may be read by themselves, without the others.
+    A damage is what broke the file that they come from; ``cut`` says whether they may be read without the others.
     """
 
     def __init__(
@@ -292,10 +279,7 @@ def columnar_source(
 ) -> ColumnarSource:
     """Open a Parquet or Arrow file, or row groups of it; a compressed one is decompressed to a temporary file first.
 
-    Raises
-    ------
-    UnreadableFile
-        When footer or schema are damaged.
+    Damaged footers and schemas raise UnreadableFile.
     """
     detail = ""
     with readable(found.name):

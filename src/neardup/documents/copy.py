@@ -26,15 +26,7 @@ Masked = tuple[Source, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """What was written.
-
-    Parameters
-    ----------
-    rows : int
-        Records.
-    bytes : int
-        Bytes of them, before any .gz or .zst compression.
-    """
+    """How many records were written, and their bytes before any .gz or .zst compression."""
 
     rows: int
     bytes: int
@@ -47,21 +39,10 @@ def copy_kept(
     progress: Callable[[int], None] | None,
     added: pa.Table | None = None,
 ) -> CopyReport:
-    """Write the kept rows of all sources.
+    """Write the kept rows of all sources to a table file by its suffix, to standard output or to a folder.
 
-    Parameters
-    ----------
-    masked : sequence of (Source, mask)
-        The sources in order, each with the mask over its own rows.
-    output : str
-        A table file by its suffix, ``-``, or a folder, for text files or, with a slash at its end, for one output for
-        each input.
-    text : str
-        The text column.
-    progress : callable, optional
-        Told the number of rows written since it was last told.
-    added : pa.Table, optional
-        More columns, with a row for each kept row. Lines of JSON get them at their ends and stay as they are else.
+    Of added columns, which have a row for each kept row, JSON lines get the fields at their ends and stay as they are
+    else.
     """
     if names_folder(output):
         return _copy_files(masked, output, text, progress, added)
@@ -174,13 +155,7 @@ def _codec(sources: Sequence[Source]) -> str:
 
 
 def places_of(sources: Sequence[Source], output: str) -> dict[str, Found]:
-    """Return the places below a folder of what is written there, each with the input that it is of.
-
-    Raises
-    ------
-    OutputError
-        If two inputs would have one place, or an input can have none.
-    """
+    """Return the places below a folder of what is written there, each with its input; refuse two of one place."""
     taken: dict[str, Found] = {}
     for source in sources:
         for found in source.files if isinstance(source, TextFiles) else [source.found]:
@@ -248,22 +223,10 @@ def _copy_file(found: Found, target: str) -> int:
 
 
 def origins(sources: Sequence[Source], bounds: Sequence[int], rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return what raw rows were read from.
+    """Return what raw rows were read from: a place among the names for each row, and the names.
 
-    Parameters
-    ----------
-    sources : sequence of Source
-        Of a corpus.
-    bounds : sequence of int
-        The first raw row of each source, and where the last one ends.
-    rows : int64[n]
-        Raw rows.
-
-    Returns
-    -------
-    int64[n], tuple of str
-        A place among the names for each row, and the names: of files as they are given, of text files those of their
-        folders; without those that have none of the rows.
+    Names are those of files as they are given, of text files those of their folders; without those that have none of
+    the rows. ``bounds`` are the first raw row of each source, and where the last one ends.
     """
     named = [_names(source) for source in sources]
     names = list(dict.fromkeys(name for found in named for name in found))

@@ -60,13 +60,7 @@ from neardup.files import Unfinished
 
 
 def open_sources(found: list[Found], spool: str) -> list[Source]:
-    """Open every file; text files that follow each other become one source.
-
-    Raises
-    ------
-    InputError
-        For a format nothing here reads, or a damaged file that is the only input.
-    """
+    """Open every file, or raise InputError; text files that follow each other become one source."""
     sources: list[Source] = []
     texts: list[Found] = []
     for file, form in zip(_with_folders(found), map(_format_of, found), strict=True):
@@ -83,17 +77,7 @@ def open_sources(found: list[Found], spool: str) -> list[Source]:
 
 
 def open_again(found: Sequence[Found], spool: str, span: Span | None = None) -> Source:
-    """Open the files of one source that were opened before, in another process; a damaged one is rejected as then.
-
-    Parameters
-    ----------
-    found : sequence of Found
-        A file, or some text files.
-    spool : str
-        A folder for what is decompressed.
-    span : (int, int), optional
-        A part of the file, as its source's ``cuts`` gave it.
-    """
+    """Open the files of one source, or a span, once more in another process; a damaged one is rejected as then."""
     form = _format_of(found[0])
     return TextFiles(list(found)) if form.kind == "text" else _open(found[0], form, spool, alone=False, span=span)
 
@@ -156,16 +140,8 @@ class Corpus:
         How many of the files are web pages by their names.
     spooled_bytes : int
         Bytes on disk of what can be read once only, such as standard input, or out of order, and was copied first.
-    rejected : Rejected
-        What was rejected: ``counts`` by reason, and the first ``examples``.
     torn : list of Torn
         The files of which not all could be read, known when `scan` has ended.
-    allow_torn : bool
-        Whether that is no reason to warn.
-    sources : list of Source
-        The opened inputs.
-    wanted : Wanted
-        The columns that a scan reads.
     reference : Corpus or None
         Documents that those of this corpus are compared with, see ``stand_against``.
     left_out : int
@@ -227,12 +203,8 @@ class Corpus:
     def stand_against(self, reference: Corpus) -> None:
         """Take documents to compare with: scans give them behind the own ones, with rows that count on.
 
-        They are no part of what is rejected, copied or counted here, and are closed with this corpus.
-
-        Raises
-        ------
-        InputError
-            If one file is on both sides.
+        They are no part of what is rejected, copied or counted here, and are closed with this corpus. A file on both
+        sides is refused.
         """
         mine = {_identity(found): found.name for source in self.sources for found in _files(source)}
         for source in reference.sources:
@@ -247,13 +219,7 @@ class Corpus:
         self.total_bytes += reference.total_bytes
 
     def scan(self) -> Iterator[Batch]:
-        """Pass one: the good documents in batches; broken records are rejected on the way.
-
-        Raises
-        ------
-        BrokenRecord
-            Under strict, at the first broken record.
-        """
+        """Pass one: the good documents in batches; broken records are rejected on the way, or raised under strict."""
         self._begin()
         yield from ahead(sized(self._valid()))
         self._end()
@@ -262,14 +228,9 @@ class Corpus:
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
     def scan_again(self, order: str | None = None, *, alone: bool = False) -> Iterator[Batch]:
-        """Read the good documents once more, after `scan`; nothing is noted of broken records.
+        """Read the good documents once more, after `scan`; nothing is noted of what is broken.
 
-        Parameters
-        ----------
-        order : str, optional
-            Another column whose values are handed over in place of those of the order column.
-        alone : bool
-            Whether to leave out the reference.
+        Another column may be handed over in place of the order column; alone means without the reference.
         """
         wanted = self.wanted if order is None else replace(self.wanted, order=order)
 
@@ -287,32 +248,13 @@ class Corpus:
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
     def values(self, column: str, *, alone: bool = False) -> pa.Array:
-        """Return the values of a column for all good documents, as strings, null for empty ones; it reads once more.
-
-        Parameters
-        ----------
-        column : str
-            The column.
-        alone : bool
-            Whether to leave out the reference.
-
-        Raises
-        ------
-        InputError
-            If they are of types that nobody can compare.
-        """
+        """Return a column of all good documents as strings, null for empty ones; it reads once more."""
         parts = [batch.order for batch in self.scan_again(column, alone=alone)]
         found = join_order(parts, column).cast(pa.large_string())
         return pc.if_else(pc.equal(found, ""), None, found)
 
     def require(self, column: str, what: str) -> None:
-        """Refuse, before anything is read, a column that an input does not have or that holds no single values.
-
-        Raises
-        ------
-        InputError
-            Naming the input and its columns.
-        """
+        """Refuse, before anything is read, a column that an input does not have or that holds no single values."""
         require(
             [source for source in self.sources if source.columns()],
             column,
@@ -384,13 +326,7 @@ class Corpus:
         self._end()
 
     def refuse_repeated(self, names: Names) -> None:
-        """Refuse ids that several documents have: a verdict that names one would mean any of them.
-
-        Raises
-        ------
-        InputError
-            With an example and the ways out.
-        """
+        """Refuse ids that several documents have: a verdict that names one would mean any of them."""
         if self.reference is not None:
             rows = names.rows[names.own :] - self.raw_rows
             ids = None if self.reference.id_column is None else names.reference_names
@@ -420,20 +356,7 @@ class Corpus:
         return f"{_name(self.sources[source], own)}, row {own}" if self._inputs else f"row {own}"
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
-        """Reject rows that only the caller can judge, after the scan, such as those without a time.
-
-        Parameters
-        ----------
-        rows : sequence of int
-            Raw rows.
-        reason : str
-            A short stable phrase.
-
-        Raises
-        ------
-        BrokenRecord
-            Under strict, naming the first.
-        """
+        """Reject, or raise under strict, rows that only the caller can judge, such as those without a time."""
         chosen = self._mask_of(rows)
         for source, mask in self._masked(chosen):
             if mask.any():
@@ -449,22 +372,10 @@ class Corpus:
         progress: Callable[[int], None] | None = None,
         added: pa.Table | None = None,
     ) -> CopyReport:
-        """Pass two: write the kept raw records, every column and their order untouched.
+        """Pass two: write the raw rows under the mask, every column and their order untouched.
 
-        Parameters
-        ----------
-        keep : np.ndarray
-            A bool for each raw row.
-        output : str
-            A table file by its suffix, ``-`` for standard output, or a folder: where all inputs are text files, or
-            with a slash at its end for one file for each input, of the same name and format. JSON lines to JSON
-            lines, and delimited text to the same, copy the bytes as they are.
-        force : bool
-            Whether an existing file may be replaced.
-        progress : callable, optional
-            Told the number of rows written since it was last told.
-        added : pa.Table, optional
-            More columns, with a row for each kept row.
+        JSON lines to JSON lines, and delimited text to the same, copy the bytes as they are. ``added`` has a row of
+        more columns for each kept row; ``progress`` is told the number of rows written since it was last told.
         """
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != (self.raw_rows,):
@@ -481,25 +392,15 @@ class Corpus:
         return copy_kept(self._masked(keep), output, self.wanted.text, progress, added)
 
     def check_folder(self, output: str) -> None:
-        """Refuse, before the work, a folder that cannot hold an output for each input.
-
-        Raises
-        ------
-        OutputError
-            With the reason and the way out.
-        """
+        """Refuse, before the work, a folder that cannot hold an output for each input."""
         if names_folder(output):
             places_of(self.sources, output)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows with all columns of the corpus, in the order asked for; a row without one has null there.
 
-        Where several columns make the texts, the first one holds what they make.
-
-        Parameters
-        ----------
-        rows : sequence of int
-            Raw rows, each as often as it is wanted; text files give the columns id and text.
+        Where several columns make the texts, the first one holds what they make. Text files give the columns id and
+        text.
         """
         asked = np.asarray(rows, dtype=np.int64)
         if self.reference is not None and bool((asked >= self.raw_rows).any()):

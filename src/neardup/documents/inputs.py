@@ -94,14 +94,9 @@ def codec_of_bytes(head: bytes) -> Codec | None:
 
 
 def kind_of_bytes(head: bytes, named: Kind | None) -> Kind | None:
-    """Kind of the (decompressed) first bytes; where they do not tell, what the name promised.
+    """Kind of the first (decompressed) kilobytes; where they do not tell, what the name promised.
 
-    Parameters
-    ----------
-    head : bytes
-        The first bytes of the content, some kilobytes.
-    named : Kind or None
-        What the name promised; None makes a line of JSON or a header row enough.
+    Where it promised nothing, a line of JSON or a header row is enough.
     """
     magic = next((kind for magic, kind in _MAGIC_KINDS if head.startswith(magic)), None)
     if magic is not None:
@@ -185,19 +180,8 @@ def one_line(error: BaseException, limit: int = 200) -> str:
 def discover(inputs: Iterable[str | os.PathLike[str]], notes: list[str], spool: str) -> list[Found]:
     """Find the files of all inputs, folders and globs in the order of their names.
 
-    Parameters
-    ----------
-    inputs : iterable of str or path
-        Files, folders, globs, URIs, or ``-`` for standard input.
-    notes : list of str
-        Gets a sentence for each choice the user may want to know of.
-    spool : str
-        Folder for a copy of standard input, which two passes need.
-
-    Raises
-    ------
-    InputError
-        For an input that does not exist, may not be read or holds no document.
+    What can be read once only is copied to the folder of the spool. Notes get a sentence for each choice that the user
+    may want to know of.
     """
     found: list[Found] = []
     for given in inputs:

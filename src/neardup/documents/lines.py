@@ -96,27 +96,10 @@ class Dialect(Protocol):
 
 
 class LineSource:
-    """A file of records in lines.
+    """A file of records in lines, or a span of it, whose rows and lines are counted from there.
 
-    Parameters
-    ----------
-    found : Found
-        The file.
-    codec : Codec or None
-        How it is compressed.
-    dialect : Dialect
-        How records end and are parsed.
-    header : int
-        Number of records at the start that are no documents.
-    types : dict of str to DataType
-        The columns as the start of the file shows them.
-    span : (int, int), optional
-        The part of the file that is read: its rows and lines are counted from there.
-
-    Attributes
-    ----------
-    line_feeds : int
-        How many line feeds the last pass has gone through.
+    The first records, as many as ``header`` says, are no documents. ``types`` are the columns as the start of the file
+    shows them; ``line_feeds`` says how many the last pass has gone through.
     """
 
     def __init__(

@@ -8,18 +8,19 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from neardup.documents.columnar import plain_json
 from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, suffixes
-from neardup.documents.parquet import ParquetGroups
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished, put_at
@@ -78,13 +79,8 @@ def remote_place(uri: str) -> tuple[Any, str]:
 class OutputFile:
     """A binary file that appears under its name only by `commit`; ``-`` is standard output.
 
-    What a URI names is written to a temporary file first, and then sent in one piece: an object store shows an object
-    when all of it is there.
-
-    Parameters
-    ----------
-    path : str
-        Its name; a last suffix .gz or .zst compresses it.
+    A last suffix .gz or .zst compresses it. What a URI names is written to a temporary file first, and then sent in one
+    piece: an object store shows an object when all of it is there.
     """
 
     def __init__(self, path: str) -> None:
@@ -241,19 +237,8 @@ def names_folder(output: str) -> bool:
 def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
     """Refuse an output that cannot or must not be written, before any work is done.
 
-    Parameters
-    ----------
-    output : str
-        Name of a file, ``-``, or of a folder: with a slash at its end, or where an input is a folder or a text file.
-    inputs : sequence of str or path
-        What will be read; the output must be none of it, nor inside it.
-    force : bool
-        Whether an existing file may be replaced.
-
-    Raises
-    ------
-    OutputError
-        With the reason and the way out.
+    It is a file, ``-``, or a folder: with a slash at its end, or where an input is a folder or a text file. It must be
+    none of the inputs, nor inside one; an existing file may be replaced under ``force`` alone.
     """
     if output == "-":
         return
@@ -351,18 +336,10 @@ _CODECS = frozenset({"none", "snappy", "gzip", "brotli", "zstd", "lz4"})
 
 
 class Writer:
-    """Writes tables of one schema to a file that appears only when all is written.
+    """Writes tables of one schema to a file, in the format of its suffix, that appears only when all is written.
 
-    Parameters
-    ----------
-    output : str
-        Its suffix names the format; ``-`` is JSON lines on standard output.
-    schema : pa.Schema
-        What every table has.
-    text : str, optional
-        Column of long texts, which Parquet stores without dictionary and statistics.
-    codec : str
-        Compression inside Parquet.
+    The column ``text`` is of long texts, which Parquet stores without dictionary and statistics; ``codec`` is the
+    compression inside Parquet.
     """
 
     def __init__(self, output: str, schema: pa.Schema, text: str | None = None, codec: str = "zstd") -> None:
@@ -375,7 +352,7 @@ class Writer:
         try:
             with writable(output):
                 if kind == "parquet":
-                    self._format = _Grouped(_parquet(self._file, schema, text, codec))
+                    self._format = _Grouped(_Parquet(self._file, schema, text, codec))
                 elif kind == "arrow":
                     self._format = _Grouped(_Arrow(self._file, schema))
                 elif kind == "csv":
@@ -403,12 +380,14 @@ class Writer:
             with writable(self._name):
                 self._format.finish()
         except BaseException:
-            self._file.discard()
+            self.discard()
             raise
         self._file.commit()
 
     def discard(self) -> None:
         """Remove what was written."""
+        if isinstance(self._format, _Grouped):
+            self._format.discard()
         self._file.discard()
 
     def __enter__(self) -> Self:
@@ -424,13 +403,7 @@ class Writer:
 def open_writer(
     output: str, schema: pa.Schema, force: bool = False, *, text: str | None = None, codec: str = "zstd"
 ) -> Writer:
-    """Open a writer for tables; nothing is left behind when it fails or is given up.
-
-    Raises
-    ------
-    OutputError
-        As `check_output`.
-    """
+    """Open a writer for tables, after ``check_output``; nothing is left behind when it fails or is given up."""
     check_output(output, (), force)
     return Writer(output, schema, text, codec)
 
@@ -445,13 +418,18 @@ def write_table(table: pa.Table, output: str, *, force: bool = False) -> None:
 
 
 class _Grouped:
-    """Cuts rows into groups that depend on the rows alone: by number, and by bytes of text."""
+    """Cuts rows into groups that depend on the rows alone: by number, and by bytes of text.
 
-    def __init__(self, inner: ParquetGroups | _Arrow) -> None:
+    A group is encoded in another thread while the rows of the next one are read.
+    """
+
+    def __init__(self, inner: _Parquet | _Arrow) -> None:
         self._inner = inner
         self._pending: list[pa.Table] = []
         self._rows = 0
         self._bytes = 0
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="neardup-write")
+        self._under_way: Future[None] | None = None
 
     def write(self, table: pa.Table) -> None:
         weights = np.cumsum(_row_bytes(table))
@@ -468,15 +446,29 @@ class _Grouped:
             start = stop
 
     def _flush(self) -> None:
-        # Pieces are joined before writing: pages then do not depend on where the pieces met.
-        pieces = pa.concat_tables(self._pending)
-        self._inner.write(pieces.combine_chunks, self._bytes)
+        self._written()
+        self._under_way = self._pool.submit(self._encode, self._pending)
         self._pending, self._rows, self._bytes = [], 0, 0
+
+    def _encode(self, pieces: list[pa.Table]) -> None:
+        # Pieces are joined before writing: pages then do not depend on where the pieces met.
+        self._inner.write(pa.concat_tables(pieces).combine_chunks())
+
+    def _written(self) -> None:
+        """Wait for the group that is under way; what its thread raised is raised here."""
+        if self._under_way is not None:
+            self._under_way.result()
 
     def finish(self) -> None:
         if self._pending:
             self._flush()
+        self._written()
+        self._pool.shutdown()
         self._inner.finish()
+
+    def discard(self) -> None:
+        """Wait until nothing is written any more."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 def _row_bytes(table: pa.Table) -> np.ndarray:
@@ -487,17 +479,24 @@ def _row_bytes(table: pa.Table) -> np.ndarray:
     return total
 
 
-def _parquet(file: OutputFile, schema: pa.Schema, text: str | None, codec: str) -> ParquetGroups:
-    codec = codec if codec in _CODECS else "zstd"
-    others = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
-    return ParquetGroups(
-        file,
-        schema,
-        compression=codec,
-        compression_level=1 if codec == "zstd" else None,
-        use_dictionary=others,
-        write_statistics=others,
-    )
+class _Parquet:
+    def __init__(self, file: OutputFile, schema: pa.Schema, text: str | None, codec: str) -> None:
+        codec = codec if codec in _CODECS else "zstd"
+        others = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
+        self._writer = pq.ParquetWriter(
+            file,
+            schema,
+            compression=codec,
+            compression_level=1 if codec == "zstd" else None,
+            use_dictionary=others,
+            write_statistics=others,
+        )
+
+    def write(self, table: pa.Table) -> None:
+        self._writer.write_table(table, row_group_size=table.num_rows)
+
+    def finish(self) -> None:
+        self._writer.close()
 
 
 class _Arrow:
@@ -510,11 +509,9 @@ class _Arrow:
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         self._writer = pa.ipc.new_file(file, self._schema, options=options)
 
-    def write(self, table: Callable[[], pa.Table], size: int) -> None:
-        del size
-        made = table()
+    def write(self, table: pa.Table) -> None:
         # Taking every row writes the buffers anew: what stood under nulls and around slices goes.
-        fresh = made.take(pa.array(np.arange(made.num_rows)))
+        fresh = table.take(pa.array(np.arange(table.num_rows)))
         self._writer.write_table(fresh.cast(self._schema))
 
     def finish(self) -> None:

@@ -24,17 +24,7 @@ _TASKS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of an input that is read in one go.
-
-    Attributes
-    ----------
-    source : int
-        Which input it is of.
-    files : sequence of Found
-        What is read.
-    span : (int, int) or None
-        Of one file, the bytes or row groups that are read; None for all of it.
-    """
+    """A part of an input, by its number, that is read in one go: files, or of one file a span (None: all of it)."""
 
     source: int
     files: Sequence[Found]
@@ -42,17 +32,10 @@ class Task:
 
 
 def tasks_of(sources: Sequence[Source], size: int | None = None) -> list[Task]:
-    """Return how inputs are cut into tasks, in the order of their rows: by the inputs alone, whoever reads them.
+    """Return how inputs are cut into tasks of some 16 MiB, in the order of their rows: by the inputs alone.
 
     JSON lines are cut at line feeds and Parquet files between row groups. All that is compressed as a whole, delimited
     text, where a line feed may be inside quotes, and Arrow files, which have no table of their rows, are a task each.
-
-    Parameters
-    ----------
-    sources : sequence of Source
-        The inputs.
-    size : int, optional
-        Bytes of a task; by default 16 MiB, more where the inputs are very large.
     """
     if size is None:
         total = sum(source.found.size for source in sources if not isinstance(source, TextFiles))
@@ -72,14 +55,8 @@ def tasks_of(sources: Sequence[Source], size: int | None = None) -> list[Task]:
 class Reading:
     """The reading of a task; ``batches`` has to be gone through before the rest is known.
 
-    Attributes
-    ----------
-    rows : int
-        How many rows there were, broken ones too.
-    lines : int
-        How many line feeds there were, in a file of lines.
-    broken : list of Broken
-        What was rejected, with rows and lines of the task.
+    The rest is the number of rows, broken ones too, the line feeds of a file of lines, and what is broken, with rows
+    and lines of the task.
     """
 
     def __init__(self, task: Task, wanted: Wanted, spool: str) -> None:

@@ -172,13 +172,7 @@ def ids_from(array: Any) -> Any:
 
 
 def unified(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
-    """One schema that holds the rows of all; integers widen, null gives way.
-
-    Raises
-    ------
-    InputError
-        When a column has types that no type holds.
-    """
+    """One schema that holds the rows of all; integers widen, null gives way, and what fits no type is refused."""
     distinct: list[pa.Schema] = []
     for schema in schemas:
         if not any(schema.equals(known) for known in distinct):
@@ -208,13 +202,7 @@ def join_ids(parts: Sequence[Any]) -> Any:
 
 
 def join_order(parts: Sequence[Any], name: str = "order") -> Any:
-    """Join the order values of several batches; strings that are all numbers become numbers.
-
-    Raises
-    ------
-    InputError
-        When numbers meet text, dates or anything else that has no common order with them.
-    """
+    """Join the order values of several batches; strings that are all numbers become numbers."""
     if not parts:
         return pa.array([], pa.int64())
     kind = order_type({chunk.type for chunk in parts if chunk.null_count < len(chunk)} or {parts[0].type}, name)
@@ -223,13 +211,7 @@ def join_order(parts: Sequence[Any], name: str = "order") -> Any:
 
 
 def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
-    """Return the type that order values of several types are compared in.
-
-    Raises
-    ------
-    InputError
-        When there is none.
-    """
+    """Return the type that order values of several types are compared in; refuse those without a common order."""
     if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         kinds = {pa.float64()}
     text = any(is_text_type(kind) for kind in kinds)
@@ -259,18 +241,7 @@ _MOST_ENCODED = 1 << 20
 
 
 def repeated_ids(ids: Any) -> np.ndarray:
-    """Positions of the ids that occurred before, ascending.
-
-    Parameters
-    ----------
-    ids : pa.Array
-        int64 or large_string, without nulls.
-
-    Returns
-    -------
-    np.ndarray
-        int64.
-    """
+    """Positions of the ids (int64 or large_string, without nulls) that occurred before, ascending."""
     ids = single(ids)
     if pa.types.is_integer(ids.type):
         codes = ids.to_numpy(zero_copy_only=False)
@@ -453,17 +424,15 @@ SMALLEST = 1 << 20
 class Batch:
     """Documents in reading order.
 
-    Parameters
+    Attributes
     ----------
     texts : pa.LargeStringArray
         Valid UTF-8 without nulls, array offset 0; from 1 MiB of text on, save at the end, to what a reader takes in
         at a time, some 16 MiB or a larger document.
-    rows : np.ndarray
-        int64 raw row of each document, ascending: counted from 0 over all inputs, broken records too.
-    ids : pa.Array or None
-        int64 or large_string; None when there is no id column.
-    order : pa.Array or None
-        Row of the order column, possibly null; None when none was asked for.
+    rows : int64[n]
+        Raw row of each document, ascending: counted from 0 over all inputs, broken records too.
+    ids, order : pa.Array or None
+        Ids as int64 or large_string, and the order column, possibly null; None where there is no such column.
     consumed : int
         Bytes of the inputs on disk that were read since the batch before.
     """
@@ -478,16 +447,7 @@ class Batch:
 def valid_records(chunk: Chunk, wanted: Wanted, first: int, name: str = "") -> tuple[Batch, list[Broken]]:
     """Split a chunk into its good documents and its broken records, the latter with rows of the chunk.
 
-    Parameters
-    ----------
-    chunk : Chunk
-        What a reader handed over.
-    wanted : Wanted
-        The columns and the largest document allowed.
-    first : int
-        Raw row of the chunk's first row.
-    name : str
-        The file, where its name is to stand before the ids.
+    The documents' rows count from ``first``; a name, that of the file, stands before ids that are wanted so.
     """
     binary = as_bytes(chunk.texts)
     positions = np.arange(chunk.rows, dtype=np.int64) if chunk.positions is None else chunk.positions
@@ -655,13 +615,7 @@ class Names:
         return int(self.rows[position]) if self.ids is None else self.ids[position].as_py()
 
     def position(self, name: Any) -> int:
-        """Return where the document of that name is; where both sides have one, that of the input.
-
-        Raises
-        ------
-        UnknownDocument
-            If there is none.
-        """
+        """Return where the document of that name is; where both sides have one, that of the input."""
         if self.ids is None:
             found = np.flatnonzero(self.rows[: self.own] == name) if isinstance(name, int) else np.zeros(0, int)
             place = int(found[0]) if len(found) else -1

@@ -52,17 +52,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """A file of which not all could be read.
-
-    Attributes
-    ----------
-    file : str
-        Its name.
-    rows_read : int
-        How many rows were read of it.
-    reason : str
-        What is wrong with it.
-    """
+    """A file of which not all could be read: its name, how many rows were, and what is wrong with it."""
 
     file: str
     rows_read: int
@@ -74,14 +64,9 @@ class Torn:
 
 
 class Rejections:
-    """Takes broken records in order.
+    """Takes broken records in order: counts them, and writes them to a file of JSON lines where one is named.
 
-    Parameters
-    ----------
-    path : str or None
-        JSON lines file for the records; None only counts.
-    strict : bool
-        Raise BrokenRecord at the first instead.
+    Under strict the first is raised as BrokenRecord instead.
     """
 
     def __init__(self, path: str | None, strict: bool) -> None:
@@ -130,20 +115,10 @@ class Rejections:
         raws: Iterator[Raw] | None,
         names: Sequence[str] | None,
     ) -> None:
-        """Count and write rows that were good when they were read.
+        """Count and write rows of a source that were good when they were read.
 
-        Parameters
-        ----------
-        source : Source
-            Where they are.
-        rows : np.ndarray
-            Rows of the source.
-        reason : str
-            Why they are rejected.
-        raws : iterator of Raw or None
-            The same rows as raw records; None when their places do not matter.
-        names : sequence of str or None
-            File of each row of the source, where the source is not one file.
+        ``raws`` are the same rows as raw records, None where their places do not matter; ``names`` the file of each row
+        of a source that is not one file.
         """
         for row in rows.tolist():
             raw = next(raws, None) if raws is not None else None

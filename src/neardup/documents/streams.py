@@ -114,15 +114,7 @@ def head_of(found: Found, codec: Codec | None, size: int = 1 << 16) -> bytes:
 
 
 def spooled(found: Found, codec: Codec, folder: str) -> tuple[str, str]:
-    """Decompress to a temporary file, for formats that are read out of order.
-
-    Returns
-    -------
-    path : str
-        The temporary file.
-    damage : str
-        What broke the compressed data; empty when nothing did.
-    """
+    """Decompress to a temporary file, for formats that are read out of order; return its path, and any damage."""
     handle, path = tempfile.mkstemp(dir=folder)
     with closing(Stream(found, codec)) as stream, os.fdopen(handle, "wb") as file:
         while piece := stream.read(BLOCK):
@@ -175,20 +167,10 @@ def blocks(
     size: int | None = None,
     span: Span | None = None,
 ) -> Generator[Block, None, None]:
-    """Cut a file into blocks of whole records.
+    """Cut a file, or a span of its lines, into blocks of whole records.
 
-    Parameters
-    ----------
-    found : Found
-        The file.
-    codec : Codec or None
-        How it is compressed.
-    record_ends : callable
-        Gives the positions just after each record that ends in the bytes.
-    size : int, optional
-        Bytes to read at a time; a record larger than that makes its block as large as it needs.
-    span : (int, int), optional
-        Of a plain file whose records are lines: only those that end between two places. Lines are counted from there.
+    ``record_ends`` gives the positions just after each record that ends in the bytes. A record larger than the size
+    that is read at a time makes its block as large as it needs.
     """
     size = size or BLOCK
     with closing(Stream(found, codec, span)) as stream:
@@ -255,13 +237,8 @@ T = TypeVar("T")
 def ahead(items: Iterator[T]) -> Generator[T, None, None]:
     """Give the items in order, each made while the one before is in use.
 
-    Arrow and the codecs release the interpreter's lock, so reading and what is done with it overlap. At most
-    two items are alive at a time; what an item raises is raised in its place.
-
-    Parameters
-    ----------
-    items : iterator
-        Used in one other thread only, and no longer once this generator is closed.
+    Arrow and the codecs release the interpreter's lock, so reading and what is done with it overlap. At most two items
+    are alive at a time; what an item raises is raised in its place. The iterator is used in one other thread only.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="neardup-read") as pool:
         coming: Future[list[T]] = pool.submit(_some, items)

@@ -197,25 +197,10 @@ def choose_columns(
     order: str | None,
     max_document: int | None,
 ) -> Wanted:
-    """Resolve the column names against all inputs.
+    """Resolve the names of the columns against all inputs; those that show no column at all (empty files) have no say.
 
-    Parameters
-    ----------
-    sources : sequence of Columns
-        The opened inputs; those that show no column at all (empty files) have no say.
-    text : str, sequence of str or None
-        Name of the text column, or of several (``TextColumn``); None lets it be found.
-    key : str or None
-        Name of the id column; None lets it be found, the empty string means that there is none.
-    order : str or None
-        Name of a column to take the keep order from.
-    max_document : int or None
-        Passed on.
-
-    Raises
-    ------
-    InputError
-        When a named column is absent or of a type that does not do, or no text column is obvious.
+    Text columns may be several (``TextColumn``). A text or id column of None is found by its name, an id column of ""
+    means that there is none. What is absent, of a type that does not do or not obvious is refused.
     """
     told = [source for source in sources if source.columns()]
     names = [] if text is None else _named_texts(told, text)
@@ -245,13 +230,7 @@ def _listed(source: Columns) -> str:
 
 
 def require(sources: Sequence[Columns], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
-    """Refuse a column that an input does not have, or whose type does not do.
-
-    Raises
-    ------
-    InputError
-        Naming the input and its columns.
-    """
+    """Refuse a column that an input does not have, or whose type does not do, naming the input and its columns."""
     for source in sources:
         columns = source.columns()
         if name not in columns:

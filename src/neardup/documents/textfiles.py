@@ -20,13 +20,7 @@ _SCHEMA = pa.schema([("id", pa.large_string()), ("text", pa.large_string())])
 
 
 class TextFiles:
-    """A run of text files; a raw row is a file.
-
-    Parameters
-    ----------
-    files : list of Found
-        The files in order.
-    """
+    """A run of text files, in order; a raw row is a file."""
 
     def __init__(self, files: list[Found]) -> None:
         self.files = files

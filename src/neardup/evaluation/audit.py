@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
@@ -40,6 +39,7 @@ from neardup.evaluation.population import (
 )
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress
+from neardup.kernels import Integers
 from neardup.labels.store import DIFFERENT, SAME, UNSURE
 from neardup.labels.table import places_of
 from neardup.pages.documents import Material
@@ -60,22 +60,7 @@ KINDS: dict[str, tuple[bool | None, str]] = {
 
 
 def examples_of(drawn: Sample, known: Judged, most: int = MOST) -> Examples:
-    """Return the pairs of each kind that stand for most others.
-
-    Parameters
-    ----------
-    drawn : Sample
-        The sample.
-    known : Judged
-        What people say of it.
-    most : int
-        How many of each kind.
-
-    Raises
-    ------
-    RecipeError
-        If that is below 0.
-    """
+    """Return the pairs of each kind that stand for most others."""
     if most < 0:
         raise RecipeError(f"{most} pairs of each kind are below 0; give how many to show, such as {MOST}")
     population = drawn.population
@@ -162,8 +147,6 @@ class Audit(AuditResult):
             file.write(content.encode() + b"\n")
 
 
-Integers = npt.NDArray[np.int64]
-
 #: How many pairs are drawn where nothing else is asked for.
 AUDIT_SAMPLE = 200
 _WRITTEN = {SAME: "1", DIFFERENT: "0", UNSURE: "?", "": ""}
@@ -172,29 +155,8 @@ _WRITTEN = {SAME: "1", DIFFERENT: "0", UNSURE: "?", "": ""}
 class Sample:
     """A sample that was drawn from a result and can be judged.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It stays open.
-    population : Population
-        What to draw from.
-    content : str
-        What of the texts people are shown, as in ``Recipe``.
-    sample : int
-        How many pairs to draw.
-    seed : int
-        Another seed draws other pairs.
-
-    Attributes
-    ----------
-    population : Population
-        What was drawn from.
-    material : Material
-        The documents, for people who judge.
-    strata : list of Stratum
-        Its strata, and how many pairs of each were drawn: ``counts``.
-    pairs : int64[k]
-        The drawn pairs, by their places in the population, in an order that tells nothing.
+    ``counts`` pairs were drawn of each of the ``strata``; ``pairs`` (int64[k]) are the drawn ones, by their places in
+    the population, in an order that tells nothing. ``material`` has the documents, for people who judge.
     """
 
     def __init__(self, corpus: Corpus, population: Population, *, content: str, sample: int, seed: int) -> None:
@@ -329,26 +291,9 @@ def draw_sample(
 ) -> Sample:
     """Find all candidates and draw a stratified random sample of them.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The documents; it stays open.
-    classifier, recipe : Classifier, Recipe
-        What is audited: one of the two.
-    candidate_rule : str, optional
-        For a recipe: see ``population.of_recipe``. A classifier has its own.
-    sample : int
-        How many pairs to draw. Raising it narrows all intervals; the pairs of a smaller sample are among those of a
-        larger one.
-    seed : int
-        Another seed draws other pairs.
-    threads, memory, encoder, progress
-        See ``pipeline.run``.
-
-    Raises
-    ------
-    NeardupError
-        If the input cannot be read, an option does not fit, or there is nothing to judge.
+    It is a sample of a classifier's result or of a recipe's; ``candidate_rule`` is for a recipe
+    (``population.of_recipe``). The pairs of a smaller sample are among those of a larger one. Raises ``NeardupError``
+    if there is nothing to judge.
     """
     if sample < 1:
         raise RecipeError(f"sample {sample} is below 1; give the number of pairs to judge, such as {AUDIT_SAMPLE}")

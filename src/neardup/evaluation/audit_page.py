@@ -213,20 +213,7 @@ _KINDS = {
 
 
 def audit_page(found: AuditResult, *, command: str = "") -> str:
-    """Return the page of an audit, with its examples where it has some.
-
-    Parameters
-    ----------
-    found : AuditResult
-        What the labels say.
-    command : str
-        As it was typed, quoted for a shell; empty from Python.
-
-    Raises
-    ------
-    OutputError
-        If the packages that draw are not installed.
-    """
+    """Return the page of an audit, with its examples where it has some."""
     check_drawing("a page")
     charts = charts_of(found) if found.same + found.different else []
     body = [

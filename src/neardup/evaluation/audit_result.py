@@ -15,69 +15,42 @@ from neardup.version import __version__
 
 
 class Example(NamedTuple):
-    """A drawn pair to read.
-
-    Attributes
-    ----------
-    left, right : Shown
-        Its documents.
-    score : float
-        On the scale of returned or of other pairs.
-    returned : bool
-        Whether the working point returns it.
-    answer : str
-        What people say of it.
-    stands_for : float
-        How many pairs of the whole it stands for: those of its stratum by the judged ones; 0 where it counts nowhere.
-    """
+    """A drawn pair to read."""
 
     left: Shown
     right: Shown
+    #: On the scale of returned or of other pairs.
     score: float
+    #: Whether the working point returns it.
     returned: bool
     answer: str
+    #: How many pairs of the whole it stands for: those of its stratum by the judged ones; 0 where it counts nowhere.
     stands_for: float
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Pairs to read, by the names of KINDS.
+    """Pairs to read, by the names of KINDS."""
 
-    Attributes
-    ----------
-    shown : dict
-        Those that stand for most pairs, the most first.
-    total : dict
-        How many there are of each kind.
-    """
-
+    #: Those that stand for most pairs, the most first.
     shown: dict[str, list[Example]]
     total: dict[str, int]
 
 
 class Band(NamedTuple):
-    """A stratum and its labels.
-
-    Attributes
-    ----------
-    returned : bool
-        Whether its pairs are returned.
-    low, high : float
-        The scores of its pairs: at least ``low``, and below ``high`` unless that is the highest there is.
-    pairs, drawn, judged, same, unsure : int
-        How many pairs it holds, and of these were drawn, were judged as same or different, as same, as unsure.
-    share : Figure
-        Of duplicates among its pairs, with a 95 % interval.
-    """
+    """A stratum and its labels."""
 
     returned: bool
+    #: The scores of its pairs: at least ``low``, and below ``high`` unless that is the highest there is.
     low: float
     high: float
+    #: How many pairs it holds, and of these were drawn, were judged as same or different, as same, as unsure.
     pairs: int
     drawn: int
     judged: int
     same: int
     unsure: int
+    #: Of duplicates among its pairs, with a 95 % interval.
     share: Figure
 
     def between(self, scale: Scale) -> str:

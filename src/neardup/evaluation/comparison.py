@@ -26,6 +26,7 @@ from neardup.evaluation.scores import (
     Tally,
     accuracies,
     lead_of,
+    record_dict,
     resample,
     scores,
     tally,
@@ -51,33 +52,26 @@ from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.version import __version__
 
+#: The figures of a row, by name.
+FIGURES = ("precision", "recall", "f1", "accuracy")
+
 
 class Row(NamedTuple):
-    """A recipe or a classifier at one threshold.
+    """A recipe or a classifier at one threshold."""
 
-    Attributes
-    ----------
-    threshold : float
-        As recipes write it; of the probability for a classifier.
-    own : bool
-        Whether it is the recipe's or the classifier's own.
-    returned, correct : int
-        Returned pairs that carry a label, and those of them that are duplicates.
-    missed : int
-        Labelled duplicates that are not returned.
-    unlabelled : int
-        Returned pairs that carry no label; they count nowhere else.
-    precision, recall, f1, accuracy : Figure
-        With 95 % intervals. Accuracy, the share of labelled pairs that are put on the right side, has no value where
-        pairs without a label count as none.
-    """
-
+    #: As recipes write it; of the probability for a classifier.
     threshold: float
+    #: Whether it is the recipe's or the classifier's own.
     own: bool
+    #: Returned pairs that carry a label, and those of them that are duplicates.
     returned: int
     correct: int
+    #: Labelled duplicates that are not returned.
     missed: int
+    #: Returned pairs that carry no label; they count nowhere else.
     unlabelled: int
+    #: With 95 % intervals. Accuracy, the share of labelled pairs that are put on the right side, has no value where
+    #: pairs without a label count as none.
     precision: Figure
     recall: Figure
     f1: Figure
@@ -86,55 +80,34 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What one recipe or classifier reached.
+    """What one recipe or classifier reached."""
 
-    Attributes
-    ----------
-    name : str
-        The recipe's, or that of the classifier's file, made unique.
-    recipe : Recipe
-        With its own threshold.
-    scale : str
-        ``similarity``, ``distance`` (then a pair matches at or below a threshold), ``probability`` for a classifier, or
-        ``fixed``.
-    rows : tuple of Row
-        The loosest threshold first.
-    best : Row
-        The one with the highest F1, the strictest of equals.
-    wall_s, cpu_s : float
-        Of the whole run at the loosest threshold, reading included, compiling not.
-    asked : DomainCounts or None
-        What a classifier was asked, with what passed by its own cut; None for recipes, and for classifiers that do not
-        know what they were trained on.
-    """
-
+    #: The recipe's, or that of the classifier's file, made unique.
     name: str
+    #: With its own threshold.
     recipe: Recipe
+    #: ``similarity``, ``distance`` (then a pair matches at or below a threshold), ``probability`` for a classifier, or
+    #: ``fixed``.
     scale: str
+    #: The loosest threshold first.
     rows: tuple[Row, ...]
+    #: The one with the highest F1, the strictest of equals.
     best: Row
+    #: Of the whole run at the loosest threshold, reading included, compiling not.
     wall_s: float
     cpu_s: float
+    #: What a classifier was asked, with what passed by its own cut; None for recipes, and for classifiers that do not
+    #: know what they were trained on.
     asked: DomainCounts | None
 
 
 class Lead(NamedTuple):
-    """How far the best recipe leads another one in F1, each at its best threshold.
-
-    Attributes
-    ----------
-    over : str
-        The other recipe.
-    difference : Figure
-        In F1, over the same draws of groups.
-    beyond_chance : bool
-        Whether the interval lies above 0, and the two differ in six groups or more.
-    groups : int
-        In how many groups the two differ.
-    """
+    """How far the best recipe leads another one in F1, each at its best threshold."""
 
     over: str
+    #: In F1, over the same draws of groups.
     difference: Figure
+    #: Whether the interval lies above 0, and the two differ in six groups or more.
     beyond_chance: bool
     groups: int
 
@@ -176,7 +149,7 @@ class Comparison:
             **counts,
             "warnings": list(self.warnings),
             "best": self.best,
-            "leads": [lead._asdict() | {"difference": lead.difference._asdict()} for lead in self.leads],
+            "leads": [record_dict(lead) for lead in self.leads],
             "resamples": RESAMPLES,
             "version": __version__,
             "recipes": [self._scored(scored) for scored in self.recipes],
@@ -195,8 +168,8 @@ class Comparison:
             "wall_ms_per_document": scored.wall_s * per_document,
             "cpu_ms_per_document": scored.cpu_s * per_document,
             **({} if scored.asked is None else {"asked": scored.asked._asdict()}),
-            "best": _row(scored.best),
-            "rows": [_row(row) for row in scored.rows],
+            "best": record_dict(scored.best),
+            "rows": [record_dict(row) for row in scored.rows],
         }
 
     def to_arrow(self) -> pa.Table:
@@ -204,7 +177,7 @@ class Comparison:
         rows: list[dict[str, Any]] = []
         for scored in self.to_dict()["recipes"]:
             for row in scored["rows"]:
-                figures = {name: row[name] for name in ("precision", "recall", "f1", "accuracy")}
+                figures = {name: row[name] for name in FIGURES}
                 line = {"recipe": scored["name"]} | {name: row[name] for name in row if name not in figures}
                 for name, figure in figures.items():
                     line |= {name: figure["value"], f"{name}_low": figure["low"], f"{name}_high": figure["high"]}
@@ -287,40 +260,20 @@ class Comparison:
         return f"<{len(self.recipes)} recipes compared, the best {self.best} at {best.best.threshold:g}>"
 
 
+#: The columns of a table of rows.
 _COLUMNS = {
     "recipe": pa.large_string(),
     "threshold": pa.float64(),
     "own": pa.bool_(),
-    "returned": pa.int64(),
-    "correct": pa.int64(),
-    "missed": pa.int64(),
-    "unlabelled": pa.int64(),
-    "precision": pa.float64(),
-    "precision_low": pa.float64(),
-    "precision_high": pa.float64(),
-    "recall": pa.float64(),
-    "recall_low": pa.float64(),
-    "recall_high": pa.float64(),
-    "f1": pa.float64(),
-    "f1_low": pa.float64(),
-    "f1_high": pa.float64(),
-    "accuracy": pa.float64(),
-    "accuracy_low": pa.float64(),
-    "accuracy_high": pa.float64(),
+    **dict.fromkeys(("returned", "correct", "missed", "unlabelled"), pa.int64()),
+    **{f"{name}{end}": pa.float64() for name in FIGURES for end in ("", "_low", "_high")},
     "best": pa.bool_(),
-    "wall_ms_per_document": pa.float64(),
-    "cpu_ms_per_document": pa.float64(),
+    **dict.fromkeys(("wall_ms_per_document", "cpu_ms_per_document"), pa.float64()),
 }
 
 
 def check_comparison_output(output: str, inputs: Sequence[str] = (), *, force: bool = False) -> None:
-    """Refuse, before any work is done, an output of another format or one that cannot or must not be written.
-
-    Raises
-    ------
-    OutputError
-        With the reason and the way out.
-    """
+    """Refuse, before any work is done, an output of another format or one that cannot or must not be written."""
     if output == "-" or not (output.endswith((".html", ".tex")) or names_table(output)):
         raise OutputError(f"{output} says no format of a comparison; name it .html, .json, .tex, .csv or .parquet")
     check_place(output, inputs, force)
@@ -331,10 +284,6 @@ def _latex_figure(figure: Figure) -> str:
         return "--"
     interval = "" if figure.low is None else rf" ({figure.low:.2f}--{figure.high:.2f})"
     return f"{figure.value:.3f}{interval}"
-
-
-def _row(row: Row) -> dict[str, Any]:
-    return {name: value._asdict() if isinstance(value, Figure) else value for name, value in row._asdict().items()}
 
 
 #: A recipe runs on so many documents before its time is taken.

@@ -161,20 +161,7 @@ Row = Mapping[str, Any]
 
 
 def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
-    """Return the page of a comparison.
-
-    Parameters
-    ----------
-    content : mapping
-        What ``Comparison.to_dict`` gives.
-    typed : str
-        The command, quoted for a shell; empty from Python.
-
-    Raises
-    ------
-    OutputError
-        If the packages that draw are not installed.
-    """
+    """Return the page of a comparison."""
     check_drawing("a page")
     recipes = content["recipes"]
     points = list(points_of(recipes))
@@ -297,24 +284,12 @@ def _verdict(content: Mapping[str, Any]) -> str:
 
 
 def cell_of(content: Mapping[str, Any]) -> str:
-    """Return what a notebook shows of a comparison: which system is best, and each at its best threshold.
-
-    Parameters
-    ----------
-    content : mapping
-        What ``Comparison.to_dict`` gives.
-    """
+    """Return what a notebook shows of a comparison: which system is best, and each at its best threshold."""
     return f'<div class="neardup"><p>{_verdict(content)}</p>{_best_table(content)}</div>'
 
 
 def lead_sentences(content: Mapping[str, Any]) -> list[str]:
-    """Return whom the best one leads beyond chance, whom it may lead, and of whom too few groups tell; without stops.
-
-    Parameters
-    ----------
-    content : mapping
-        What ``Comparison.to_dict`` gives.
-    """
+    """Return whom the best one leads beyond chance, whom it may lead, and of whom too few groups tell."""
     best, leads = content["best"], content["leads"]
     few = [
         lead for lead in leads if lead["groups"] < LEAST_GROUPS and (lead["groups"] or content["groups"] < LEAST_GROUPS)

@@ -6,36 +6,24 @@ from collections.abc import Sequence
 from functools import lru_cache
 from heapq import heapify, heapreplace
 from math import hypot, sqrt
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from neardup.evaluation.scores import CONFIDENCE, Figure
-
-Floats = npt.NDArray[np.float64]
+from neardup.evaluation.scores import CONFIDENCE, Figure, Z
+from neardup.kernels import Bools, Floats, Integers
 
 #: What each of the two ends of an interval may miss.
 _TAIL = (1 - CONFIDENCE) / 2
-_Z = NormalDist().inv_cdf(1 - _TAIL)
 
 
 class Cell(NamedTuple):
-    """A stratum, and what is known of it.
-
-    Attributes
-    ----------
-    pairs : int
-        How many it holds.
-    judged : int
-        How many of them, drawn at random, were judged.
-    same : int
-        How many of those are duplicates.
-    """
+    """A stratum, and what is known of it."""
 
     pairs: int
+    #: How many of them, drawn at random, were judged.
     judged: int
+    #: How many of those are duplicates.
     same: int
 
 
@@ -120,8 +108,8 @@ def _chances(cell: Cell, duplicates: int) -> tuple[Floats, int]:
 def _wilson(cell: Cell) -> tuple[float, float]:
     share = cell.same / cell.judged
     size = cell.judged * (cell.pairs - 1) / (cell.pairs - cell.judged)
-    middle = (share + _Z * _Z / (2 * size)) / (1 + _Z * _Z / size)
-    half = _Z / (1 + _Z * _Z / size) * sqrt(share * (1 - share) / size + _Z * _Z / (4 * size * size))
+    middle = (share + Z * Z / (2 * size)) / (1 + Z * Z / size)
+    half = Z / (1 + Z * Z / size) * sqrt(share * (1 - share) / size + Z * Z / (4 * size * size))
     return cell.pairs * max(middle - half, 0.0), cell.pairs * min(middle + half, 1.0)
 
 
@@ -183,9 +171,6 @@ def _share(part: float, rest: float) -> float:
     return part / (part + rest) if part + rest > 0 else 1.0
 
 
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
 #: How many strata there are of returned pairs, and of others.
 MOST_RETURNED, MOST_OTHERS = 5, 6
 #: The fewest pairs that are drawn from a stratum that has so many, unless the sample is small.
@@ -195,24 +180,13 @@ _LEAST_DOUBT = 0.2
 
 
 class Stratum(NamedTuple):
-    """Pairs that are all returned or all not, with scores in [low, high), or [low, high] where ``high`` is the highest.
-
-    Attributes
-    ----------
-    returned : bool
-        Whether they are.
-    low, high : float
-        The scores.
-    pairs : int
-        How many.
-    weight : float
-        In which proportion they are drawn.
-    """
+    """Pairs that are all returned or all not, with scores in [low, high); [low, high] where ``high`` is the highest."""
 
     returned: bool
     low: float
     high: float
     pairs: int
+    #: In which proportion they are drawn.
     weight: float
 
 
@@ -228,12 +202,8 @@ def stratify(
 
     They depend on the scores alone, not on the order of the pairs, nor on the size of a sample.
 
-    Parameters
-    ----------
-    score, returned, doubts : float64[n], bool[n], float64[n]
-        Of each pair; scores of returned pairs and of others may be on different scales.
-    edges, other_edges : sequence of float
-        Where strata of returned pairs and of others may begin, ascending.
+    Scores of returned pairs and of others may be on different scales; strata begin at the ``edges`` of the one, and at
+    the ``other_edges`` of the other, ascending.
     """
     strata: list[Stratum] = []
     place = np.zeros(len(score), np.int64)
@@ -282,12 +252,7 @@ def allocate(strata: Sequence[Stratum], sample: int) -> list[int]:
     A larger sample draws no fewer from any stratum. Within a side the whole numbers are the best possible ones for the
     strata's weights (Wright 2012: equal proportions).
 
-    Parameters
-    ----------
-    strata : sequence of Stratum
-        As ``stratify`` gives them.
-    sample : int
-        How many in all; all pairs are drawn where there are fewer. Raising it narrows all intervals.
+    All pairs are drawn where there are fewer than ``sample``.
     """
     sides = [[at for at, stratum in enumerate(strata) if stratum.returned == side] for side in (True, False)]
     sizes = [sum(strata[at].pairs for at in side) for side in sides]
@@ -329,39 +294,21 @@ class Moves(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What a threshold returns.
+    """What a threshold returns."""
 
-    Attributes
-    ----------
-    score : float
-        Pairs at or above it are returned.
-    own : bool
-        Whether it is the working point.
-    returned : int
-        How many pairs of distinct texts.
-    precision, recall : Figure
-        Among those pairs, and of the duplicates among the candidates; with 95 % intervals.
-    """
-
+    #: Pairs at or above it are returned.
     score: float
+    #: Whether it is the working point.
     own: bool
+    #: How many pairs of distinct texts.
     returned: int
+    #: Among those pairs, and of the duplicates among the candidates; with 95 % intervals.
     precision: Figure
     recall: Figure
 
 
 def points(strata: Sequence[Stratum], cells: Sequence[Cell], own: float, moves: Moves) -> list[Point]:
-    """Return the figures of the working point and of thresholds where strata begin, the strictest first.
-
-    Parameters
-    ----------
-    strata, cells : sequence of Stratum, sequence of Cell
-        And what is known of each.
-    own : float
-        The working point's score.
-    moves : Moves
-        Which other thresholds can be told from the strata.
-    """
+    """Return the figures of the working point and of thresholds where strata begin, the strictest first."""
     mine = [stratum for stratum in strata if stratum.returned]
     stricter = sorted({stratum.low for stratum in mine}, reverse=True)[:-1] if moves.stricter else []
     looser = sorted({stratum.low for stratum in strata if not stratum.returned}, reverse=True) if moves.looser else []

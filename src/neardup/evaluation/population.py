@@ -15,21 +15,18 @@ from os import PathLike, fspath
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, rule_of
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
 from neardup.evaluation.estimates import Moves, doubt
 from neardup.keep.pairs import PairArrays, Pairs
+from neardup.kernels import Bools, Floats, Integers, Words
 from neardup.labels.store import DIFFERENT, SAME, UNSURE, labels_of
 from neardup.labels.table import LabelTable, is_store
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, similarity_at, threshold_at, threshold_of
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _DRAW, _ASK = 0, 1
 
@@ -37,18 +34,7 @@ _DRAW, _ASK = 0, 1
 def draw(names: Names, left: Integers, right: Integers, place: Integers, counts: Sequence[int], seed: int) -> Integers:
     """Return which pairs are drawn, in an order that tells nothing of their strata.
 
-    Parameters
-    ----------
-    names : Names
-        Of the documents.
-    left, right : int64[n]
-        The pairs, by position.
-    place : int64[n]
-        The stratum of each.
-    counts : sequence of int
-        How many to draw from each stratum, no more than it holds.
-    seed : int
-        Another seed draws other pairs.
+    ``place`` (int64[n]) is the stratum of each pair, and ``counts`` says how many to draw from each stratum.
     """
     documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
     hashes = _hashes([str(name) for name in names.of(documents).to_pylist()], seed)
@@ -78,19 +64,17 @@ def _hashes(names: Sequence[str], seed: int) -> Words:
 
 
 def _mixed(low: Words, high: Words, purpose: int) -> Words:
-    """Return a hash of each pair: splitmix64 of one, added to the other, again (Steele, Lea & Flood 2014)."""
+    """Return a hash of each pair: splitmix64 of one, added to the other, again."""
     gamma = np.uint64((2 * purpose + 1) * 0x9E3779B97F4A7C15 % (1 << 64))
-    return _finished(_finished(low + gamma) + high)
+    return splitmix(splitmix(low + gamma) + high)
 
 
-def _finished(words: Words) -> Words:
+def splitmix(words: Words) -> Words:
+    """Return the last step of splitmix64 (Steele, Lea & Flood 2014), which mixes the bits of each word."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
 
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: The usual candidate rules of recipes: a similarity, a Hamming distance.
 _USUAL_SIMILARITY, _USUAL_DISTANCE = 0.3, 12.0
@@ -102,20 +86,13 @@ _BLUR = 0.05
 
 
 class Scale(NamedTuple):
-    """What scores are, and where strata may begin.
+    """What scores are, and where strata may begin."""
 
-    Attributes
-    ----------
-    name : str
-        Of the score, for people.
-    edges : tuple of float
-        Ascending.
-    measure : str
-        The measure whose similarities they are; empty for probabilities.
-    """
-
+    #: Of the score, for people.
     name: str
+    #: Ascending.
     edges: tuple[float, ...]
+    #: The measure whose similarities they are; empty for probabilities.
     measure: str = ""
 
     @property
@@ -130,45 +107,27 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Population:
-    """The candidates, pairs of distinct texts, and which of them are returned; equal texts count once.
-
-    Attributes
-    ----------
-    names : Names
-        Of the documents.
-    texts : int64[d]
-        For each document the first one with the same text; -1 for those that match nothing.
-    documents : int
-        How many there are.
-    left, right : int64[n]
-        The pairs, by the positions of the documents where the texts come first.
-    score : float64[n]
-        Of each pair, on the scale of the returned or of the other ones.
-    returned : bool[n]
-        Whether the working point returns it.
-    doubts : float64[n]
-        How doubtful it is whether it is a duplicate.
-    scale, other_scale : Scale
-        Of returned pairs, and of others.
-    own : float
-        The working point as a score of the scale.
-    moves : Moves
-        Which other thresholds can be told from scores.
-    point, candidate_rule : str
-        The working point and the candidate rule, for people.
-    """
+    """The candidates, pairs of distinct texts, and which of them are returned; equal texts count once."""
 
     names: Names
+    #: int64[d]: for each document the first one with the same text; -1 for those that match nothing.
     texts: Integers
     documents: int
+    #: int64[n]: the pairs, by the positions of the documents where the texts come first.
     left: Integers
     right: Integers
+    #: float64[n]: of each pair, on the scale of the returned or of the other ones.
     score: Floats
+    #: bool[n]: whether the working point returns it.
     returned: Bools
+    #: float64[n]: how doubtful it is whether it is a duplicate.
     doubts: Floats
+    #: Of returned pairs, and of others.
     scale: Scale
     other_scale: Scale
+    #: The working point as a score of the scale.
     own: float
+    #: Which other thresholds can be told from scores.
     moves: Moves
     point: str
     candidate_rule: str
@@ -381,17 +340,11 @@ Vote = tuple[int, int, str]
 
 
 class Judged(NamedTuple):
-    """What is known of drawn pairs.
+    """What is known of drawn pairs."""
 
-    Attributes
-    ----------
-    answers : list of str
-        ``same``, ``different`` or ``unsure`` for each; empty where nobody said anything.
-    outside : int
-        Pairs that were judged and not drawn: they say nothing of the whole, for nobody knows how they were chosen.
-    """
-
+    #: ``same``, ``different`` or ``unsure`` for each; empty where nobody said anything.
     answers: list[str]
+    #: Pairs that were judged and not drawn: they say nothing of the whole, for nobody knows how they were chosen.
     outside: int
 
     def counts(self, members: Integers | None = None) -> Counter[str]:
@@ -404,14 +357,8 @@ def judged(left: Integers, right: Integers, texts: Integers, votes: Iterable[Vot
 
     A vote is about the texts: it counts for documents with the same ones, too.
 
-    Parameters
-    ----------
-    left, right : int64[n]
-        The drawn pairs, by the positions of the documents where their texts come first.
-    texts : int64[d]
-        For each document the first one with the same text, -1 where that is not known.
-    votes : iterable of (int, int, str)
-        Positions of two documents, and an answer.
+    The pairs are those that were drawn, by the positions of the documents where their texts come first; ``texts``
+    (int64[d]) is for each document the first one with the same text, -1 where that is not known.
     """
     given: dict[tuple[int, int], Counter[str]] = {}
     for one, other, answer in votes:

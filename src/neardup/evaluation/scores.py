@@ -10,16 +10,15 @@ or fall together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.keep.pairs import PairArrays
+from neardup.kernels import Floats, Integers
 from neardup.labels.labels import DUPLICATE, OTHER, Labels
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: How many times groups are drawn, and the cells of counts that are drawn at once.
 RESAMPLES = 2000
@@ -28,6 +27,8 @@ _CELLS = 1 << 22
 LEAST_GROUPS = 6
 #: The share of resamples inside an interval.
 CONFIDENCE = 0.95
+#: So many standard errors reach as far on both sides.
+Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 class Figure(NamedTuple):
@@ -36,6 +37,13 @@ class Figure(NamedTuple):
     value: float | None
     low: float | None
     high: float | None
+
+
+def record_dict(record: Any) -> dict[str, Any]:
+    """Return a record as JSON takes it, with the records in it."""
+    return {
+        name: record_dict(value) if hasattr(value, "_asdict") else value for name, value in record._asdict().items()
+    }
 
 
 class Scores(NamedTuple):
@@ -47,17 +55,12 @@ class Scores(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What a recipe returned at each of t thresholds, the loosest first.
+    """What a recipe returned at each of t thresholds, the loosest first."""
 
-    Attributes
-    ----------
-    unlabelled : int64[t]
-        Pairs that carry no label.
-    correct, wrong : (int64[c], int64[c], int64[c])
-        Labelled pairs in cells: the strictest threshold that still returns them, their group, how many.
-    """
-
+    #: int64[t]: pairs that carry no label.
     unlabelled: Integers
+    #: int64[c], int64[c], int64[c]: labelled pairs in cells: the strictest threshold that still returns them, their
+    #: group, how many.
     correct: tuple[Integers, Integers, Integers]
     wrong: tuple[Integers, Integers, Integers]
 
@@ -68,24 +71,16 @@ class Tally(NamedTuple):
 
 
 class Resamples(NamedTuple):
-    """The same draws of groups for r rows.
+    """The same draws of groups for r rows."""
 
-    Attributes
-    ----------
-    correct, wrong : float64[s, r]
-        Pairs in each draw.
-    duplicates : float64[s, 1]
-        Labelled duplicates in each draw.
-    kinds : int64[2 r + 1, k]
-        What groups hold that are treated alike: correct pairs, wrong ones, labelled duplicates.
-    members : int64[k]
-        How many groups are of each kind.
-    """
-
+    #: float64[s, r]: pairs in each draw.
     correct: Floats
     wrong: Floats
+    #: float64[s, 1]: labelled duplicates in each draw.
     duplicates: Floats
+    #: int64[2 r + 1, k]: what groups hold that are treated alike: correct pairs, wrong ones, labelled duplicates.
     kinds: Integers
+    #: int64[k]: how many groups are of each kind.
     members: Integers
 
     def of(self, begin: int, end: int) -> Resamples:
@@ -101,14 +96,8 @@ class Resamples(NamedTuple):
 def tally(parts: Iterable[PairArrays], labels: Labels, cuts: Sequence[float]) -> Tally:
     """Count the pairs of a run at each threshold.
 
-    Parameters
-    ----------
-    parts : iterable of PairArrays
-        All pairs of the loosest threshold.
-    labels : Labels
-        Of the same documents.
-    cuts : sequence of float
-        Ascending: a pair counts at those that its similarity reaches.
+    ``parts`` are all pairs of the loosest threshold; a pair counts at the ``cuts``, ascending, that its similarity
+    reaches.
     """
     thresholds, documents = np.asarray(cuts, np.float64), len(labels.group)
     unlabelled = np.zeros(len(thresholds) + 1, np.int64)
@@ -145,16 +134,7 @@ def resample(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES
     Groups that all recipes treat alike are one kind, and a draw is a draw of how many there are of each kind: the
     multinomial distribution, so that it costs the same for a hundred groups and for a million.
 
-    Parameters
-    ----------
-    tallies : sequence of Tally
-        One for each recipe; their thresholds, one recipe after the other, are the rows.
-    labels : Labels
-        Those of the tallies.
-    count : int
-        How many draws. Raising it makes the ends of intervals steadier.
-    seed : int
-        Of the draws.
+    The thresholds of the tallies, one recipe after the other, are the rows.
     """
     duplicates = labels.duplicates_of_groups()
     active = _active(tallies, duplicates)
@@ -170,11 +150,6 @@ def accuracies(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPL
 
     Where pairs without a label count as none, nearly all pairs are none, and any row is right about nearly all: then
     no accuracy is defined.
-
-    Parameters
-    ----------
-    tallies, labels, count, seed
-        As in ``resample``.
     """
     rows = sum(len(one.unlabelled) for one in tallies)
     if labels.complete or labels.keys is None or labels.duplicate is None:
@@ -209,18 +184,8 @@ def _drawn(table: Integers, total: int, count: int, seed: int) -> tuple[Floats, 
 def sums_of_draws(kinds: Integers, shares: Floats, groups: int, count: int, seed: int) -> Floats:
     """Return the sums of draws of groups with replacement: float64[count, r].
 
-    Parameters
-    ----------
-    kinds : int64[r, k]
-        What a group of each kind holds.
-    shares : float64[k] or float64[k + 1]
-        How many of the groups are of each kind, as a share; the last one may be of groups that hold nothing.
-    groups : int
-        How many groups there are, and are drawn each time.
-    count : int
-        How many draws. Raising it makes the ends of intervals steadier.
-    seed : int
-        Of the draws.
+    ``kinds`` (int64[r, k]) is what a group of each kind holds, ``shares`` (float64[k]) how many of the groups are of
+    each kind; the last one may be of groups that hold nothing. So many groups as there are, are drawn each time.
     """
     random = np.random.default_rng(seed)
     drawn = np.empty((count, len(kinds)))
@@ -241,14 +206,7 @@ def _by_group(one: Tally, cells: str, active: Integers) -> Integers:
 def scores(correct: Integers, wrong: Integers, duplicates: int, draws: Resamples) -> list[Scores]:
     """Return precision, recall and F1 of each row, with intervals.
 
-    Parameters
-    ----------
-    correct, wrong : int64[r]
-        Returned pairs that are duplicates, and that are known to be none.
-    duplicates : int
-        All labelled duplicates, at least 1.
-    draws : Resamples
-        Of the same rows.
+    Of the returned pairs (int64[r]), ``correct`` are duplicates and ``wrong`` are known to be none.
     """
     values = (
         ratio(correct, correct + wrong),

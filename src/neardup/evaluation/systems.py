@@ -29,35 +29,21 @@ HAMMING_DISTANCES = 10
 
 
 class ThresholdGrid(NamedTuple):
-    """The thresholds of one recipe or classifier, the loosest first.
+    """The thresholds of one recipe or classifier, the loosest first."""
 
-    Attributes
-    ----------
-    scale : str
-        ``similarity``, ``distance``, ``probability`` for a classifier, or ``fixed`` where there is one threshold or no
-        use for any.
-    thresholds : list of float
-        As recipes write them.
-    cuts : list of float
-        What the similarities (for a classifier, the ``levels``) of a pair must reach at each, ascending.
-    own : float
-        The one that it has by itself.
-    """
-
+    #: ``similarity``, ``distance``, ``probability`` for a classifier, or ``fixed`` where there is one threshold or no
+    #: use for any.
     scale: str
+    #: As recipes write them.
     thresholds: list[float]
+    #: What the similarities (for a classifier, the ``levels``) of a pair must reach at each, ascending.
     cuts: list[float]
+    #: The one that it has by itself.
     own: float
 
 
 def thresholds_of(asked: str | Sequence[float]) -> list[float]:
-    """Return thresholds from ``.5:.95:.05`` (first, last, step), ``.5,.7`` or numbers, ascending.
-
-    Raises
-    ------
-    RecipeError
-        If they are no thresholds, or more than 200.
-    """
+    """Return thresholds from ``.5:.95:.05`` (first, last, step), ``.5,.7`` or numbers, ascending."""
     written: list[Fraction] = []
     if not isinstance(asked, str):
         written = [exact_fraction(value, "threshold") for value in asked]
@@ -103,13 +89,6 @@ def grid_of(recipe: Recipe, thresholds: Sequence[float]) -> ThresholdGrid:
 
     Checksums and I-Match have no use for a threshold, and Euclidean distances have no common scale: they keep their
     own.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Any.
-    thresholds : sequence of float
-        Similarities, ascending.
     """
     own = float(recipe.exact_threshold)
     if recipe.measure == "hamming":
@@ -126,15 +105,7 @@ def grid_of(recipe: Recipe, thresholds: Sequence[float]) -> ThresholdGrid:
 
 
 def classifier_grid(classifier: Classifier, thresholds: Sequence[float]) -> ThresholdGrid:
-    """Return what to try with a classifier: thresholds of the probability, its own cut among them.
-
-    Parameters
-    ----------
-    classifier : Classifier
-        Any.
-    thresholds : sequence of float
-        Probabilities, ascending.
-    """
+    """Return what to try with a classifier: thresholds of the probability, its own cut among them."""
     own = float(classifier.probability(np.array([classifier.cut]))[0])
     tried = sorted({*thresholds, own})
     return ThresholdGrid("probability", tried, [(at + 1) / len(tried) for at in range(len(tried))], own)
@@ -151,18 +122,9 @@ def levels(classifier: Classifier, steps: ThresholdGrid, g: npt.NDArray[np.float
 
 
 class System(NamedTuple):
-    """A recipe, or a classifier with its recipe, and the thresholds to try.
+    """A recipe, or a classifier with its recipe, and the thresholds to try."""
 
-    Attributes
-    ----------
-    recipe : Recipe
-        With its name and its own threshold.
-    grid : ThresholdGrid
-        The thresholds.
-    classifier : Classifier or None
-        Where one decides.
-    """
-
+    #: With its name and its own threshold.
     recipe: Recipe
     grid: ThresholdGrid
     classifier: Classifier | None = None
@@ -194,13 +156,7 @@ def recipe_systems(recipes: Sequence[AnyRecipe] | None, content: str | None, ask
 def classifier_systems(
     classifiers: Sequence[Given], title_column: str | None, time_column: str | None, asked: Sequence[float]
 ) -> list[System]:
-    """Return classifiers, called after their files; columns as in training, unless others are given.
-
-    Raises
-    ------
-    NeardupError
-        If a file holds no classifier, or a column of titles is named and none compares titles.
-    """
+    """Return classifiers, called after their files; columns as in training, unless others are given."""
     known = [classifier_of(given, time_column=time_column) for given in classifiers]
     titled = [one.vector.needs_titles for one in known]
     if title_column is not None and not any(titled):

@@ -24,16 +24,14 @@ from statistics import median_low
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.exploration.curve import Curve
 from neardup.exploration.valley import FEWEST_CLEAR, Valley, valley_of
 from neardup.exploration.views import BINS, View
+from neardup.kernels import Floats
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure
 from neardup.recipe.recipe import command_words
-
-Floats = npt.NDArray[np.float64]
 
 #: Pairs at or above this hundredth are similar; fewer of them than this say nothing of their level.
 _SIMILAR, _FEWEST_SIMILAR = 50, 10
@@ -48,7 +46,7 @@ _WORTH, _MEASURE = 0.05, "jaccard"
 #: The threshold where there is no valley, the highest that unrelated pairs raise it to, and its steps: in hundredths.
 _MIDDLE, _HIGHEST, _STEP = 50, 90, 5
 #: A threshold for copies and light edits: that of the recipe ``default``.
-_COPIES = 0.85
+COPIES = 0.85
 #: Nothing is advised for fewer documents.
 FEWEST_DOCUMENTS = 100
 #: Fields of a recipe that no option is made of, or one in any case.
@@ -57,20 +55,13 @@ _SAID_APART = ("name", "description", "features", "threshold", "keep")
 
 @dataclass(frozen=True, slots=True)
 class Separation:
-    """How far apart unrelated and similar pairs are in one view.
+    """How far apart unrelated and similar pairs are in one view."""
 
-    Attributes
-    ----------
-    reach : float
-        The similarity that the most similar unrelated pair of the corpus is expected to have.
-    alike : int
-        How many pairs of the sample count as similar.
-    level : float or None
-        The similarity that 90 % of them have at least; None where they are fewer than 10.
-    """
-
+    #: The similarity that the most similar unrelated pair of the corpus is expected to have.
     reach: float
+    #: How many pairs of the sample count as similar.
     alike: int
+    #: The similarity that 90 % of them have at least; None where they are fewer than 10.
     level: float | None
 
     @property
@@ -94,35 +85,22 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to begin with.
-
-    Attributes
-    ----------
-    recipe : Recipe
-        The advised features, measure and threshold.
-    reason : str
-        A sentence or two: why these.
-    command : tuple of str
-        What to run: the words behind ``neardup``; none where nothing is advised.
-    alternatives : tuple of (str, str)
-        Other features, and why not these.
-    valley : Valley or None
-        Where the threshold was taken from.
-    whole : bool
-        Whether that is of the whole corpus; else of the sample.
-    separations : tuple of (str, Separation)
-        By the name of the view.
-    documents : int
-        How many the corpus has. For fewer than 100 nothing is advised: features and threshold are what figures are of.
-    """
+    """What to begin with."""
 
     recipe: Recipe
+    #: A sentence or two: why these.
     reason: str
+    #: What to run: the words behind ``neardup``; none where nothing is advised.
     command: tuple[str, ...]
+    #: Other features, and why not these.
     alternatives: tuple[tuple[str, str], ...]
+    #: How many the corpus has. For fewer than 100 nothing is advised: features and threshold are what figures are of.
     documents: int
+    #: Where the threshold was taken from.
     valley: Valley | None = None
+    #: Whether that is of the whole corpus; else of the sample.
     whole: bool = False
+    #: By the name of the view.
     separations: tuple[tuple[str, Separation], ...] = ()
 
     @property
@@ -169,14 +147,8 @@ def similar_pairs(views: Sequence[View]) -> int:
 def separation_of(view: View, similar: int, corpus_pairs: int) -> Separation:
     """Return how far apart unrelated and similar pairs are in a view.
 
-    Parameters
-    ----------
-    view : View
-        Of the sample.
-    similar : int
-        How many of its closest pairs count as similar.
-    corpus_pairs : int
-        All pairs of the whole corpus: the more there are, the further the most similar unrelated one reaches.
+    The ``similar`` closest pairs count as similar. The more pairs the corpus has, the further its most similar
+    unrelated one reaches.
     """
     pairs = view.cumulative()
     level = None if similar < _FEWEST_SIMILAR else _reached_by(pairs, _MOST * similar)
@@ -205,12 +177,7 @@ def _reached_by(pairs: Floats, count: float) -> float:
 def choose(views: Sequence[View], corpus_pairs: int) -> Choice:
     """Choose features: step 1 of the rule.
 
-    Parameters
-    ----------
-    views : sequence of View
-        Of the sample, at least one. n-grams by Jaccard are chosen from; where there are none, from all.
-    corpus_pairs : int
-        All pairs of the whole corpus.
+    n-grams by Jaccard are chosen from; where there are none, all views of the sample, of which there is at least one.
     """
     grams = [view for view in views if view.n is not None and view.measure == _MEASURE]
     asked = grams or list(views)
@@ -250,18 +217,7 @@ def advise(
 ) -> Advice:
     """Advise a recipe: steps 2 to 4 of the rule.
 
-    Parameters
-    ----------
-    choice : Choice
-        The features.
-    curve : Curve, optional
-        Of the whole corpus, by these features.
-    lowest : float
-        No lower threshold is advised.
-    documents : int
-        How many the corpus has.
-    inputs, reading : sequence of str
-        What the command is to read, and options of reading.
+    The curve is that of the whole corpus by these features; no threshold below ``lowest`` is advised.
     """
     view, whole = choice.view, curve is not None and curve.complete
     pairs, known = view.cumulative(), 0
@@ -362,9 +318,9 @@ def _alternatives_of(choice: Choice, recipe: Recipe, pairs: Floats, *, whole: bo
         elif view.n is not None and choice.view.n is not None and view.n > choice.view.n:
             why += ", but each changed word breaks more n-grams"
         found.append((view.name, why))
-    if recipe.threshold < _COPIES and not measure(recipe.measure).distance:
-        left, of = round(pairs[round(BINS * _COPIES)]), round(pairs[round(BINS * recipe.threshold)])
+    if recipe.threshold < COPIES and not measure(recipe.measure).distance:
+        left, of = round(pairs[round(BINS * COPIES)]), round(pairs[round(BINS * recipe.threshold)])
         where = "corpus" if whole else "sample"
         why = f"finds only copies and light edits: {left:,} of these {of:,} pairs of the {where}"
-        found.append((f"a threshold of {_COPIES:g}", why))
+        found.append((f"a threshold of {COPIES:g}", why))
     return tuple(found)

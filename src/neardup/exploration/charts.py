@@ -1,11 +1,11 @@
-"""The charts of an exploration: histograms of similarity, pairs above each cutoff, thresholds, and lengths."""
+"""The charts of an exploration: histograms of similarity, thresholds, and lengths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from neardup.exploration.messages import threshold_name, valley_in_short
+from neardup.exploration.messages import threshold_name
 from neardup.exploration.views import BINS, CUTOFFS, View, per_million
 from neardup.pages.charts import (
     COLOURS,
@@ -80,25 +80,6 @@ def overlaid(key: str, title: str, views: Sequence[View], advice: Advice, advise
     return Chart(key, title, note, told, drawn | {"datasets": data}, behind, missing)
 
 
-def apart(prefix: str, views: Sequence[View], advised: View | None) -> list[Chart]:
-    """Return a small histogram for each view, all on the same scales, each with its valley shaded."""
-    # They differ in their rows alone, and to make a chart takes longer than all that is counted in it.
-    drawn = finished(_outlines(most=max((count for view in views for count in view.counts), default=1)), height=170)
-    found = []
-    for at, (view, colour) in enumerate(zip(views, views_colours(views), strict=True)):
-        note = f"{share(view.zero, view.pairs)} share nothing; valley {valley_in_short(view)}"
-        told = (
-            f"Numbers of pairs of {view.name} on a logarithmic scale by similarity from 0 to 1: {view.zero:,} of "
-            f"{view.pairs:,} share nothing, {view.equal:,} have similarity 1"
-        )
-        title = f"{view.name}, advised" if view is advised else view.name
-        steps = [row | {"colour": colour} for row in _steps([view], view, 1)]
-        data = {"steps": steps, "valley": _stretch(view.valley, named=False)}
-        behind, missing = _bins_table([view], 1), "" if _any_shared([view]) else _NONE_SHARED
-        found.append(Chart(f"{prefix}-{at}", title, note, told, drawn | {"datasets": data}, behind, missing))
-    return found
-
-
 def _any_shared(views: Sequence[View]) -> bool:
     """Return whether two documents of the sample have anything in common, by any of the views."""
     return any(any(view.counts) for view in views)
@@ -108,30 +89,17 @@ def _together(views: Sequence[View]) -> int:
     return _TOGETHER if max((view.pairs for view in views), default=0) >= _FEW_PAIRS else _TOGETHER_FEW
 
 
-def _outlines(advice: Advice | None = None, *, chosen: bool = True, named: Sequence[View] = (), most: int = 0) -> Plot:
-    """Return the outlines of histograms over a shaded stretch, the chosen one filled.
+def _outlines(advice: Advice | None, *, chosen: bool, named: Sequence[View] = ()) -> Plot:
+    """Return the outlines of histograms over a shaded stretch, a chosen one filled, with a rule where advice is given.
 
-    Its data sets are called ``steps`` (``_steps``) and ``valley`` (``_stretch``).
-
-    Parameters
-    ----------
-    advice : Advice, optional
-        A rule stands at its threshold.
-    chosen : bool
-        Whether one of the views is chosen.
-    named : sequence of View
-        What a legend names.
-    most : int
-        Of a small chart, the most pairs of a bin.
+    Its data sets are called ``steps`` (``_steps``) and ``valley`` (``_stretch``); a legend names the ``named`` views.
     """
     import altair as alt
 
     from neardup.pages.plot import Plot
 
-    style = _line_style(named) | ({"strokeWidth": alt.value(1.4)} if most else {})
-    x = similarities("low", None if most else "similarity of a pair", step=0.2 if most else 0.1)
-    ends = (NOTHING, max(most, 10) * 1.5) if most else ()
-    y = log_counts("shown", "pairs" if most else "pairs (logarithmic)", ends=ends)
+    style = _line_style(named)
+    x, y = similarities("low", "similarity of a pair"), log_counts("shown", "pairs (logarithmic)")
     valley = alt.Chart(alt.NamedData(name="valley")).encode(x=x)
     chart = alt.Chart(alt.NamedData(name="steps")).encode(x=x, y=y, **style)
     area = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen").mark_area(interpolate="step-after")
@@ -163,11 +131,11 @@ def _steps(views: Sequence[View], chosen: View | None, together: int) -> list[di
     return rows
 
 
-def _stretch(valley: Valley | None, *, named: bool = True) -> list[dict[str, Any]]:
+def _stretch(valley: Valley | None) -> list[dict[str, Any]]:
     """Return where a valley is shaded, and its name."""
     if valley is None:
         return []
-    name = "" if not named else "valley" if valley.clear else "valley, not clear"
+    name = "valley" if valley.clear else "valley, not clear"
     return [{"low": valley.low, "high": valley.high, "middle": (valley.low + valley.high) / 2, "name": name}]
 
 
@@ -206,68 +174,15 @@ def _bins_table(views: Sequence[View], together: int) -> Any:
     return table(head, rows, caption="Pairs of the sample by similarity", tall=True)
 
 
-#: The axis begins there at the latest: where all pairs are equal it would have no length.
-_LARGEST = 1e5
-
-
-def cutoffs_chart(key: str, views: Sequence[View], advised: View | None) -> Chart:
-    """Return the pairs per million at or above each cutoff, a line for each view."""
-    import altair as alt
-
-    colours = dict(zip((view.name for view in views), views_colours(views), strict=True))
-    points = [
-        (view, at, per_million(pairs, view.pairs))
-        for view in views
-        for at in range(BINS + 1)
-        if (pairs := view.at_least(at))
-    ]
-    rows = [
-        {
-            "view": view.name,
-            "colour": colours[view.name],
-            "chosen": view is advised,
-            "cutoff": at / BINS,
-            "rate": rate,
-            "told": at / BINS in CUTOFFS,
-        }
-        for view, at, rate in points
-    ]
-    least = min((rate for _, _, rate in points), default=1.0)
-    x = similarities("cutoff", "cutoff")
-    y = log_counts("rate", "pairs per million at or above it", ends=(min(least, _LARGEST), 1e6))
-    chart = alt.Chart(alt.NamedData(name="rows")).encode(x=x, y=y, **_line_style())
-    marked = chart.transform_filter("datum.told").mark_point(filled=True, size=42)
-    tooltip = tooltips(view=("", "compared"), cutoff=("~g", "cutoff"), rate=(",.3~r", "pairs per million"))
-    marked = marked.encode(strokeWidth=alt.value(0), tooltip=tooltip)
-    specification = finished(alt.layer(chart.mark_line(), marked), height=340) | {"datasets": {"rows": rows}}
-    told = (
-        f"Pairs per million at or above each cutoff from 0 to 1, on a logarithmic scale, a line each for "
-        f"{', '.join(view.name for view in views)}"
-    )
-    return Chart(
-        key,
-        "Pairs per million above each cutoff",
-        "Logarithmic; points mark the cutoffs of the table.",
-        told,
-        specification,
-        cutoffs_table(views, advised, rates=False),
-        "" if _any_shared(views) else "no two documents of the sample have anything in common",
-    )
-
-
-def cutoffs_table(views: Sequence[View], advised: View | None, *, rates: bool = True) -> Html:
-    """Return the pairs at or above each of the cutoffs as a table, per million or as they were counted."""
+def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
+    """Return the pairs at or above each of the cutoffs as a table, per million."""
     head = ["compared", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "= 1"]
     rows = [
-        [
-            view.name,
-            *(rate(per_million(pairs, view.pairs)) if rates else pairs for _, pairs in (*view.above, (1, view.equal))),
-        ]
+        [view.name, *(rate(per_million(pairs, view.pairs)) for _, pairs in (*view.above, (1, view.equal)))]
         for view in views
     ]
     best = {at for at, view in enumerate(views) if view is advised}
-    unit = "Pairs per million" if rates else "Pairs of the sample"
-    return table(head, rows, caption=f"{unit} at or above each cutoff", best=best)
+    return table(head, rows, caption="Pairs per million at or above each cutoff", best=best)
 
 
 _HEIGHT = 240

@@ -27,20 +27,13 @@ _STEP, _COARSE = Fraction(1, 100), Fraction(1, 20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What one threshold would give.
+    """What one threshold would give."""
 
-    Attributes
-    ----------
-    threshold : float
-        Pairs at or above it match.
-    dropped : int
-        Documents that ``dedup`` would drop.
-    pairs, families, largest_family : int or None
-        As in the summary of ``dedup``; None where there are too many pairs to find them all.
-    """
-
+    #: Pairs at or above it match.
     threshold: float
+    #: Documents that ``dedup`` would drop.
     dropped: int
+    #: As in the summary of ``dedup``; None where there are too many pairs to find them all.
     pairs: int | None = None
     families: int | None = None
     largest_family: int | None = None
@@ -48,30 +41,19 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Pairs, dropped documents and families of a whole corpus at each threshold.
+    """Pairs, dropped documents and families of a whole corpus at each threshold."""
 
-    Attributes
-    ----------
-    recipe : Recipe
-        What was compared; its threshold is one of the points.
-    documents : int
-        How many the corpus has.
-    asked : float
-        The lowest threshold.
-    complete : bool
-        Whether all pairs at the lowest threshold were found. Where they were too many, the only point is that of the
-        recipe's threshold.
-    most_pairs : int
-        More pairs of distinct documents than this are too many.
-    points : tuple of Point
-        By threshold, ascending.
-    """
-
+    #: What was compared; its threshold is one of the points.
     recipe: Recipe
     documents: int
+    #: The lowest threshold.
     asked: float
+    #: Whether all pairs at the lowest threshold were found. Where they were too many, the only point is that of the
+    #: recipe's threshold.
     complete: bool
+    #: More pairs of distinct documents than this are too many.
     most_pairs: int
+    #: By threshold, ascending.
     points: tuple[Point, ...]
 
     @property
@@ -90,13 +72,7 @@ class Curve:
 
 
 def check_curve(recipe: Recipe) -> None:
-    """Refuse a recipe that has no curve.
-
-    Raises
-    ------
-    RecipeError
-        In one sentence: what it has, why there is no curve, the way out.
-    """
+    """Refuse a recipe that has no curve."""
     if recipe.second_step:
         what, why = f"second_step {recipe.second_step!r}", "has a threshold of its own; leave it out"
     elif measure(recipe.measure).distance or recipe.measure == "semantic":
@@ -111,28 +87,9 @@ def check_curve(recipe: Recipe) -> None:
 class ThresholdSearch:
     """A corpus read once, its features at hand, joined at the lowest threshold; a context that frees the features.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read once, or twice for recipes with ``needs_statistics``; it must stay open as long as what was found is
-        used.
-    recipe : Recipe
-        For the exact join of sets or weighted vectors, by a similarity.
-    lowest : float
-        The lowest threshold, in (0, 1]. Lowering it finds more pairs, slower.
-    threads, memory
-        As in ``pipeline.run``.
-    clock : Clock
-        Gets the stages.
-    progress : callable
-        Told (stage, done, total or None) from time to time.
-
-    Raises
-    ------
-    RecipeError
-        If the recipe is not one for the exact join, or a value is out of range.
-    NeardupError
-        If the input cannot be read.
+    The corpus is read once, or twice for recipes with ``needs_statistics``; it must stay open as long as what was found
+    is used. Lowering ``lowest`` finds more pairs, slower. Raises ``RecipeError`` if the recipe is not one for the exact
+    join.
     """
 
     def __init__(

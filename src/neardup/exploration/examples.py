@@ -4,42 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.values import Measurer
 from neardup.classifier.vector import Vector
 from neardup.exploration.sample import Survey, hashes_of
-from neardup.exploration.views import CUTOFFS, SamplePairs
+from neardup.exploration.views import CUTOFFS
 from neardup.keep.keepers import families
-from neardup.keep.pairs import Pairs
+from neardup.keep.pairs import PairArrays, Pairs
+from neardup.kernels import Integers
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
 from neardup.text.alignment import SuffixAutomaton
 from neardup.text.normalize import normalize, tokens
-
-Integers = npt.NDArray[np.int64]
 
 #: Of longer texts only this many characters are compared.
 LONGEST = 200_000
 
 
 class SharedRun(NamedTuple):
-    """A run of words that two texts share.
+    """A run of words that two texts share."""
 
-    Attributes
-    ----------
-    words : tuple of str
-        As the normalizer ``words`` makes them.
-    written : str
-        As the left text writes it.
-    """
-
+    #: As the normalizer ``words`` makes them.
     words: tuple[str, ...]
+    #: As the left text writes it.
     written: str
 
 
@@ -69,79 +61,44 @@ _FAMILY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ExamplePair:
-    """Two documents to read side by side.
+    """Two documents to read side by side."""
 
-    Attributes
-    ----------
-    left, right : Shown
-        The documents; left comes first in the input.
-    similarity : float
-        Of the view that the examples are for.
-    left_source, right_source : str
-        The files that they come from; empty where the input is one file.
-    passage : str
-        The longest run of words that both have, the first of equals, as the left text writes it; empty where they share
-        no word. Of texts longer than 200,000 characters the beginnings are compared.
-    words : int
-        How long that is.
-    """
-
+    #: The documents; left comes first in the input.
     left: Shown
     right: Shown
+    #: Of the view that the examples are for.
     similarity: float
+    #: The files that they come from; empty where the input is one file.
     left_source: str
     right_source: str
+    #: The longest run of words that both have, the first of equals, as the left text writes it; empty where they share
+    #: no word. Of texts longer than 200,000 characters the beginnings are compared.
     passage: str
     words: int
 
     def as_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
-        return {
-            "left": self.left.as_dict(),
-            "right": self.right.as_dict(),
-            "similarity": self.similarity,
-            "left_source": self.left_source,
-            "right_source": self.right_source,
-            "passage": self.passage,
-            "words": self.words,
-        }
+        return asdict(self) | {"left": self.left.as_dict(), "right": self.right.as_dict()}
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Real pairs about as similar as a cutoff.
-
-    Attributes
-    ----------
-    cutoff : float
-        Such as 0.5.
-    low, high : float
-        The pairs come from low <= similarity < high.
-    found : int
-        How many pairs there are in that band where the examples come from.
-    origin : str
-        "sample"; or "corpus" where the sample has none there and they come from the pairs of the whole corpus.
-    pairs : tuple of ExamplePair
-        The most similar first. Spread over families, sources, lengths and what they share; no document twice.
-    """
+    """Real pairs about as similar as a cutoff."""
 
     cutoff: float
+    #: The pairs come from low <= similarity < high.
     low: float
     high: float
+    #: How many pairs there are in that band where the examples come from.
     found: int
+    #: "sample"; or "corpus" where the sample has none there and they come from the pairs of the whole corpus.
     origin: str
+    #: The most similar first. Spread over families, sources, lengths and what they share; no document twice.
     pairs: tuple[ExamplePair, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
-        return {
-            "cutoff": self.cutoff,
-            "low": self.low,
-            "high": self.high,
-            "found": self.found,
-            "origin": self.origin,
-            "pairs": [pair.as_dict() for pair in self.pairs],
-        }
+        return asdict(self) | {"pairs": [pair.as_dict() for pair in self.pairs]}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,11 +109,11 @@ class _Band:
     low: float
     high: float
     origin: str
-    pairs: SamplePairs
+    pairs: PairArrays
 
 
 def examples_of(
-    pairs: SamplePairs,
+    pairs: PairArrays,
     survey: Survey,
     material: Material,
     *,
@@ -172,24 +129,8 @@ def examples_of(
     the whole corpus are taken; where that has none, the band is widened to the middle between the cutoffs, first in the
     sample and then in the corpus.
 
-    Parameters
-    ----------
-    pairs : SamplePairs
-        Of the sample, from below the lowest cutoff on.
-    survey : Survey
-        Of all documents: sources and lengths.
-    material : Material
-        Its documents; those that are chosen are read.
-    whole : Pairs, optional
-        Of the whole corpus, by the same features and measure.
-    family : int64[n]
-        The family of each document, 0 for none.
-    cutoffs : sequence of float
-        Ascending.
-    count : int
-        How many pairs of each.
-    seed : int
-        Random seed.
+    ``pairs`` are those of the sample, from below the lowest cutoff on; ``whole`` those of the corpus by the same
+    features and measure; ``family`` (int64[n]) is the family of each document, 0 for none.
     """
     bands = [_band(*place, pairs, whole) for place in _places(cutoffs)]
     able = [_spread(band.pairs, survey, family, _TRIED * count, seed) for band in bands]
@@ -204,32 +145,21 @@ def examples_of(
     return tuple(found)
 
 
-#: What tells of two texts of one form that they are about other things, and of how many pairs it is asked.
-_FACTS, _ASKED = Vector.parse("facts, swapped(names), swapped(numbers)"), 200
+#: What tells of two texts of one form that they are about other things; how many pairs are asked, and shown.
+_FACTS, _ASKED, _SUSPECTS = Vector.parse("facts, swapped(names), swapped(numbers)"), 200, 3
 
 
-def suspects_of(
-    pairs: SamplePairs, survey: Survey, material: Material, *, family: Integers, count: int = 3
-) -> tuple[ExamplePair, ...]:
+def suspects_of(pairs: PairArrays, survey: Survey, material: Material, *, family: Integers) -> tuple[ExamplePair, ...]:
     """Choose matching pairs that may be different documents, the most suspicious first; no two of one family.
 
     These are pairs in which names or numbers of one text stand in the place of others. Of the 200 least similar ones,
     those come first whose facts differ most.
 
-    Parameters
-    ----------
-    pairs : SamplePairs
-        Pairs that match, by positions in the corpus.
-    survey, material : Survey, Material
-        Of all documents; those of the pairs asked are read.
-    family : int64[n]
-        The family of each document, 0 for none.
-    count : int
-        How many pairs, at most.
+    ``pairs`` match, by positions in the corpus; ``family`` (int64[n]) is the family of each document, 0 for none.
     """
     unequal = np.flatnonzero((survey.text_marks[pairs.left] != survey.text_marks[pairs.right]).any(axis=1))
     order = unequal[np.argsort(pairs.similarity[unequal], kind="stable")][:_ASKED]
-    if not len(order) or not count:
+    if not len(order):
         return ()
     left, right = pairs.left[order], pairs.right[order]
     asked, places = np.unique(np.concatenate([left, right]), return_inverse=True)
@@ -238,13 +168,13 @@ def suspects_of(
     facts, *swapped = measurer.measure(prepared, places[: len(order)], places[len(order) :]).T
     chosen: dict[int, int] = {}
     for at in np.lexsort((-sum(swapped), facts)).tolist():
-        if swapped[0][at] + swapped[1][at] > 0 and len(chosen) < count:
+        if swapped[0][at] + swapped[1][at] > 0 and len(chosen) < _SUSPECTS:
             chosen.setdefault(int(family[left[at]]) or -at - 1, int(order[at]))
     texts = {place: [material.shown(int(ends[place])).text for ends in pairs[:2]] for place in chosen.values()}
     return tuple(_shown(pairs, place, longest_shared(*texts[place]), survey, material) for place in chosen.values())
 
 
-def _unlike(pairs: SamplePairs, places: Integers, count: int, material: Material) -> list[tuple[int, SharedRun]]:
+def _unlike(pairs: PairArrays, places: Integers, count: int, material: Material) -> list[tuple[int, SharedRun]]:
     """Return the places of ``count`` pairs, first those whose shared passage no pair before them has."""
     had: list[set[str]] = []
     chosen, others = [], []
@@ -276,7 +206,7 @@ def _places(cutoffs: Sequence[float]) -> list[tuple[float, tuple[float, float], 
 
 
 def _band(
-    cutoff: float, narrow: tuple[float, float], wide: tuple[float, float], pairs: SamplePairs, whole: Pairs | None
+    cutoff: float, narrow: tuple[float, float], wide: tuple[float, float], pairs: PairArrays, whole: Pairs | None
 ) -> _Band:
     for low, high in (narrow, wide):
         found = _within(pairs, low, high)
@@ -284,24 +214,24 @@ def _band(
             return _Band(cutoff, low, high, "sample", found)
         if whole is not None:
             # One pair of representatives stands for all of their equals.
-            found = _within(SamplePairs(whole.left, whole.right, whole.similarity), low, high)
+            found = _within(PairArrays(whole.left, whole.right, whole.similarity), low, high)
             if len(found.left):
                 return _Band(cutoff, low, high, "corpus", found)
     return _Band(cutoff, *narrow, "sample", _within(pairs, *narrow))
 
 
-def _within(pairs: SamplePairs, low: float, high: float) -> SamplePairs:
+def _within(pairs: PairArrays, low: float, high: float) -> PairArrays:
     inside = (pairs.similarity >= low) & (pairs.similarity < high)
-    return SamplePairs(pairs.left[inside], pairs.right[inside], pairs.similarity[inside])
+    return PairArrays(pairs.left[inside], pairs.right[inside], pairs.similarity[inside])
 
 
-def families_of(pairs: SamplePairs, documents: int) -> Integers:
+def families_of(pairs: PairArrays, documents: int) -> Integers:
     """Return the families that pairs of a sample from 0.5 on make: the number of each document's, 0 for none."""
     close = pairs.similarity >= _FAMILY
     return families(np.arange(documents), pairs.left[close], pairs.right[close], pairs.similarity[close]).family
 
 
-def _spread(pairs: SamplePairs, survey: Survey, family: Integers, count: int, seed: int) -> Integers:
+def _spread(pairs: PairArrays, survey: Survey, family: Integers, count: int, seed: int) -> Integers:
     """Return the places of so many pairs.
 
     One after the other, of those with the fewest documents from families that were had, and of these from sources and
@@ -333,7 +263,7 @@ def _spread(pairs: SamplePairs, survey: Survey, family: Integers, count: int, se
     return order[np.array(chosen, np.int64)]
 
 
-def _shown(pairs: SamplePairs, place: int, shared: SharedRun, survey: Survey, material: Material) -> ExamplePair:
+def _shown(pairs: PairArrays, place: int, shared: SharedRun, survey: Survey, material: Material) -> ExamplePair:
     left, right = int(pairs.left[place]), int(pairs.right[place])
     sources = [survey.sources[survey.source[one]] if len(survey.sources) > 1 else "" for one in (left, right)]
     shown = material.shown(left), material.shown(right)

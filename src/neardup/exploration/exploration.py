@@ -27,7 +27,6 @@ from neardup.exploration.sample import Sample, Survey, draw_sample
 from neardup.exploration.views import (
     BINS,
     NONE_CLOSE,
-    SamplePairs,
     View,
     check_comparable,
     frequencies_of,
@@ -37,7 +36,7 @@ from neardup.exploration.views import (
 )
 from neardup.features.reading import Progress, silent
 from neardup.features.statistics import Statistics
-from neardup.keep.pairs import Pairs
+from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import checked_threads
 from neardup.recipe import Recipe, recipe_of
@@ -139,41 +138,21 @@ def explore(
     All pairs of a random sample are compared by each recipe; the whole corpus is joined once, by the n that separates
     related from unrelated pairs best. See ``advice`` for how n and threshold are chosen.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read some six times, five without the curve; it must stay open as long as the exploration is shown.
-    options : ExplorationOptions
-        What is asked for.
-    threads : int, optional
-        They change the time, never what is found.
-    memory : int, optional
-        A budget in bytes for the join, as in ``pipeline.run``.
-    progress : callable, optional
-        Told (stage, done, total or None) from time to time.
-    inputs, reading : sequence of str
-        What is read, for people and for the advised command (the inputs of the corpus, if not given), and options of
-        reading for that command.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two documents, or something cannot be read.
-    RecipeError
-        If a recipe cannot be compared by features.
+    The corpus is read some six times, five without the curve, and must stay open as long as the exploration is shown.
+    ``inputs`` are what people know it by, ``reading`` the options of reading that the advised command needs.
     """
     return _Run(corpus, options, checked_threads(threads), memory, progress or silent).explore(
         tuple(inputs or corpus.inputs), reading
     )
 
 
-def _matching(pairs: SamplePairs, advice: Advice, findings: Findings | None) -> SamplePairs:
+def _matching(pairs: PairArrays, advice: Advice, findings: Findings | None) -> PairArrays:
     """Return what matches at the advised threshold: dropped documents with their keepers, or pairs of the sample."""
     if findings is not None:
         gone = np.flatnonzero(findings.goes)
-        return SamplePairs(findings.kept.keeper[gone], gone, findings.kept.similarity[gone])
+        return PairArrays(findings.kept.keeper[gone], gone, findings.kept.similarity[gone])
     close = pairs.similarity >= similarity_at(advice.measure, advice.threshold)
-    return SamplePairs(pairs.left[close], pairs.right[close], pairs.similarity[close])
+    return PairArrays(pairs.left[close], pairs.right[close], pairs.similarity[close])
 
 
 def idf_recipe(recipe: Recipe) -> Recipe | None:
@@ -210,7 +189,7 @@ class _Run:
         self._threads, self._memory = threads, memory
         self._texts: pa.LargeStringArray = texts_array([])
         self._statistics: dict[Recipe, Statistics] = {}
-        self._close: dict[Recipe, SamplePairs] = {}
+        self._close: dict[Recipe, PairArrays] = {}
 
     def explore(self, inputs: Sequence[str], reading: Sequence[str]) -> Exploration:
         """Go through all stages."""
@@ -254,7 +233,7 @@ class _Run:
                 memory=self._memory,
                 report=self._report,
             )
-        pairs = SamplePairs(sample.positions[close.left], sample.positions[close.right], close.similarity)
+        pairs = PairArrays(sample.positions[close.left], sample.positions[close.right], close.similarity)
         family = families_of(pairs, len(survey)) if findings is None else findings.families.family
         with self._clock.stage("examples"):
             examples = examples_of(
@@ -336,13 +315,13 @@ class _Run:
             self._close[recipe] = close
         return view
 
-    def _compared(self, recipe: Recipe, least: int) -> tuple[View, SamplePairs]:
+    def _compared(self, recipe: Recipe, least: int) -> tuple[View, PairArrays]:
         statistics = self._statistics.get(recipe)
         vectors = vectors_of(self._texts, recipe, statistics, threads=self._threads)
         name = "" if recipe.name == _NAME else recipe.name
         return view_of(vectors, recipe, statistics, name=name, least=least, threads=self._threads)
 
-    def _close_pairs(self, view: View) -> SamplePairs:
+    def _close_pairs(self, view: View) -> PairArrays:
         """Return the pairs of the sample that a view says are close, by their places in the sample."""
         if view.recipe in self._close:
             found = self._close[view.recipe]

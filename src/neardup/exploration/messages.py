@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from neardup.errors import option
-from neardup.exploration.advice import FEWEST_DOCUMENTS
+from neardup.exploration.advice import COPIES, FEWEST_DOCUMENTS
 from neardup.pages.numbers import counted, share
 from neardup.recipe.measures import measure
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from neardup.exploration.views import View
 
 
-#: A threshold for copies and light edits: that of the recipe ``default``.
-_STRICT = 0.85
 #: So many passages and templates are named in short.
 _NAMED = 3
 
@@ -66,11 +64,11 @@ def doubts(exploration: Observations) -> list[str]:
         return said
     documents = exploration.sample.documents
     if point is not None and point.dropped > _MUCH * documents:
-        stricter = None if exploration.curve is None else exploration.curve.at(_STRICT)
-        other = f" A threshold of {_STRICT:g} would drop {share(stricter.dropped, documents)}." if stricter else ""
+        stricter = None if exploration.curve is None else exploration.curve.at(COPIES)
+        other = f" A threshold of {COPIES:g} would drop {share(stricter.dropped, documents)}." if stricter else ""
         said.append(
             f"It would drop {share(point.dropped, documents)} of all documents. Where so many match, many may be one "
-            f"form with other facts, such as adverts for different jobs.{other if advice.threshold < _STRICT else ''}"
+            f"form with other facts, such as adverts for different jobs.{other if advice.threshold < COPIES else ''}"
         )
     if exploration.suspects:
         count = len(exploration.suspects)

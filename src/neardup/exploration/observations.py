@@ -10,7 +10,8 @@ from neardup.exploration.curve import Curve
 from neardup.exploration.examples import ExamplePair, Examples
 from neardup.exploration.profile import CorpusProfile
 from neardup.exploration.sample import Sample
-from neardup.exploration.views import SamplePairs, View
+from neardup.exploration.views import View
+from neardup.keep.pairs import PairArrays
 from neardup.runtime import Stage
 
 
@@ -25,7 +26,7 @@ class Observations:
     views : tuple of View
         Their similarities, one for each n and each recipe that was asked for; and one by idf weights, where the advised
         features take these.
-    pairs : SamplePairs
+    pairs : PairArrays
         The pairs of the sample at 0.04 and above by the advised features and measure, by positions in the corpus.
     advice : Advice
         What to begin with.
@@ -50,7 +51,7 @@ class Observations:
 
     sample: Sample
     views: tuple[View, ...]
-    pairs: SamplePairs
+    pairs: PairArrays
     advice: Advice
     curve: Curve | None
     profile: CorpusProfile

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from neardup.exploration import messages
 from neardup.exploration.charts import (
-    apart,
-    cutoffs_chart,
     cutoffs_table,
     dropped_by_threshold,
     lengths_chart,
@@ -61,13 +59,7 @@ _INPUTS = 4
 
 
 def exploration_page(exploration: Observations) -> str:
-    """Return the page of an exploration.
-
-    Raises
-    ------
-    OutputError
-        If the packages that draw are not installed.
-    """
+    """Return the page of an exploration."""
     check_drawing("a page")
     charts: list[Chart] = []
     body = [
@@ -79,7 +71,7 @@ def exploration_page(exploration: Observations) -> str:
         _advice(exploration),
         notes(exploration.notes, title="Left out, or done differently than asked"),
         _histograms(exploration, charts),
-        _cutoffs(exploration, charts),
+        _cutoffs(exploration),
         _thresholds(exploration, charts),
         _pairs(exploration),
         _contents(exploration.profile, charts),
@@ -165,19 +157,13 @@ def grouped(views: Sequence[View]) -> dict[str, list[View]]:
 
 
 def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return the histograms of all views, overlaid and one by one, and their figures in a table."""
+    """Return the histograms of all views, overlaid, and their figures in a table."""
     advice, advised = exploration.advice, messages.advised_view(exploration)
     parts: list[Html] = []
     for kind, views in grouped(exploration.views).items():
-        whole = overlaid(f"over-{kind or 'recipes'}", f"{_KINDS[kind]}: pairs by similarity", views, advice, advised)
-        small = apart(f"apart-{kind or 'recipes'}", views, advised)
-        charts += [whole, *small]
-        cells = "".join(figures([chart], wide=True) for chart in small)
-        parts += [
-            legend([view.name for view in views], views_colours(views)),
-            figures([whole], wide=True),
-            _part("One by one", "a small histogram for each", Html(f'<div class="apart">{cells}</div>')),
-        ]
+        chart = overlaid(f"over-{kind or 'recipes'}", f"{_KINDS[kind]}: pairs by similarity", views, advice, advised)
+        charts.append(chart)
+        parts += [legend([view.name for view in views], views_colours(views)), figures([chart], wide=True)]
     separated = dict(advice.separations)
     rows = [[view.name, *_separated(separated.get(view.name)), *_figures(view)] for view in exploration.views]
     best = {at for at, view in enumerate(exploration.views) if view is advised}
@@ -211,20 +197,12 @@ def _figures(view: View) -> list[object]:
     return [*found, f"{valley.low:g} to {valley.high:g}{'' if valley.clear else ', not clear'}", valley.after]
 
 
-def _cutoffs(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return how many pairs are above each cutoff, as a table and a chart."""
+def _cutoffs(exploration: Observations) -> Html:
+    """Return how many pairs are above each cutoff."""
     advised = messages.advised_view(exploration)
-    parts: list[Html] = []
-    for kind, views in grouped(exploration.views).items():
-        chart = cutoffs_chart(f"above-{kind or 'recipes'}", views, advised)
-        charts.append(chart)
-        buttons = legend([view.name for view in views], views_colours(views))
-        parts += [
-            cutoffs_table(views, advised),
-            _part("As a chart", "pairs per million at or above each hundredth", buttons, figures([chart], wide=True)),
-        ]
+    tables = (cutoffs_table(views, advised) for views in grouped(exploration.views).values())
     intro = "Pairs at or above each similarity, per million pairs of the sample."
-    return section("cutoffs", "How many pairs are above each cutoff?", *parts, intro=intro)
+    return section("cutoffs", "How many pairs are above each cutoff?", *tables, intro=intro)
 
 
 def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
@@ -241,9 +219,8 @@ def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
         f"{curve.recipe.features} and {curve.recipe.measure}, exactly."
     )
     content = [figures(drawn)] if drawn else [messages.incomplete_curve(curve)]
-    if curve.points:
-        listed = points_table(curve, curve.table, advice)
-        content.append(_part("The figures", "pairs, families and dropped documents", listed) if drawn else listed)
+    if curve.points and not drawn:
+        content.append(points_table(curve, curve.table, advice))
     return section("thresholds", "What would each threshold do?", *content, intro=intro)
 
 

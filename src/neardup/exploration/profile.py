@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents import Corpus
@@ -18,13 +17,12 @@ from neardup.exploration.sample import Sample, Survey
 from neardup.exploration.templates import LONGEST, Template, pattern_of
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress
+from neardup.kernels import Bools, Integers
 from neardup.kernels.grams import LISTED
 from neardup.pages.documents import Material
 from neardup.recipe import Recipe
 from neardup.search.findings import Findings
 from neardup.search.second_step import equal_texts
-
-Integers = npt.NDArray[np.int64]
 
 #: The quantiles, in per cent.
 QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
@@ -69,45 +67,16 @@ def quantiles_of(lengths: Integers) -> tuple[tuple[float, int], ...]:
 
 
 #: Scripts by the first word of what Unicode calls their letters.
-_SCRIPTS = {
-    "LATIN": "Latin",
-    "CYRILLIC": "Cyrillic",
-    "GREEK": "Greek",
-    "ARABIC": "Arabic",
-    "HEBREW": "Hebrew",
-    "CJK": "Han",
-    "IDEOGRAPHIC": "Han",
-    "HIRAGANA": "Kana",
-    "KATAKANA": "Kana",
-    "KATAKANA-HIRAGANA": "Kana",
-    "BOPOMOFO": "Bopomofo",
-    "HANGUL": "Hangul",
-    "THAI": "Thai",
-    "LAO": "Lao",
-    "KHMER": "Khmer",
-    "MYANMAR": "Myanmar",
-    "TIBETAN": "Tibetan",
-    "DEVANAGARI": "Devanagari",
-    "BENGALI": "Bengali",
-    "GURMUKHI": "Gurmukhi",
-    "GUJARATI": "Gujarati",
+_TITLED = (
+    "LATIN CYRILLIC GREEK ARABIC HEBREW BOPOMOFO HANGUL THAI LAO KHMER MYANMAR TIBETAN DEVANAGARI BENGALI GURMUKHI "
+    "GUJARATI TAMIL TELUGU KANNADA MALAYALAM SINHALA ARMENIAN GEORGIAN ETHIOPIC SYRIAC THAANA MONGOLIAN CHEROKEE "
+    "TIFINAGH YI JAVANESE"
+)
+_SCRIPTS = {name: name.title() for name in _TITLED.split()} | {
+    **dict.fromkeys(("CJK", "IDEOGRAPHIC"), "Han"),
+    **dict.fromkeys(("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"), "Kana"),
     "ORIYA": "Odia",
-    "TAMIL": "Tamil",
-    "TELUGU": "Telugu",
-    "KANNADA": "Kannada",
-    "MALAYALAM": "Malayalam",
-    "SINHALA": "Sinhala",
-    "ARMENIAN": "Armenian",
-    "GEORGIAN": "Georgian",
-    "ETHIOPIC": "Ethiopic",
-    "SYRIAC": "Syriac",
-    "THAANA": "Thaana",
-    "MONGOLIAN": "Mongolian",
-    "CHEROKEE": "Cherokee",
     "CANADIAN": "Canadian Aboriginal",
-    "TIFINAGH": "Tifinagh",
-    "YI": "Yi",
-    "JAVANESE": "Javanese",
 }
 #: So much of the letters makes a script the main one.
 _MAIN = 2 / 3
@@ -121,21 +90,10 @@ _MIXED, _NONE, _OTHER = "mixed", "none", "other"
 
 @dataclass(frozen=True, slots=True)
 class ScriptCount:
-    """Documents that are written in one script.
+    """Documents that are written in one script."""
 
-    Attributes
-    ----------
-    name : str
-        A script such as "Latin" or "Han", "mixed", or "none" for a text without letters. "Kana" are texts of kana and
-        Han, as Japanese is written.
-    documents : int
-        Of the sample.
-    share : float
-        Of the sample's documents.
-    ids : tuple of str
-        A few of the documents.
-    """
-
+    #: A script such as "Latin" or "Han", "mixed", or "none" for a text without letters. "Kana" are texts of kana and
+    #: Han, as Japanese is written.
     name: str
     documents: int
     share: float
@@ -181,15 +139,7 @@ def _script_of(character: str) -> str:
 
 
 def scripts_of(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
-    """Return the scripts of texts, which go by their first 2,000 characters.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        Valid Unicode.
-    ids : sequence of str
-        What they are called.
-    """
+    """Return the scripts of texts, which go by their first 2,000 characters."""
     members: defaultdict[str, list[str]] = defaultdict(list)
     for text, name in zip(texts, ids, strict=True):
         members[main_script(text[:_READ])].append(name)
@@ -202,37 +152,24 @@ def scripts_of(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long documents are.
+    """How long documents are."""
 
-    Attributes
-    ----------
-    unit : str
-        "words" or "bytes".
-    documents : int
-        How many were measured: the sample for words, the corpus for bytes.
-    edges : tuple of int
-        Where the bins begin, ten to a power of ten as far as whole numbers allow, and where the last ends: bin i holds
-        edges[i] <= length < edges[i + 1]. They begin at 1: documents of length 0 are in ``empty``.
-    counts : tuple of int
-        Documents of each bin, one fewer than edges; those outside the first and last filled bin are left out.
-    quantiles : tuple of (float, int)
-        The length that so large a part of the documents is at most: of 0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.
-    mean : float
-    total : int
-    empty : int
-        Documents without a word, or a byte.
-    one : int
-        Documents of one word, or byte.
-    """
-
+    #: "words" or "bytes".
     unit: str
+    #: How many were measured: the sample for words, the corpus for bytes.
     documents: int
+    #: Where the bins begin, ten to a power of ten as far as whole numbers allow, and where the last ends: bin i holds
+    #: edges[i] <= length < edges[i + 1]. They begin at 1: documents of length 0 are in ``empty``.
     edges: tuple[int, ...]
+    #: Documents of each bin, one fewer than edges; those outside the first and last filled bin are left out.
     counts: tuple[int, ...]
+    #: The length that so large a part of the documents is at most: of 0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.
     quantiles: tuple[tuple[float, int], ...]
     mean: float
     total: int
+    #: Documents without a word, or a byte.
     empty: int
+    #: Documents of one word, or byte.
     one: int
 
 
@@ -247,18 +184,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CopyGroup:
-    """Documents with the same text, byte for byte.
-
-    Attributes
-    ----------
-    documents : int
-    bytes : int
-        Of each text.
-    ids : tuple of str
-        The first of them.
-    begins : str
-        How the text begins.
-    """
+    """Documents with the same text, byte for byte."""
 
     documents: int
     bytes: int
@@ -268,21 +194,11 @@ class CopyGroup:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The exact copies of a corpus, of texts that can be compared: empty ones match nothing.
+    """The exact copies of a corpus, of texts that can be compared: empty ones match nothing."""
 
-    Attributes
-    ----------
-    copies : int
-        Documents whose text another one before them has.
-    groups : int
-        Texts that several documents have.
-    bytes : int
-        Of the copies.
-    largest : tuple of CopyGroup
-        The largest first.
-    """
-
+    #: Documents whose text another one before them has.
     copies: int
+    #: Texts that several documents have.
     groups: int
     bytes: int
     largest: tuple[CopyGroup, ...]
@@ -290,29 +206,15 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class LargeFamily:
-    """One of the largest families at a threshold.
-
-    Attributes
-    ----------
-    number : int
-        In the result.
-    documents, pairs : int
-        How many documents and matching pairs it has.
-    smallest, mean : float
-        Over the similarities of its pairs.
-    complete : bool
-        Whether every member matches every other.
-    ids : tuple of str
-        Its first documents.
-    begins : str
-        How the first one's text begins.
-    """
+    """One of the largest families at a threshold."""
 
     number: int
     documents: int
     pairs: int
+    #: Over the similarities of its pairs.
     smallest: float
     mean: float
+    #: Whether every member matches every other.
     complete: bool
     ids: tuple[str, ...]
     begins: str
@@ -320,45 +222,24 @@ class LargeFamily:
 
 @dataclass(frozen=True, slots=True)
 class CorpusProfile:
-    """What a corpus is made of.
-
-    Attributes
-    ----------
-    documents, bytes : int
-        Of the corpus.
-    words : Lengths
-        Of the sample, in words.
-    sizes : Lengths
-        Of the corpus, in bytes.
-    sources : tuple of Source
-        The largest files first; empty where the input is one file.
-    sources_found : int
-        How many there are, those that are not listed too.
-    scripts : Scripts
-        Of the sample.
-    copies : Copies
-    boilerplate : Boilerplate
-    templates : tuple of Template
-        Among the largest families.
-    families : tuple of LargeFamily
-        The largest first; empty without a result.
-    families_found : int
-    templates_found, families_examined : int
-        How many templates there are, including those not listed, among how many of the largest families.
-    """
+    """What a corpus is made of."""
 
     documents: int
     bytes: int
     words: Lengths
     sizes: Lengths
+    #: The largest files first; empty where the input is one file.
     sources: tuple[Source, ...]
+    #: How many there are, those that are not listed too.
     sources_found: int
     scripts: Scripts
     copies: Copies
     boilerplate: Boilerplate
     templates: tuple[Template, ...]
+    #: The largest first; empty without a result.
     families: tuple[LargeFamily, ...]
     families_found: int
+    #: How many templates there are, including those not listed, among how many of the largest families.
     templates_found: int = 0
     families_examined: int = 0
 
@@ -375,16 +256,8 @@ _BEGINS = 120
 def core_of(family: Integers, representative: Integers, left: Integers, right: Integers, texts: Integers) -> Integers:
     """Return the distinct texts of a family that match the one which matches most of them, that one first.
 
-    Parameters
-    ----------
-    family : int64[m]
-        Its documents, ascending.
-    representative : int64[n]
-        For each document the first one with equal features.
-    left, right : int64[k]
-        The pairs of representatives.
-    texts : int64[n]
-        For each document the first one with the same text.
+    Of the documents of a family (int64[m], ascending), ``representative`` and ``texts`` (int64[n]) name the first one
+    with equal features, and with the same text; ``left`` and ``right`` (int64[k]) are the pairs of representatives.
     """
     own = representative[family]
     nodes, copies = np.unique(own, return_counts=True)
@@ -408,21 +281,8 @@ def beginning(text: str) -> str:
 class LargestFamilies:
     """The largest families of a run.
 
-    Parameters
-    ----------
-    findings : Findings or None
-        The run; without one there are none.
-    texts : int64[n]
-        For each document the first one with the same text.
-
-    Attributes
-    ----------
-    found : int
-        How many families there are.
-    wanted : int64[k]
-        The documents that have to be read.
-    examined : int
-        How many families were examined as templates.
+    ``texts`` (int64[n]): for each document the first one with the same text. ``found`` is how many families there are,
+    ``wanted`` (int64[k]) the documents that have to be read, ``examined`` how many were examined as templates.
     """
 
     def __init__(self, findings: Findings | None, texts: Integers) -> None:
@@ -499,8 +359,6 @@ def _spread(documents: Integers) -> Integers:
     return documents[np.linspace(0, len(documents) - 1, _COMPARED).astype(np.int64)]
 
 
-Bools = npt.NDArray[np.bool_]
-
 #: What is listed of each kind, at most; what there is more is counted.
 PASSAGES, COPIES, SOURCES = 20, 10, 20
 
@@ -519,26 +377,8 @@ def profile_of(
 ) -> CorpusProfile:
     """Return what a corpus is made of.
 
-    Parameters
-    ----------
-    survey : Survey
-        Of all documents.
-    sample : Sample
-        For words and scripts.
-    corpus : Corpus
-        It was scanned, and is read three times more: twice for boilerplate, and for the documents that are shown.
-    material : Material
-        Its documents.
-    findings : Findings, optional
-        Of a run over the corpus, at the threshold that the families are for.
-    content : str
-        As in ``Recipe``: what of the texts is examined. That of survey, sample and material.
-    threads : int
-        They change the time, never the answer.
-    memory : int, optional
-        A budget in bytes (``shared_runs``).
-    report : callable, optional
-        Told ("boilerplate", bytes done, bytes in all or None).
+    The corpus was scanned, and is read three times more: twice for boilerplate, and for the documents that are shown.
+    The findings are those of a run at the threshold that the families are for.
     """
     texts = equal_texts(survey.text_marks, survey.text_bytes, ~survey.present)
     copies = np.bincount(texts[texts >= 0], minlength=len(texts))

@@ -20,15 +20,12 @@ import pyarrow as pa
 from neardup.documents import Corpus
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, pieces
+from neardup.kernels import Bools, Integers, Words
 from neardup.kernels.counts import count_features
 from neardup.kernels.grams import LISTED
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
 from neardup.text.normalize import tokens
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Bools = npt.NDArray[np.bool_]
 
 #: Up to here the counts of the table stand for themselves (``kernels.counts``).
 _EXACT = 127
@@ -40,28 +37,18 @@ MOST_PLACES = 1 << 25
 
 
 class SharedRuns(NamedTuple):
-    """The runs of words that many texts share.
-
-    Attributes
-    ----------
-    run : int
-        How many words a run has.
-    least : int
-        So many texts that count share each of them; more than was asked for, where they were too many.
-    often : int64[r]
-        How many texts that count have each run.
-    runs, texts, places : int64[k]
-        Where they stand, in order: which run, in which document, from which word on.
-    words : int
-        Of all distinct texts.
-    """
+    """The runs of words that many texts share."""
 
     run: int
+    #: So many texts that count share each of them; more than was asked for, where they were too many.
     least: int
+    #: int64[r]: how many texts that count have each run.
     often: Integers
+    #: int64[k]: where they stand, in order: which run, in which document, from which word on.
     runs: Integers
     texts: Integers
     places: Integers
+    #: Of all distinct texts.
     words: int
 
     @property
@@ -89,30 +76,10 @@ def shared_runs(
 ) -> SharedRuns:
     """Find the runs of ``run`` words that at least ``least`` texts have.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read twice.
-    distinct : bool[n]
-        Which documents are searched: one of each text.
-    counting : bool[n]
-        Which of them count.
-    run : int
-        Words of a run, as the normalizer ``words`` makes them. Raising it finds longer runs alone.
-    least : int
-        Raising it finds fewer runs.
-    content : str
-        As in ``Recipe``.
-    text_bytes : int
-        Of all texts, for the size of the table; it changes the time alone.
-    threads : int
-        They change the time, never the answer.
-    memory : int, optional
-        A budget in bytes; the table takes at most an eighth of it.
-    report : callable, optional
-        Told ("boilerplate", bytes done, bytes in all or None), twice.
-    most_places : int
-        Where more places have to be held, ``least`` is raised: doubled until they are few enough, to 127 at most.
+    The corpus is read twice. One document of each text is searched (``distinct``), and some of these count
+    (``counting``; bool[n] both). Raising ``run`` finds longer runs alone, raising ``least`` fewer. The table takes at
+    most an eighth of ``memory``. Where more than ``most_places`` have to be held, ``least`` is doubled until they are
+    few enough, to 127 at most.
     """
     recipe = Recipe(content=content, features=f"words:{run}", normalize="words")
     shift = np.uint64(64 - _bits(text_bytes, memory))
@@ -255,107 +222,67 @@ _CLOSING = re.compile(r"[^\w\s([{<«“‘]{1,3}")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A run of words that occurs in many documents.
+    """A run of words that occurs in many documents."""
 
-    Attributes
-    ----------
-    text : str
-        As the first document of ``ids`` writes it.
-    words : int
-        How long it is; characters, in scripts written without spaces.
-    documents : int
-        How many documents of the corpus hold all of it, in this order.
-    texts : int
-        How many distinct texts those are.
-    unlike : int or None
-        How many of these stay when near-duplicates go: they are different documents but for the passage. None where
-        no result says so.
-    share : float
-        ``documents`` of all documents.
-    ids : tuple of str
-        The first documents that hold it, no two with equal texts, or near-duplicates where these are known.
-    """
-
+    #: As the first document of ``ids`` writes it.
     text: str
+    #: How long it is; characters, in scripts written without spaces.
     words: int
+    #: How many documents of the corpus hold all of it, in this order.
     documents: int
+    #: How many distinct texts those are.
     texts: int
+    #: How many of these stay when near-duplicates go: they are different documents but for the passage. None where no
+    #: result says so.
     unlike: int | None
+    #: ``documents`` of all documents.
     share: float
+    #: The first documents that hold it, no two with equal texts, or near-duplicates where these are known.
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Boilerplate:
-    """The passages that many documents share, those that fill most of the corpus first.
+    """The passages that many documents share, those that fill most of the corpus first."""
 
-    Attributes
-    ----------
-    passages : tuple of Passage
-        By ``words`` times ``unlike``; times ``texts`` where that is not known.
-    found : int
-        How many there are, those that are not listed too.
-    least : int
-        So many texts at least (that stay, where that is known) hold each run of ``run`` words of a passage: 5, or one
-        in a thousand.
-    run : int
-        8 words.
-    documents : int
-        How many documents hold at least one such run.
-    share_of_words : float
-        The part of the words of all distinct texts that such runs cover.
-    complete : bool
-        Whether all passages were found; if not, those that seemed to fill most.
-    """
-
+    #: By ``words`` times ``unlike``; times ``texts`` where that is not known.
     passages: tuple[Passage, ...]
+    #: How many there are, those that are not listed too.
     found: int
+    #: So many texts at least (that stay, where that is known) hold each run of ``run`` words of a passage: 5, or one in
+    #: a thousand.
     least: int
     run: int
+    #: How many documents hold at least one such run.
     documents: int
+    #: The part of the words of all distinct texts that such runs cover.
     share_of_words: float
+    #: Whether all passages were found; if not, those that seemed to fill most.
     complete: bool = True
 
 
 class Grown(NamedTuple):
-    """A passage as it was found.
-
-    Attributes
-    ----------
-    words : int
-        How long it is.
-    often : int
-        In how many texts that count it occurs.
-    texts : int64[k]
-        All distinct texts that hold it, ascending.
-    places : int64[k]
-        From which word on, the first time in each.
-    """
+    """A passage as it was found."""
 
     words: int
+    #: In how many texts that count it occurs.
     often: int
+    #: int64[k]: all distinct texts that hold it, ascending.
     texts: Integers
+    #: int64[k]: from which word on, the first time in each.
     places: Integers
 
 
 class _Grew(NamedTuple):
-    """What grew from a run.
+    """What grew from a run."""
 
-    Attributes
-    ----------
-    chain : int64[k]
-        The runs.
-    at : int64[m]
-        Where the first run of all stands in it.
-    before : int
-        Where the chain begins, from there.
-    left, right : bool
-        Whether what is in many more texts ends it on that side.
-    """
-
+    #: int64[k]: the runs.
     chain: Integers
+    #: int64[m]: where the first run of all stands in it.
     at: Integers
+    #: Where the chain begins, from there.
     before: int
+    #: Whether what is in many more texts ends it on that side.
     left: bool
     right: bool
 
@@ -370,15 +297,7 @@ def least_texts(texts: int) -> int:
 
 
 class Growing:
-    """Grows passages from shared runs.
-
-    Parameters
-    ----------
-    found : SharedRuns
-        The runs.
-    counting : bool[n]
-        Which documents count.
-    """
+    """Grows passages from shared runs."""
 
     def __init__(self, found: SharedRuns, counting: Bools) -> None:
         self._found, self._counting = found, counting
@@ -394,10 +313,7 @@ class Growing:
     def passages(self, most: int = MOST_GROWN) -> tuple[list[Grown], bool]:
         """Return the passages, those that fill most first, and whether these are all.
 
-        Parameters
-        ----------
-        most : int
-            How many runs they are grown from, the most promising first. Raising it finds more and takes longer.
+        They are grown from at most ``most`` runs, the most promising first.
         """
         used = np.zeros(len(self._found.often), np.bool_)
         grown: list[Grown] = []

@@ -8,48 +8,33 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
+from neardup.evaluation.population import splitmix
 from neardup.features.extraction import text_digests
 from neardup.features.reading import Progress, Remembered, pieces
+from neardup.kernels import Bools, Integers, Words
 from neardup.pipeline.pipeline import texts_of
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
 from neardup.text.bulk import text_buffers
 from neardup.text.html import contents, method_of
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Bools = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Survey:
-    """What one pass says of all documents of a corpus, by position.
-
-    Attributes
-    ----------
-    names : Names
-        What they are called.
-    text_bytes : int64[n]
-        The length of each text (of a recipe with ``content``, of each content) in bytes of UTF-8.
-    text_marks : uint64[n, 2]
-        Equal for texts that are equal byte for byte.
-    present : bool[n]
-        False for documents rejected after they were read, as with repeated ids.
-    source : int64[n]
-        The file of each, as a place in ``sources``; of text files, their folder.
-    sources : tuple of str
-        What the files are called.
-    """
+    """What one pass says of all documents of a corpus, by position."""
 
     names: Names
+    #: int64[n]: the length of each text (of a recipe with ``content``, of each content) in bytes of UTF-8.
     text_bytes: Integers
+    #: uint64[n, 2]: equal for texts that are equal byte for byte.
     text_marks: Words
+    #: bool[n]: false for documents rejected after they were read, as with repeated ids.
     present: Bools
+    #: int64[n]: the file of each, as a place in ``sources``; of text files, their folder.
     source: Integers
     sources: tuple[str, ...]
 
@@ -59,28 +44,17 @@ class Survey:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Sample:
-    """A random sample of the documents of a corpus.
+    """A random sample of the documents of a corpus."""
 
-    Attributes
-    ----------
-    positions : int64[k]
-        Which documents, ascending.
-    texts : list of str
-        What is compared of each.
-    names : Names
-        Of all documents of the corpus.
-    documents : int
-        How many documents the corpus has, without those rejected.
-    bytes : int
-        Of the texts of these.
-    seed : int
-        Random seed.
-    """
-
+    #: int64[k]: which documents, ascending.
     positions: Integers
+    #: What is compared of each.
     texts: list[str]
+    #: Of all documents of the corpus.
     names: Names
+    #: How many documents the corpus has, without those rejected.
     documents: int
+    #: Of the texts of these.
     bytes: int
     seed: int
 
@@ -131,25 +105,7 @@ def draw_sample(
     A document is drawn if the hash of its row and of the seed is among the smallest, so that threads, the size of
     batches and the split into files do not matter, and a larger sample holds the smaller one.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read once; documents with repeated ids are rejected.
-    sample : int
-        How many documents to draw; all where there are no more.
-    seed : int
-        Random seed.
-    content : str
-        What of the texts is compared, as in ``Recipe``.
-    threads : int
-        They change the time, never the answer.
-    report : callable, optional
-        Told ("sample", bytes done, bytes in all or None).
-
-    Raises
-    ------
-    NeardupError
-        If the corpus cannot be read.
+    The corpus is read once; documents with repeated ids are rejected.
     """
     wanted = Recipe(content=content)
     draw, seen, rows = _Draw(sample, seed), Remembered(), deque[Integers]()
@@ -241,10 +197,6 @@ class _Draw:
 
 
 def hashes_of(rows: Integers, seed: int) -> Words:
-    """Return a hash of each row, different for different rows: splitmix64 (Steele, Lea & Flood 2014) of both."""
+    """Return a hash of each row, different for different rows: splitmix64 of both, twice."""
     words = rows.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64))
-    for _ in range(2):
-        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        words ^= words >> np.uint64(31)
-    return words
+    return splitmix(splitmix(words))

@@ -24,13 +24,10 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.kernels import Integers
 from neardup.text.alignment import aligned
 from neardup.text.normalize import Token, normalize, tokens
-
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: The rule, as it stands above.
 _TEXTS, _CONSTANT, _OPEN = 4, 0.5, 0.1
@@ -46,76 +43,47 @@ _FILLERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place of a template where its documents differ.
+    """A place of a template where its documents differ."""
 
-    Attributes
-    ----------
-    fillers : tuple of (str, int)
-        What fills it and in how many of the compared documents, the most frequent first, eight at most; "" where
-        nothing does.
-    distinct : int
-        How many different fillers there are, those that are not listed too. Words tell them apart, not what is between.
-    """
-
+    #: What fills it and in how many of the compared documents, the most frequent first, eight at most; "" where nothing
+    #: does.
     fillers: tuple[tuple[str, int], ...]
+    #: How many different fillers there are, those that are not listed too. Words tell them apart, not what is between.
     distinct: int
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A family whose documents are one text with slots.
-
-    Attributes
-    ----------
-    family : int
-        The family's number in the result.
-    documents : int
-        Of the family.
-    compared : int
-        How many distinct texts were compared word by word and are the template.
-    ids : tuple of str
-        Some of its documents; the first one's text is that of ``pieces``.
-    constant : int
-        Words that all compared documents have, in the same order.
-    share : float
-        ``constant`` of the words of a compared document, in the mean.
-    pieces : tuple of (str, int)
-        One document's text with its slots: a text and -1, or what it fills in and the slot's place in ``slots``. Put
-        together, they are its text.
-    slots : tuple of Slot
-    left_out : int
-        How many distinct texts were compared and lack parts that all others have.
-    """
+    """A family whose documents are one text with slots."""
 
     family: int
     documents: int
+    #: How many distinct texts were compared word by word and are the template.
     compared: int
+    #: Some of its documents; the first one's text is that of ``pieces``.
     ids: tuple[str, ...]
+    #: Words that all compared documents have, in the same order.
     constant: int
+    #: ``constant`` of the words of a compared document, in the mean.
     share: float
+    #: One document's text with its slots: a text and -1, or what it fills in and the slot's place in ``slots``. Put
+    #: together, they are its text.
     pieces: tuple[tuple[str, int], ...]
     slots: tuple[Slot, ...]
+    #: How many distinct texts were compared and lack parts that all others have.
     left_out: int = 0
 
 
 class Pattern(NamedTuple):
-    """Texts that are one text with slots.
+    """Texts that are one text with slots."""
 
-    Attributes
-    ----------
-    members : tuple of int
-        Which texts these are; the first is always among them.
-    constant : int
-        Words that these have in the same order.
-    share : float
-        ``constant`` of their words, in the mean.
-    pieces, slots
-        As in ``Template``, of the first text.
-    """
-
+    #: Which texts these are; the first is always among them.
     members: tuple[int, ...]
+    #: Words that these have in the same order.
     constant: int
+    #: ``constant`` of their words, in the mean.
     share: float
+    #: As in ``Template``, of the first text.
     pieces: tuple[tuple[str, int], ...]
     slots: tuple[Slot, ...]
 
@@ -123,10 +91,7 @@ class Pattern(NamedTuple):
 def pattern_of(texts: Sequence[str]) -> Pattern | None:
     """Return what texts have in common and where they differ, if they are a template; None if they are not.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        The others are compared with the first, the first 20,000 characters of each.
+    The others are compared with the first, the first 20,000 characters of each.
     """
     texts = [text[:LONGEST] for text in texts]
     words = [normalize(text).split() for text in texts]

@@ -32,49 +32,30 @@ _KEPT = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Valley:
-    """The stretch of similarities between the unrelated pairs and the related ones.
+    """The stretch of similarities between the unrelated pairs and the related ones."""
 
-    Attributes
-    ----------
-    low, high : float
-        Where it begins and ends; 0.9 where it goes on up to the copies.
-    at : float
-        Where to cut: half-way from its lower end to where one in twenty of the pairs above that end would be lost.
-    before, after : int
-        How many pairs lie below ``low`` (those that share nothing, too), and at or above ``high``.
-    depth : float
-        Pairs in the stretch, per million of all: the fewer, the deeper.
-    clear : bool
-        Whether it is sparse, and at least 30 pairs lie above ``low``.
-    sparse : bool
-        Whether pairs in it are at most half as dense as above it. Else they thin out slowly, and no cut is sharp.
-    """
-
+    #: Where it begins and ends; 0.9 where it goes on up to the copies.
     low: float
     high: float
+    #: Where to cut: half-way from its lower end to where one in twenty of the pairs above that end would be lost.
     at: float
+    #: How many pairs lie below ``low`` (those that share nothing, too), and at or above ``high``.
     before: int
     after: int
+    #: Pairs in the stretch, per million of all: the fewer, the deeper.
     depth: float
+    #: Whether it is sparse, and at least 30 pairs lie above ``low``.
     clear: bool
+    #: Whether pairs in it are at most half as dense as above it. Else they thin out slowly, and no cut is sharp.
     sparse: bool = True
 
 
 def valley_of(above: Sequence[float] | npt.NDArray[np.float64], known: int = 0) -> Valley | None:
     """Return the valley of a distribution of similarities.
 
-    Parameters
-    ----------
-    above : sequence of float
-        101 numbers: how many pairs are at or above each hundredth, all pairs first; none above the one before.
-    known : int
-        The hundredth from which on the numbers are known, besides the first: no valley is looked for below.
-
-    Returns
-    -------
-    Valley or None
-        None where pairs thin out up to 0.9, or where fewer than 10 lie above the place where they cease to: then there
-        are no related pairs to speak of, or they are no kind of their own.
+    ``above`` are 101 numbers: how many pairs are at or above each hundredth, all pairs first. From ``known`` on they
+    are known; no valley is looked for below. There is none where pairs thin out up to 0.9, or where fewer than 10 lie
+    above the place where they cease to: then there are no related pairs to speak of, or they are no kind of their own.
     """
     pairs = np.asarray(above, np.float64)
     total = pairs[0]

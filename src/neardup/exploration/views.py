@@ -19,6 +19,8 @@ from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, gather, heaviest_of, pieces
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore, Vectors
+from neardup.keep.pairs import PairArrays
+from neardup.kernels import Integers, Words
 from neardup.kernels.bounds import OVERLAP
 from neardup.kernels.grams import COUNTED
 from neardup.kernels.postings import (
@@ -35,9 +37,6 @@ from neardup.recipe.measures import similarities
 from neardup.runtime import in_order
 from neardup.search.nearest import code_of, empty_table, kind_of, rows_of, values_of
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-
 #: Bin i holds the pairs with i/100 < s <= (i + 1)/100, in exact fractions; those that share nothing are apart.
 BINS = 100
 #: Where pairs are counted, and read.
@@ -51,42 +50,27 @@ def per_million(pairs: int, of: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The similarities of all pairs of a sample by one recipe.
+    """The similarities of all pairs of a sample by one recipe."""
 
-    Attributes
-    ----------
-    name : str
-        For people: the features, or the name of the recipe.
-    recipe : Recipe
-        What was compared; its threshold does not matter.
-    n : int or None
-        The length of its n-grams or q-grams; None for a named recipe.
-    documents, empty : int
-        Documents of the sample, and those of them without a feature.
-    pairs : int
-        All pairs of them.
-    zero, equal : int
-        Pairs that share nothing, and those of similarity 1.
-    counts : tuple of int
-        ``BINS`` of them: pairs with i/100 < s <= (i + 1)/100.
-    edges : tuple of int
-        ``BINS + 1`` of them: pairs of similarity i/100 exactly.
-    valley : Valley or None
-        Between unrelated and related pairs, where there is one.
-    typical : int
-        The median number of features of a document.
-    """
-
+    #: For people: the features, or the name of the recipe.
     name: str
+    #: What was compared; its threshold does not matter.
     recipe: Recipe
+    #: The length of its n-grams or q-grams; None for a named recipe.
     n: int | None
+    #: Documents of the sample, and those of them without a feature.
     documents: int
     empty: int
     pairs: int
+    #: Pairs that share nothing.
     zero: int
+    #: ``BINS`` of them: pairs with i/100 < s <= (i + 1)/100.
     counts: tuple[int, ...]
+    #: ``BINS + 1`` of them: pairs of similarity i/100 exactly.
     edges: tuple[int, ...]
+    #: Between unrelated and related pairs, where there is one.
     valley: Valley | None
+    #: The median number of features of a document.
     typical: int = 0
 
     @property
@@ -152,67 +136,26 @@ _ROOM = 1 << 16
 NONE_CLOSE = 101
 
 
-class SamplePairs(NamedTuple):
-    """Pairs of documents.
-
-    Attributes
-    ----------
-    left, right : int64[k]
-        Their positions, left before right, sorted.
-    similarity : float64[k]
-        Of each.
-    """
-
-    left: Integers
-    right: Integers
-    similarity: npt.NDArray[np.float64]
-
-
 class AllPairs(NamedTuple):
-    """How similar all pairs of some documents are.
+    """How similar all pairs of some documents are."""
 
-    Attributes
-    ----------
-    zero : int
-        Pairs that have nothing in common.
-    counts : int64[100]
-        Pairs with i/100 < s <= (i + 1)/100.
-    edges : int64[101]
-        Pairs of similarity i/100 exactly.
-    close : SamplePairs
-        Those at or above the bound that was asked for, by their places among the documents.
-    """
-
+    #: Pairs that have nothing in common.
     zero: int
+    #: int64[100]: pairs with i/100 < s <= (i + 1)/100.
     counts: Integers
+    #: int64[101]: pairs of similarity i/100 exactly.
     edges: Integers
-    close: SamplePairs
+    #: Those at or above the bound that was asked for, by their places among the documents.
+    close: PairArrays
 
 
 def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NONE_CLOSE, threads: int = 1) -> AllPairs:
     """Compare all pairs of documents, exactly.
 
-    Parameters
-    ----------
-    vectors : Vectors
-        The documents; for ``hamming`` one 64-bit value each, or none. One without features has nothing in common with
-        any.
-    measure : str
-        A measure of sets, of weights where there are weights, or ``hamming``. Distances count as what is shown in their
-        place (``neardup.recipe.measures``).
-    unit : int
-        How much of o, a and b makes 1 (``measures.similarities``).
-    least : int
-        Pairs of at least this many hundredths are collected; 101 for none. Lowering it takes memory: 24 bytes a pair.
-    threads : int
-        Changes the time, never the answer.
-
-    Raises
-    ------
-    RecipeError
-        If the measure does not fit.
-    NeardupError
-        If the weights of a document are too large.
+    For ``hamming`` a document has one 64-bit value, or none; one without features has nothing in common with any.
+    Distances count as what is shown in their place (``neardup.recipe.measures``); ``unit`` says how much of o, a and b
+    makes 1. Pairs of at least ``least`` hundredths are collected, 24 bytes each; 101 for none. Raises ``NeardupError``
+    if the weights of a document are too large.
     """
     formula, rows, totals = _prepared(vectors, measure)
     count = len(totals)
@@ -267,12 +210,12 @@ def _postings(heads: Integers, features: Words, weights: Integers) -> Postings:
     return postings
 
 
-def _written(rows: Integers, totals: Integers, measure: str, unit: int) -> SamplePairs:
+def _written(rows: Integers, totals: Integers, measure: str, unit: int) -> PairArrays:
     later, earlier, common = rows.T
     order = np.lexsort((later, earlier))
     left, right = earlier[order], later[order]
     counts = np.column_stack([common[order], totals[left], totals[right]])
-    return SamplePairs(left, right, similarities(measure, counts, unit))
+    return PairArrays(left, right, similarities(measure, counts, unit))
 
 
 class _Counted(NamedTuple):
@@ -296,18 +239,7 @@ def frequencies_of(
     For them it says what ``features.reading.gather`` says, in memory for the features of these texts instead of those
     of the corpus.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read once; where content is part of the recipe, that of each document is found.
-    recipe : Recipe
-        One with ``needs_statistics``.
-    texts : pyarrow.LargeStringArray
-        What is compared of some documents of the corpus: for a recipe with ``content``, their contents.
-    threads : int
-        They change the time, never the answer.
-    report : callable, optional
-        Told ("count", bytes done, bytes in all or None).
+    The corpus is read once. Of a recipe with ``content``, the texts are contents already.
     """
     if recipe.signature.startswith("sketch"):
         # Its prime is the one closest to the number of all features.
@@ -337,13 +269,7 @@ _GRAMS = ("words", "qgrams")
 
 
 def check_comparable(recipe: Recipe, content: str) -> None:
-    """Refuse a recipe whose similarities do not follow from features.
-
-    Raises
-    ------
-    RecipeError
-        In one sentence: what it compares, and the way out.
-    """
+    """Refuse a recipe whose similarities do not follow from features."""
     if recipe.measure == "semantic":
         raise RecipeError(
             f"recipe {recipe.name!r} compares embeddings (measure 'semantic'), and explore looks at all pairs by "
@@ -381,28 +307,11 @@ def view_of(
     name: str = "",
     least: int = NONE_CLOSE,
     threads: int = 1,
-) -> tuple[View, SamplePairs]:
+) -> tuple[View, PairArrays]:
     """Compare all pairs of texts by a recipe, without its threshold, its second step and its search.
 
-    Parameters
-    ----------
-    vectors : Vectors
-        The features of the texts.
-    recipe : Recipe
-        What made them (``vectors_of``).
-    statistics : Statistics, optional
-        For a recipe with ``needs_statistics``.
-    name : str
-        Of the view; where it is empty, it is called by its features, and has an n.
-    least : int
-        Pairs of at least this many hundredths are returned; 101 for none.
-    threads : int
-        They change the time, never the answer.
-
-    Returns
-    -------
-    View, SamplePairs
-        The pairs by the places of the texts.
+    A view without a name is called by its features, and has an n. Pairs of at least ``least`` hundredths are returned,
+    by the places of the texts; 101 for none.
     """
     unit = 1 if statistics is None else statistics.unit(recipe)
     found = all_pairs(vectors, recipe.measure, unit=unit, least=least, threads=threads)

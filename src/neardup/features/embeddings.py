@@ -23,13 +23,7 @@ class Encoder(Protocol):
 
 
 def embed(texts: Sequence[str], encoder: Encoder) -> Floats:
-    """Return the embeddings of texts as rows of length 1 (of zeros, where they are zeros).
-
-    Raises
-    ------
-    RecipeError
-        If the encoder gives no row of finite numbers for each text.
-    """
+    """Return the embeddings of texts as rows of length 1 (of zeros, where they are zeros); refuse other answers."""
     if not len(texts):
         return np.empty((0, 1))
     try:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
-from neardup.features.store import Block
+from neardup.features.store import Block, heads_of
 from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
@@ -55,33 +55,18 @@ _NO_WEIGHTS = np.empty(0, np.int64)
 
 
 def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
-    """Return the 128 bits of BLAKE2b of each text: uint64[d, 2].
+    """Return the 128 bits of BLAKE2b of each text (uint64[d, 2]), of uint8 texts and their int64[d + 1] offsets.
 
     Two texts with one digest are not known for any such hash; to find a pair takes some 2**64 of them.
-
-    Parameters
-    ----------
-    data : uint8[bytes]
-        The texts, one behind the other.
-    offsets : int64[d + 1]
-        Where each one begins, and where the last one ends.
     """
     view, ends = data.data, offsets.tolist()
-    found = [blake2b(view[begin:end], digest_size=_BYTES).digest() for begin, end in pairwise(ends)]
-    return np.frombuffer(b"".join(found), "<u8").astype(np.uint64).reshape(-1, 2)
+    found = b"".join([blake2b(view[begin:end], digest_size=_BYTES).digest() for begin, end in pairwise(ends)])
+    return np.frombuffer(found, "<u8").astype(np.uint64).reshape(-1, 2)
 
 
 def set_digests(features: Words, sizes: Integers) -> Words:
-    """Return the digest of each set of features, whatever their order: uint64[d, 2].
-
-    Parameters
-    ----------
-    features : uint64[k]
-        The sets, one behind the other.
-    sizes : int64[d]
-        How many features each one has.
-    """
-    heads = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    """Return the digest of each set of features, whatever their order: uint64[d, 2]."""
+    heads = heads_of(sizes)
     ordered = features.copy()
     sort_rows(heads, ordered, _NO_WEIGHTS)
     return text_digests(ordered.astype("<u8").view(np.uint8), 8 * heads)
@@ -181,13 +166,6 @@ class Extractor:
         What becomes of the grams (``kernels.grams``) in place of what the recipe asks for.
     digests : bool
         Whether something depends on which texts are equal, so that their marks are digests. They take time.
-
-    Raises
-    ------
-    RecipeError
-        If a language has no stop words, or clipping leaves nothing.
-    NeardupError
-        If the library for ``content`` is not installed.
     """
 
     def __init__(
@@ -210,15 +188,7 @@ class Extractor:
         self._known = _known_grams(recipe)
 
     def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _fresh) -> Block:
-        """Return the features of texts.
-
-        Parameters
-        ----------
-        texts : pyarrow.LargeStringArray
-            Valid UTF-8, no nulls.
-        allocate : callable
-            Gives a uint64 array of a size for what stays, as ``FeatureStore.allocate`` does.
-        """
+        """Return the features of texts, without nulls, in arrays that ``allocate`` gives for a number of uint64."""
         if self._content is not None:
             texts = contents(texts, self._content)
         data, offsets = text_buffers(texts)
@@ -249,17 +219,20 @@ class Extractor:
     def _features(self, data: Any, offsets: Integers, block: Block) -> tuple[int, Words, Integers]:
         """Fill the sizes and marks of a block; return the number of features, and scratch that begins with them."""
         unit = self._wanted.unit
-        ends, heads = segments(data, offsets, unit) if unit else (offsets, np.arange(len(offsets)))
+        ends, heads = segments(data, offsets, unit) if unit else (offsets, None)
         normal = comparable(data, ends, self._normalize)
         lengths = normal.spans[:, 1] - normal.spans[:, 0]
-        room = int(lengths.sum()) if self._wanted.traits.by_character else int((lengths + 1).sum()) // 2
-        out = SCRATCH.take("features", np.uint64, room + len(normal.spans))
+        room = int(lengths.sum())
+        if not self._wanted.traits.by_character:
+            room = (room + len(lengths)) // 2
+        out = SCRATCH.take("features", np.uint64, room + len(lengths))
         weights = SCRATCH.take("weights", np.int64, len(out)) if self._counts else _NO_WEIGHTS
         plan, results = self._plan, (block.sizes, block.marks)
         if plan.is_plain and not unit and self._known is None:
             multiset = plan.form == MULTISET
             used = feature_sets(normal.text, normal.spans, plan.by_character, plan.shape[1], multiset, out, *results)
         else:
+            heads = np.arange(len(offsets)) if heads is None else heads
             used = self._others(normal, heads, out, weights, results)
         if plan.lookup is not None and not plan.terms:
             used = clip_sets(out[:used], weights, plan.lookup, plan.weighing, *results)

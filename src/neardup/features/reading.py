@@ -33,13 +33,7 @@ def silent(stage: str, done: int, total: int | None) -> None:
 def pieces(
     corpus: Corpus, stage: str, report: Progress | None = None, see: Callable[[Batch], None] | None = None
 ) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts of a corpus in pieces; show each batch to ``see`` before.
-
-    Parameters
-    ----------
-    stage : str
-        What ``report`` is told.
-    """
+    """Yield the texts of a corpus in pieces; show each batch to ``see`` before, and name the stage to ``report``."""
     consumed = 0
     for batch in corpus.scan():
         if see is not None:
@@ -73,13 +67,7 @@ def cut(batch: Batch) -> Iterator[pa.LargeStringArray]:
 
 
 class Remembered:
-    """Collects what pass one leaves behind besides the features.
-
-    Attributes
-    ----------
-    order : list of pyarrow.Array
-        The values of the order column, batch by batch.
-    """
+    """Collects what pass one leaves behind besides the features; ``order`` has the order column, batch by batch."""
 
     def __init__(self) -> None:
         self._rows = Column(np.int64)
@@ -120,18 +108,7 @@ def gather(
 ) -> Statistics:
     """Return the document frequencies of a recipe's features in a corpus, before clipping and signatures.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read once.
-    recipe : Recipe
-        Its ``content``, ``normalize``, ``features`` and ``stop_words``.
-    threads : int, optional
-        They change the time, never the answer.
-    memory : int, optional
-        A budget in bytes for the whole process; one that is too little for the table is refused.
-    report : callable, optional
-        Told ("count", bytes done, bytes in all or None).
+    The corpus is read once. A budget of memory that is too little for the table is refused.
     """
     return gather_texts(pieces(corpus, "count", report), recipe, threads=threads, memory=memory)
 
@@ -139,15 +116,7 @@ def gather(
 def gather_texts(
     batches: Iterable[pa.LargeStringArray], recipe: Recipe, *, threads: int | None = None, memory: int | None = None
 ) -> Statistics:
-    """Return the document frequencies of a recipe's features in texts, however they are parted into batches.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow.LargeStringArray
-        Valid UTF-8, no nulls; one is some piece of work for a thread.
-    recipe, threads, memory
-        As in ``gather``.
-    """
+    """Return the document frequencies of a recipe's features in texts, however they are parted into batches."""
     weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
     extractor = Extractor(recipe.without_statistics(), None, COUNTED if weighs else None)
     gathering = Gathering(memory)

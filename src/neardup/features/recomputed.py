@@ -55,20 +55,9 @@ _FEATURES_AT_A_TIME, _MOST_PARTS = 1 << 21, 256
 
 
 class Recomputed:
-    """What is known of feature sets that are not kept.
+    """What is known of feature sets that are not kept: each pass reads the corpus and makes them again.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read again for each pass.
-    extractor : Extractor
-        Makes the features, the same ones each time.
-    threads : int
-        They change the time, never the answer.
-    report : callable
-        Told ("read again", bytes done, bytes in all or None).
-    serves_once : bool
-        Whether pairs are looked for once: then the counts go when they have served.
+    Where pairs are looked for once (``serves_once``), the counts go when they have served.
     """
 
     def __init__(
@@ -183,12 +172,8 @@ class Recomputed:
     def each(self, chosen: Booleans, make: Callable[[Integers, Block], Made]) -> Iterator[Made]:
         """Yield make(documents, block) of the chosen documents, in order; make is called in threads.
 
-        The features of the block are overwritten when make has returned: it copies what is to stay.
-
-        Raises
-        ------
-        InputError
-            If the corpus is no longer what pass one read.
+        The features of the block are overwritten when make has returned: it copies what is to stay. A corpus that is no
+        longer what pass one read is refused.
         """
         self.passes += 1
 
@@ -335,19 +320,8 @@ def _changed() -> InputError:
 class BoundedStore(FeatureStore):
     """A store that holds features up to a number of bytes; beyond it lets go of all and has them made again.
 
-    Parameters
-    ----------
-    memory, needs : Memory, Needs
-        As for ``FeatureStore``.
-    most_bytes : float
-        Bytes of features that may be held. Raising it saves passes over the corpus and changes no answer.
-    recomputed : Recomputed
-        Takes over beyond that.
-
-    Attributes
-    ----------
-    recomputed : Recomputed or None
-        None while features are held.
+    Raising the bytes saves passes over the corpus and changes no answer. ``recomputed`` is None while features are
+    held.
     """
 
     def __init__(self, memory: Memory, needs: Needs, most_bytes: float, recomputed: Recomputed) -> None:

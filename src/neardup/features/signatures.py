@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.statistics import Statistics
-from neardup.features.store import Block
+from neardup.features.store import Block, heads_of
 from neardup.kernels.grams import mark_sets, place_minima
 from neardup.kernels.sketches import linear_minima, minhash, simhash, supershingles
 from neardup.recipe import Recipe
@@ -62,14 +62,9 @@ _LARGEST_PRIME = 2**31 - 1
 
 
 class Signer:
-    """Makes the signatures of batches of documents.
+    """Makes the signatures of batches of documents, as a recipe has it.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        Its ``signature`` and ``seed``.
-    statistics : Statistics, optional
-        Of the collection; a ``sketch`` takes the prime closest to the number of distinct features, 2**31 - 1 at most.
+    Of the statistics a ``sketch`` takes the prime closest to the number of distinct features, 2**31 - 1 at most.
     """
 
     def __init__(self, recipe: Recipe, statistics: Statistics | None = None) -> None:
@@ -86,7 +81,7 @@ class Signer:
 
     def sign(self, block: Block, allocate: Callable[[int], Words]) -> Block:
         """Return the block with signatures in the place of its features and weights."""
-        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+        heads = heads_of(block.sizes)
         sizes = np.zeros(len(block.sizes), np.int64)
         if self._kind == "simhash":
             values = np.empty(len(sizes), np.uint64)

@@ -79,12 +79,8 @@ class Statistics:
         """Return how many binary places idf weights have: they are whole numbers of 2**-bits.
 
         As many as keep the square of every counted document's vector below 2**61, and 16 at most. Such a square is at
-        most ``heaviest`` times the square of the largest idf; where repeats do not count, ``distinct`` times it.
-
-        Raises
-        ------
-        NeardupError
-            If not even whole numbers keep it below.
+        most ``heaviest`` times the square of the largest idf; where repeats do not count, ``distinct`` times it. Where
+        not even whole numbers keep it below, the collection is refused.
         """
         if recipe.weights not in ("idf", "tfidf"):
             # Terms are chosen by weights, which are then forgotten: nothing is squared.
@@ -116,13 +112,7 @@ class Statistics:
         return max(round((1 << bits) * self.idf(df)), 1)
 
     def lookup(self, recipe: Recipe) -> Lookup:
-        """Return the table for a recipe's clipping and weights.
-
-        Raises
-        ------
-        RecipeError
-            If clipping leaves no feature.
-        """
+        """Return the table for a recipe's clipping and weights; clipping that leaves no feature is refused."""
         clip = recipe.parsed_clip
         by_idf = recipe.weights in ("idf", "tfidf") or recipe.parsed_features.kind == "terms"
         if clip is None and not by_idf:

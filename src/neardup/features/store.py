@@ -53,6 +53,13 @@ class Block(NamedTuple):
     weights: Integers
 
 
+def heads_of(sizes: Integers) -> Integers:
+    """Return where each of some sets begins that lie in a row, and where the last one ends: int64[d + 1]."""
+    heads = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=heads[1:])
+    return heads
+
+
 def addresses_of(array: npt.NDArray[Any], sizes: Integers) -> Features64:
     """Return where each set begins in memory, of sets one behind the other in an array of 8 bytes each."""
     return np.uint64(array.ctypes.data) + np.uint64(8) * (np.cumsum(sizes) - sizes).astype(np.uint64)
@@ -77,15 +84,7 @@ class Vectors(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """How many bytes a search takes besides those of the program.
-
-    Attributes
-    ----------
-    document, feature, text : float
-        For each document, each feature that is held, and each byte of text.
-    what : str
-        What takes them.
-    """
+    """Bytes that something takes besides the program: for each document, held feature and byte of text."""
 
     document: float = 0
     feature: float = 0
@@ -104,10 +103,7 @@ class _Part(NamedTuple):
 class Column:
     """Rows of numbers that grow at the end, by an eighth and without a copy: what is known of each document.
 
-    Attributes
-    ----------
-    array : array[room, ...]
-        The rows, and room for more behind them; when more are added it may move.
+    ``array`` has the rows, and room for more behind them; when more are added it may move.
     """
 
     def __init__(self, dtype: type[np.generic], *width: int) -> None:
@@ -140,14 +136,9 @@ class Column:
 
 
 class FeatureStore:
-    """The feature sets of a corpus, in the order in which blocks are added.
+    """The feature sets of a corpus, in the order in which blocks are added, in a memory with a budget.
 
-    Parameters
-    ----------
-    memory : Memory, optional
-        Where the features lie; without one all are in memory.
-    needs : Needs, optional
-        What follows takes so much: a budget below it is refused.
+    A budget below what follows needs is refused.
 
     Attributes
     ----------
@@ -198,13 +189,7 @@ class FeatureStore:
             return given
 
     def add(self, block: Block) -> None:
-        """Append the sets of a block, whose features come from ``allocate``.
-
-        Raises
-        ------
-        RecipeError
-            If the budget is too little.
-        """
+        """Append the sets of a block, whose features come from ``allocate``; refuse a budget that is too little."""
         self._held += len(block.features)
         self._parts.append(_Part(len(block.sizes), block.features, block.weights))
         self._sizes.extend(block.sizes)
@@ -228,13 +213,7 @@ class FeatureStore:
         return max(self.documents / max(len(self), 1), 1.0)
 
     def expect(self, documents: int) -> None:
-        """Refuse a budget that is too little for so many documents, before they are read.
-
-        Raises
-        ------
-        RecipeError
-            If it is.
-        """
+        """Refuse a budget that is too little for so many documents, before they are read."""
         check_budget(self.memory.budget, self._needs.document * documents, self._needs.what)
 
     @property
@@ -258,13 +237,7 @@ class FeatureStore:
         return self.memory.room - self._needs.document * len(self) - self.names_bytes
 
     def first_equal(self, alone: npt.NDArray[np.bool_]) -> Integers:
-        """Return for each document the first with the same features, and weights of these: int64[n].
-
-        Parameters
-        ----------
-        alone : bool[n]
-            Documents that equal nothing: -1.
-        """
+        """Return for each document the first of equal features and weights (int64[n]); -1 for those that are alone."""
         found = np.empty(len(self), np.int64)
         group_equal(self._marks.rows, self.sizes, alone, self.addresses(), self.weight_addresses(), found)
         return found
@@ -293,7 +266,7 @@ class FeatureStore:
 
     def vectors(self) -> Vectors:
         """Return the features of all documents as rows, in memory."""
-        heads = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        heads = heads_of(self.sizes)
         if len(self._parts) != 1:
             features, weights = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
             features += [part.features for part in self._parts]

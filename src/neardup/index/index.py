@@ -239,13 +239,16 @@ class DiskIndex:
         text : str
             The text; a page where the recipe has a ``content``.
         k : int, optional
-            Return the k nearest instead, whatever their similarity: that reads all documents.
+            Return the k nearest instead, whatever their similarity: where fewer than k match, that reads all documents.
 
         Raises
         ------
         NeardupError
             As ``nd.query`` does.
         """
+        nearest = None if k is None else self._nearest_matches(text, k)
+        if nearest is not None:
+            return nearest
         if k is not None or self.recipe.second_step or not text or self._plan.distance >= 0:
             return list(self.answer(text, k))
         try:
@@ -277,9 +280,14 @@ class DiskIndex:
         names = segment.ids().take(pa.array(documents[match])).to_pylist()
         return [Similar(*of) for of in zip(names, similarities(self.recipe.measure, counts).tolist(), strict=True)]
 
+    def _nearest_matches(self, text: str, k: int) -> list[Similar] | None:
+        """Return the k nearest of a text where at least so many match it, which are found without the others."""
+        found = [] if k < 1 or not text or self.recipe.second_step else self.query(text)
+        return found[:k] if found and len(found) >= k else None
+
     def corpus_for(self, text: str, k: int | None = None) -> Corpus:
-        """Return the documents that a text may match, as a corpus; for the ``k`` nearest all."""
-        if k is None and text:
+        """Return the documents that a text may match, as a corpus; for the ``k`` nearest all, unless as many match."""
+        if text and (k is None or self._nearest_matches(text, k) is not None):
             with suppress(UnicodeEncodeError):
                 return self.corpus(self.candidates([pa.array([text], pa.large_string())], 1))
         return self.corpus()

@@ -128,7 +128,7 @@ def _sift(keys, root, end):
 
 
 @inner_kernel
-def _sort(keys, count):
+def sort_first(keys, count):
     """Sort the first count keys: by insertion when they are few, by heap otherwise, in place."""
     if count <= 48:
         for i in range(1, count):
@@ -222,7 +222,7 @@ def _rarest(address, seen, size, wanted, equal, out):
     _select(equal, ties, wanted - rare)
     for i in range(wanted - rare):
         out[rare + i] = equal[i]
-    _sort(out, wanted)
+    sort_first(out, wanted)
 
 
 @kernel

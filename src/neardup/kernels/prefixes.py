@@ -15,6 +15,7 @@ from numba import int32, int64, njit, uint32, uint64
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch
 from neardup.kernels.bounds import largest_partner, need, smallest_partner
 from neardup.kernels.compilation import inner_kernel, kernel
+from neardup.kernels.counts import sort_first
 from neardup.kernels.tables import cleared, find, holds, room_for
 
 #: An entry of the index: the rank, a tag of the key, the place of the key among the set's shared ones.
@@ -176,7 +177,8 @@ def close_lists(index):
         for place in range(int64(heads[b]) + 1, int64(heads[b + 1])):
             # The rank is what an entry begins with.
             if entries[place - 1] > entries[place]:
-                entries[heads[b] : heads[b + 1]].sort()
+                # NumPy's sort would take a second to compile.
+                sort_first(entries[heads[b] : heads[b + 1]], length)
                 break
     return longest, meetings
 

@@ -282,7 +282,7 @@ def _is_ascii(data, lo, hi):
 
 @kernel
 def ascii_texts(data, offsets, fold, table, out, spans):
-    """Write the texts that are ASCII to out, one behind the other; return how many bytes.
+    """Write the texts that are ASCII to out, one behind the other; return how many bytes, and how many texts are not.
 
     data: uint8 UTF-8 texts; offsets: int64[d + 1] into it; table: uint8[256], what each byte becomes, or
     LEFT_OUT; fold: the table is that of ``fold_words``, which does 64 bytes at once; out: uint8, as long
@@ -291,12 +291,14 @@ def ascii_texts(data, offsets, fold, table, out, spans):
     source = uint64(data.ctypes.data)
     target = uint64(out.ctypes.data)
     at = 0
+    others = 0
     for d in range(spans.shape[0]):
         lo = offsets[d]
         hi = offsets[d + 1]
         if not _is_ascii(data, lo, hi):
             spans[d, 0] = -1
             spans[d, 1] = -1
+            others += 1
             continue
         spans[d, 0] = at
         block = lo
@@ -310,7 +312,7 @@ def ascii_texts(data, offsets, fold, table, out, spans):
             out[at] = byte
             at += byte != LEFT_OUT
         spans[d, 1] = at
-    return at
+    return at, others
 
 
 @kernel

@@ -86,11 +86,11 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
         Gets, for each document, the unknown features ascending, then the ranks of the others ascending.
     raws : int64[n]
         Gets how many of each document's features are unknown.
-    other, digits : uint64[the longest document], int64[2, 2**11]
+    other, digits : uint64[at least the longest document], int64[2, 2**11]
         Room.
     """
     known = keys.shape[0] > EMPTY_TABLE
-    at = uint64(keys.ctypes.data)
+    at, rank_at = uint64(keys.ctypes.data), uint64(ranks.ctypes.data)
     for d in range(heads.shape[0] - 1):
         begin, end = heads[d], heads[d + 1]
         raw = int64(0)
@@ -100,7 +100,9 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
             slot = int64(0)
             if known:
                 if i + _AHEAD < features.shape[0]:
-                    prefetch(at + uint64(8 * first_slot(features[i + _AHEAD], keys)))
+                    ahead = first_slot(features[i + _AHEAD], keys)
+                    prefetch(at + uint64(8 * ahead))
+                    prefetch(rank_at + uint64(4 * ahead))
                 slot = find(feature, keys)
             if known and keys[slot] == feature:
                 other[count] = uint64(ranks[slot])
@@ -357,39 +359,47 @@ def meet_by_keys(keys, lists, found):
     return met_often(int64(1), lists, found)
 
 
-@njit(inline="always")
-def append(slot, entry, lists):
-    """Add an entry to a list: to its newest block, or to a new one that takes over what a small one held.
+@inner_kernel
+def append(slots, entries, lists):
+    """Add an entry to each of some lists: to its newest block, or to a new one that takes over what a small one held.
 
     So a short list is one block, however many segments its documents are from. Entries of documents that have left
     since may stay behind in such a block: they lead to nothing, or to a document that is compared for nothing.
     """
-    counters = lists.counters
-    address = lists.heads[slot]
-    fit, copied = int64(1), int64(0)
-    before = uint64(0)
-    place = uint64(0)
-    if address >= uint64(counters[OLDEST]):
-        place = place_of(lists.bases, address)
-        used = int64(load_u16(place + uint64(8)))
-        capacity = int64(load_u16(place + uint64(10)))
-        if address >= uint64(counters[SEGMENT]) and used < capacity:
-            store_u32(place + uint64(HEADER + 4 * used), entry)
-            store_u16(place + uint64(8), uint16(used + 1))
-            fit = 0
-        elif used <= (counters[MERGES] if address >= uint64(counters[SEGMENT]) else counters[COPIES]):
-            before = load_u64(place)
-            copied = used
-            fit = used + max(used // 2, 1)
-        else:
-            before = address
-            fit = min(2 * capacity, BLOCK) if address >= uint64(counters[SEGMENT]) else min(capacity, _FIRST_FIT)
-    if fit > 0:
-        new = uint64(counters[CURSOR])
-        counters[CURSOR] += HEADER + 4 * fit
-        target = place_of(lists.bases, new)
+    # All in one loop: a call for each entry would count references to every array of the lists.
+    bases, heads, counters = lists.bases, lists.heads, lists.counters
+    at = uint64(heads.ctypes.data)
+    first, segment, oldest = uint32(counters[FIRST]), uint64(counters[SEGMENT]), uint64(counters[OLDEST])
+    copies, merges = counters[COPIES], counters[MERGES]
+    cursor = uint64(counters[CURSOR])
+    count = slots.shape[0]
+    for i in range(count):
+        if i + 16 < count:
+            prefetch(at + uint64(8 * slots[i + 16]))
+        if i + 8 < count and heads[slots[i + 8]] >= oldest:
+            prefetch(place_of(bases, heads[slots[i + 8]]))
+        slot, entry = slots[i], entries[i]
+        address = heads[slot]
+        fit, copied = int64(1), int64(0)
+        before = uint64(0)
+        place = uint64(0)
+        if address >= oldest:
+            place = place_of(bases, address)
+            used = int64(load_u16(place + uint64(8)))
+            capacity = int64(load_u16(place + uint64(10)))
+            if address >= segment and used < capacity:
+                store_u32(place + uint64(HEADER + 4 * used), entry)
+                store_u16(place + uint64(8), uint16(used + 1))
+                continue
+            if used <= (merges if address >= segment else copies):
+                before = load_u64(place)
+                copied = used
+                fit = used + max(used // 2, 1)
+            else:
+                before = address
+                fit = min(2 * capacity, BLOCK) if address >= segment else min(capacity, _FIRST_FIT)
+        target = place_of(bases, cursor)
         kept = int64(0)
-        first = uint32(counters[FIRST])
         for k in range(copied):
             old = load_u32(place + uint64(HEADER + 4 * k))
             # Numbers of documents wrap around: less than half the way behind the first one means not gone.
@@ -400,34 +410,34 @@ def append(slot, entry, lists):
         store_u32(target + uint64(HEADER + 4 * kept), entry)
         store_u16(target + uint64(8), uint16(kept + 1))
         store_u16(target + uint64(10), uint16(fit))
-        lists.heads[slot] = new
+        heads[slot] = cursor
+        cursor += uint64(HEADER + 4 * fit)
+    counters[CURSOR] = int64(cursor)
 
 
 @inner_kernel
 def enter_prefix(order, size, rule, document, lists):
     """Enter a document into the lists of the features by which any partner must meet it."""
-    prefix = held_prefix(rule, size, lists.classes)
-    which = class_of(lists.classes, size)
-    heads = uint64(lists.heads.ctypes.data)
-    oldest = uint64(lists.counters[OLDEST])
+    classes, heads = lists.classes, lists.heads
+    prefix = held_prefix(rule, size, classes)
+    which = class_of(classes, size)
+    slots, entries = np.empty(prefix, np.int64), np.empty(prefix, np.uint32)
     for i in range(prefix):
-        if i + 16 < prefix:
-            prefetch(heads + uint64(8 * slot_of(order[i + 16], which, lists.heads)))
-        if i + 8 < prefix:
-            head = lists.heads[slot_of(order[i + 8], which, lists.heads)]
-            if head >= oldest:
-                prefetch(place_of(lists.bases, head))
-        part = uint32(_part_remaining(lists.classes, which, size - i))
-        entry = (part << uint32(DOCUMENT_BITS)) | (uint32(document) & DOCUMENT)
-        append(slot_of(order[i], which, lists.heads), entry, lists)
+        slots[i] = slot_of(order[i], which, heads)
+        part = uint32(_part_remaining(classes, which, size - i))
+        entries[i] = (part << uint32(DOCUMENT_BITS)) | (uint32(document) & DOCUMENT)
+    append(slots, entries, lists)
     lists.counters[LARGEST] = max(lists.counters[LARGEST], size)
 
 
 @inner_kernel
 def enter_keys(keys, document, lists):
     """Enter a document into the lists of its keys."""
+    slots, entries = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.uint32)
     for i in range(keys.shape[0]):
-        append(slot_of(keys[i], 0, lists.heads), uint32(document) & DOCUMENT, lists)
+        slots[i] = slot_of(keys[i], 0, lists.heads)
+        entries[i] = uint32(document) & DOCUMENT
+    append(slots, entries, lists)
 
 
 #: Words of a bucket.
@@ -522,6 +532,8 @@ def enter_in_buckets(keys, document, lists):
     own = uint32(document) & DOCUMENT
     first = uint32(lists.counters[FIRST])
     count = keys.shape[0]
+    full = np.empty(count, np.uint64)
+    listed = int64(0)
     for i in range(count):
         if i + _PREFETCHED < count:
             prefetch(_bucket(keys[i + _PREFETCHED], lists))
@@ -532,7 +544,10 @@ def enter_in_buckets(keys, document, lists):
             store_u32(bucket + uint64(4) * trailing_zeros(free), _entry(keys[i], own, lists))
         else:
             store_u32(bucket, _SET | own)
-            append(slot_of(keys[i], 0, lists.heads), own, lists)
+            full[listed] = keys[i]
+            listed += 1
+    if listed:
+        enter_keys(full[:listed], document, lists)
 
 
 @kernel

@@ -36,13 +36,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Keys:
-    """Tokens that open the page once each, and the cookies that they are exchanged for.
-
-    Parameters
-    ----------
-    used : callable
-        Called when a token was used.
-    """
+    """Tokens that open the page once each, and the cookies that they are exchanged for."""
 
     def __init__(self, used: Callable[[], None] = lambda: None) -> None:
         self._lock = threading.Lock()
@@ -103,17 +97,7 @@ class _Judged(_From):
 
 
 def app_of(session: Session, keys: Keys, *, link: Callable[[str], str] = str) -> FastAPI:
-    """Return the application that shows a session.
-
-    Parameters
-    ----------
-    session : Session
-        Asks and takes answers.
-    keys : Keys
-        Who may see it.
-    link : callable
-        Makes a link of a token, for another browser.
-    """
+    """Return the application that shows a session."""
     # No descriptions of itself: nobody but the page talks to it.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     for path, (name, kind) in _FILES.items():

@@ -38,40 +38,24 @@ class Exported(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What became of the rows of a table.
-
-    Attributes
-    ----------
-    added : int
-        New labels.
-    known : int
-        Labels that the store had already.
-    kept : int
-        Pairs that the labeller has judged otherwise in the store, where that stays.
-    unknown : int
-        Rows with an id that the corpus does not hold, left out.
-    empty : int
-        Rows without an answer: nobody has judged these pairs.
-    """
+    """What became of the rows of a table."""
 
     added: int
+    #: Labels that the store had already.
     known: int
+    #: Pairs that the labeller has judged otherwise in the store, where that stays.
     kept: int
+    #: Rows with an id that the corpus does not hold, left out.
     unknown: int
+    #: Rows without an answer: nobody has judged these pairs.
     empty: int
 
 
 def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = False) -> Exported:
     """Write the labels of a store as CSV, sorted by ids.
 
-    Parameters
-    ----------
-    store : LabelStore
-        It may be in use.
-    output : path
-        A file, replaced if it is there.
-    each : bool
-        A row for each pair and labeller with all that is known; else a row for each pair with what most say, 1 or 0.
+    With ``each``, there is a row for each pair and labeller with all that is known; else one for each pair with what
+    most say, 1 or 0.
     """
     labels = store.labels
     undecided = [answers for answers in labels.values() if majority(answers) is None]
@@ -102,38 +86,21 @@ def _each(store: LabelStore) -> list[Sequence[Any]]:
 
 
 class Answers(NamedTuple):
-    """What a table says.
-
-    Attributes
-    ----------
-    name : str
-        What it was read from.
-    rows : list of (pair of ids, str, str)
-        Two ids, who judged them, and the answer, as often as they stand there.
-    empty : int
-        Rows without an answer.
-    """
+    """What a table says."""
 
     name: str
+    #: Two ids, who judged them, and the answer, as often as they stand there.
     rows: list[tuple[PairOfIds, str, str]]
+    #: Rows without an answer.
     empty: int
 
 
 def answers_of(source: str | os.PathLike[str], *, labeller: str | None = None) -> Answers:
     """Read a table of answers.
 
-    Parameters
-    ----------
-    source : path
-        CSV, TSV or JSON lines with two ids (id1 and id2, left and right, or the first two columns), an answer (a column
-        ``label`` or ``answer``: same, different or unsure, 1, 0 or ?, or nothing), and perhaps a column ``labeller``.
-    labeller : str, optional
-        Whose labels they are where the table does not say.
-
-    Raises
-    ------
-    InputError
-        If the table cannot be read or a row cannot be understood.
+    It has two ids (id1 and id2, left and right, or the first two columns), an answer (a column ``label`` or ``answer``:
+    same, different or unsure, 1, 0 or ?, or nothing), and perhaps a column ``labeller``; where it has none, the labels
+    are those of ``labeller``.
     """
     pairs = LabelTable.read(source).pairs()
     table, by = pairs.table, pairs.labeller

@@ -17,15 +17,7 @@ _MOST_CHANGED = 0.5
 
 
 class LabelIndex:
-    """What is known of the pairs of a corpus.
-
-    Attributes
-    ----------
-    store : LabelStore
-        Where it is kept.
-    material : Material
-        The documents.
-    """
+    """What is known of the pairs of a corpus."""
 
     def __init__(self, store: LabelStore, material: Material) -> None:
         self.store, self.material = store, material
@@ -76,10 +68,7 @@ class LabelIndex:
     def check(self) -> list[str]:
         """Return what the user should know before these labels are used with this corpus.
 
-        Raises
-        ------
-        StoreError
-            If they are those of another corpus.
+        Raises ``StoreError`` if they are those of another corpus.
         """
         path, labels = self.store.path, self.store.labels
         if not labels:

@@ -18,6 +18,7 @@ from neardup.errors import InputError
 from neardup.evaluation.scores import Figure
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
+from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.counts import components
 from neardup.labelling.index import LabelIndex, Place
 from neardup.labels.store import majority
@@ -57,17 +58,10 @@ class Fact(NamedTuple):
 
 
 class Says(NamedTuple):
-    """What is known of a pair besides the labels, for after it was judged.
-
-    Attributes
-    ----------
-    words : str
-        For the labeller.
-    same : bool or None
-        Whether it says near-duplicates; None where it says neither.
-    """
+    """What is known of a pair besides the labels, for after it was judged."""
 
     words: str
+    #: Whether it says near-duplicates; None where it says neither.
     same: bool | None = None
 
 
@@ -91,17 +85,7 @@ class LabelQueue(Protocol):
 
 
 class FixedQueue:
-    """Asks given pairs in the given order, each of every labeller; what was put aside comes last.
-
-    Parameters
-    ----------
-    known : LabelIndex
-        The labels there are.
-    pairs : sequence of Asked
-        What to ask.
-    measure : str
-        What their similarities are, for people; empty to say nothing of them.
-    """
+    """Asks given pairs in the given order, each of every labeller; what was put aside comes last."""
 
     def __init__(self, known: LabelIndex, pairs: Sequence[Asked], *, measure: str = "") -> None:
         self._known, self._measure = known, measure
@@ -140,9 +124,6 @@ def similarity_says(asked: Asked, measure: str) -> list[Says]:
     return [] if asked.similarity is None or not measure else [Says(f"{measure} {asked.similarity:.2f}")]
 
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
 #: As many pairs are enough to choose from; of more, as many are drawn from each stretch of similarity.
 MOST_PAIRS = 20_000
 #: The stretches that similarity is cut into, from the rule's threshold to 1.
@@ -153,35 +134,22 @@ _CLUSTER = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """Pairs to choose from, in the order of the documents.
+    """Pairs to choose from, in the order of the documents."""
 
-    Attributes
-    ----------
-    left, right : int64[k]
-        Positions of the documents, left < right.
-    similarity : float64[k]
-        By the candidate rule's measure.
-    stratum : int64[k]
-        The stretch of similarity that each pair is in, 0 to STRATA - 1.
-    cluster : int64[k, 2]
-        The clusters of its documents.
-    rank : int64[k]
-        A random order, by the seed.
-    measure : str
-        The candidate rule's measure, for people.
-    found : int
-        How many candidates there are, of which these are some or all.
-    complete : bool
-        Whether all candidates were found.
-    """
-
+    #: int64[k]: positions of the documents, left < right.
     left: Integers
     right: Integers
+    #: float64[k]: by the candidate rule's measure.
     similarity: Floats
+    #: int64[k]: the stretch of similarity that each pair is in, 0 to STRATA - 1.
     stratum: Integers
+    #: int64[k, 2]: the clusters of its documents.
     cluster: Integers
+    #: int64[k]: a random order, by the seed.
     rank: Integers
+    #: The candidate rule's measure, for people.
     measure: str
+    #: How many candidates there are, of which these are some or all.
     found: int
     complete: bool
 
@@ -205,25 +173,7 @@ def pool_of(
 
     Documents that are equal in all that the candidate rule compares count once, by the first of them.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It stays open.
-    candidate_rule : Recipe
-        Its pairs are the candidates.
-    seed : int
-        Of what is drawn at random.
-    most : int
-        Where there are more candidates, so many are taken. Raising it makes the beginning slower.
-    title_column, time_column
-        See ``Material``.
-    threads, memory, progress
-        See ``pipeline.run``.
-
-    Raises
-    ------
-    InputError
-        If there are no candidates, or the corpus no documents.
+    Of more candidates than ``most``, so many are taken.
     """
     result = run(corpus, candidate_rule, threads=threads, memory=memory, progress=progress)
     if not result.summary["documents"]:
@@ -299,17 +249,11 @@ _PAIRS_AT_A_TIME = 500
 
 
 class Lessons(NamedTuple):
-    """The pairs of which most labellers say same, or different.
+    """The pairs of which most labellers say same, or different."""
 
-    Attributes
-    ----------
-    places : list of (int, int)
-        The positions of the documents, in the order in which the pairs were first judged.
-    same : bool[n]
-        Whether they are near-duplicates.
-    """
-
+    #: The positions of the documents, in the order in which the pairs were first judged.
     places: list[Place]
+    #: bool[n]: whether they are near-duplicates.
     same: npt.NDArray[np.bool_]
 
     @property
@@ -329,19 +273,6 @@ class Model:
     """A linear machine on the similarity vectors of the labelled pairs, made anew when there are new labels.
 
     The vectors of all pairs of the pool, and how good the machine is, are worked out beside the questions.
-
-    Parameters
-    ----------
-    pool : Pool
-        The pairs that may be asked.
-    known : LabelIndex
-        The labels.
-    vector : Vector
-        What pairs are measured by.
-    statistics : mapping
-        Of the collection, from ``statistics_for``.
-    threads : int
-        They change the time, never the answer.
     """
 
     def __init__(
@@ -465,8 +396,6 @@ def _figure(figure: Figure) -> str:
     return f"{figure.value:.2f} ({figure.low:.2f}–{figure.high:.2f})"
 
 
-Bools = npt.NDArray[np.bool_]
-
 #: Labels that are spread over similarity before the model is asked, and of each class at least so many.
 SPREAD, FEWEST_OF_A_CLASS = 30, 4
 #: What the questions after that are, in turn.
@@ -488,17 +417,8 @@ class ActiveLearningQueue:
 
     The choice depends on the pool, the labels and the labeller alone.
 
-    Parameters
-    ----------
-    pool : Pool
-        The pairs that may be asked.
-    known : LabelIndex
-        The labels there are.
-    model : Model
-        What they say so far.
-    shared : float
-        The share of each labeller's questions that others have answered, too, as long as there are such. Raising it
-        makes agreement known more precisely, and brings fewer labels of new pairs.
+    Others have answered a ``shared`` part of each labeller's questions, too, as long as there are such. Raising it
+    makes agreement known more precisely, and brings fewer labels of new pairs.
     """
 
     def __init__(self, pool: Pool, known: LabelIndex, model: Model, *, shared: float = SHARED) -> None:

@@ -18,21 +18,7 @@ _LOOK_S = 0.2
 class Service(Server):
     """The page of a session, served to this machine from entering the block to leaving it.
 
-    Parameters
-    ----------
-    session : Session
-        What it shows.
-    port : int
-        Where; 0 for any that is free.
-    again : callable
-        Told a link for another browser whenever one was used.
-
-    Raises
-    ------
-    OutputError
-        On entering, if the port is taken.
-    NeardupError
-        If a package is missing.
+    Its links are told to ``again``: one for another browser whenever one was used.
     """
 
     def __init__(self, session: Session, *, port: int = 0, again: Callable[[str], None] = lambda link: None) -> None:
@@ -62,18 +48,7 @@ def serve(
 ) -> None:
     """Serve a session until it is finished, or Ctrl-C or SIGTERM asks for an end.
 
-    Parameters
-    ----------
-    session : Session
-        What is shown.
-    port : int
-        Where; 0 for any that is free.
-    open_browser : bool
-        Whether the user's browser is opened, where there is a screen.
-    tell : callable
-        Told the link, which opens the page in one browser.
-    again : callable
-        Told a link for another browser whenever one was used.
+    ``tell`` gets the link for the first browser, ``again`` one for another browser whenever one was used.
     """
     with stop_signals("every label is on the disk") as asked, Service(session, port=port, again=again) as service:
         tell(service.first_link)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from neardup.errors import InputError
+from neardup.evaluation.agreement import Agreement, agreements
 from neardup.evaluation.audit import Audit, Sample
 from neardup.evaluation.audit_result import interval_text
 from neardup.evaluation.population import votes_of_store
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import REASONS, Asked, Fact, FixedQueue, LabelQueue
-from neardup.labels.agreement import Agreement, agreements
 from neardup.labels.store import ANSWERS, SKIP, Judgement, Open, PairOfIds, checked_name
 from neardup.pages.document_view import looks_of
 
@@ -26,18 +26,7 @@ _PATIENCE_S = 86_400.0
 class Session:
     """Asks pairs and takes answers, of several labellers at once.
 
-    Parameters
-    ----------
-    known : LabelIndex
-        Store and documents.
-    chooser : LabelQueue
-        Which pair comes next.
-    labeller : str, optional
-        Who is meant where the page names nobody; without it the page asks.
-    goal : int, optional
-        So many answers of each labeller are enough for this session.
-    heading : str
-        What the page calls this.
+    Without a ``labeller`` the page asks for the name; ``goal`` answers of each labeller are enough.
     """
 
     def __init__(
@@ -89,11 +78,6 @@ class Session:
         """Take an answer to the pair that is asked; it is on the disk when this returns the next state.
 
         An answer to another pair is not taken: that one was judged in another window.
-
-        Raises
-        ------
-        InputError
-            If there is no such answer.
         """
         with self._lock:
             name = checked_name(labeller)
@@ -193,15 +177,7 @@ def _seconds(seconds: float | None) -> float | None:
 
 
 class SampleQueue(FixedQueue):
-    """Asks the drawn pairs of every labeller, in an order that tells nothing.
-
-    Parameters
-    ----------
-    drawn : Sample
-        The sample.
-    known : LabelIndex
-        Store and documents.
-    """
+    """Asks the drawn pairs of every labeller, in an order that tells nothing."""
 
     def __init__(self, drawn: Sample, known: LabelIndex) -> None:
         sides = zip(drawn.left.tolist(), drawn.right.tolist(), strict=True)

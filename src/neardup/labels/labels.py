@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError, option
+from neardup.kernels import Bools, Integers
 from neardup.kernels.counts import components
 from neardup.labels.store import SAME, UNSURE
 from neardup.labels.table import LabelTable, PairRows, RowLabel, places_of
-
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: Fewer labels of a class, and fewer groups, than these bring a warning.
 FEW_LABELS, FEW_GROUPS = 50, 20
@@ -25,26 +23,17 @@ DUPLICATE, OTHER, UNLABELLED = 1, 0, -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labels:
-    """What is known of the pairs of a corpus of n documents.
+    """What is known of the pairs of a corpus of n documents."""
 
-    Attributes
-    ----------
-    group : int64[n]
-        The first document of each document's group; itself where it has no duplicate.
-    keys : int64[k] or None
-        The labelled pairs as left * n + right, ascending; None where the groups say all.
-    duplicate : bool[k] or None
-        Whether each of them is a duplicate.
-    complete : bool
-        Whether pairs without a label are no duplicates.
-    warnings : tuple of str
-        What to keep in mind when reading figures that rest on these labels.
-    """
-
+    #: int64[n]: the first document of each document's group; itself where it has no duplicate.
     group: Integers
+    #: int64[k]: the labelled pairs as left * n + right, ascending; None where the groups say all.
     keys: Integers | None
+    #: bool[k]: whether each of them is a duplicate.
     duplicate: Bools | None
+    #: Whether pairs without a label are no duplicates.
     complete: bool
+    #: What to keep in mind when reading figures that rest on these labels.
     warnings: tuple[str, ...]
 
     def judge(self, left: Integers, right: Integers) -> npt.NDArray[np.int8]:
@@ -176,19 +165,7 @@ def read_labels(
 def cluster_labels(clusters: Sequence[str | None], names: Sequence[str], source: str) -> Labels:
     """Return labels from the cluster of each document: those of one cluster are duplicates of each other, no others.
 
-    Parameters
-    ----------
-    clusters : sequence of str or None
-        One for each document; None is a cluster of its own.
-    names : sequence of str
-        The corpus's ids as text, in order; of two equal ones only the first is a document.
-    source : str
-        What holds the clusters, for messages.
-
-    Raises
-    ------
-    RecipeError
-        If no two documents share a cluster, or all do.
+    None is a cluster of its own. Raises ``RecipeError`` if no two documents share a cluster, or all do.
     """
     first: dict[str, int] = {}
     group = np.arange(len(names))
@@ -258,13 +235,7 @@ def _distinct(
 
 
 def _checked(labels: Labels, name: str, positive: float) -> Labels:
-    """Return the labels with warnings where there are few.
-
-    Raises
-    ------
-    RecipeError
-        If all are of one class.
-    """
+    """Return the labels with warnings where there are few."""
     clusters = labels.keys is None
     if labels.keys is not None and not len(labels.keys):
         raise RecipeError(f"{name} holds no label of a pair of this corpus; give some")

@@ -27,13 +27,7 @@ _LONGEST_NAME = 60
 
 
 def checked_name(name: str) -> str:
-    """Return a labeller's name without spaces around it.
-
-    Raises
-    ------
-    RecipeError
-        If it is empty, long, or has characters that cannot be seen.
-    """
+    """Return a labeller's name without spaces around it."""
     found = re.sub(r"\s+", " ", name).strip()
     if not found or len(found) > _LONGEST_NAME or not found.isprintable():
         raise RecipeError(
@@ -127,10 +121,7 @@ def explained(path: Path, error: sqlite3.Error) -> StoreError:
 def opened(path: Path) -> sqlite3.Connection:
     """Return the connection that reads and writes; the file is made where there is none.
 
-    Raises
-    ------
-    StoreError
-        If the file is something else; it is left as it was.
+    Raises ``StoreError`` if the file is something else; it is left as it was.
     """
     if not path.parent.is_dir():
         raise StoreError(f"{path.parent} is no folder, so {path.name} cannot be in it; make it first")
@@ -161,13 +152,7 @@ def _fill(connection: sqlite3.Connection) -> None:
 
 
 def opened_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection that cannot write.
-
-    Raises
-    ------
-    StoreError
-        If there is no such store.
-    """
+    """Return a connection that cannot write."""
     if not _look(path):
         raise StoreError(f"{path} is no store of labels: there is none; neardup label makes one")
     return _reader(path)
@@ -176,10 +161,7 @@ def opened_to_read(path: Path) -> sqlite3.Connection:
 def _look(path: Path) -> bool:
     """Say whether a store is there; an empty file is as good as none.
 
-    Raises
-    ------
-    StoreError
-        If something else is there.
+    Raises ``StoreError`` if something else is there.
     """
     try:
         with path.open("rb") as file:
@@ -234,35 +216,20 @@ def pair_of(one: str, other: str) -> PairOfIds:
 
 
 class Judgement(NamedTuple):
-    """What a labeller said of a pair.
-
-    Attributes
-    ----------
-    pair : (str, str)
-        The ids.
-    labeller : str
-        Who.
-    answer : str
-        ``same``, ``different`` or ``unsure``; ``skip`` puts the pair aside without an answer.
-    reason : str
-        Why the pair was asked.
-    similarity : float or None
-        What the candidate rule's measure says of it.
-    seconds : float or None
-        How long the labeller looked at it.
-    sums : (str, str)
-        Checksums of the two texts, as the ids are in order; empty where they are not known.
-    time : float
-        When, in seconds since 1970; 0 for now.
-    """
+    """What a labeller said of a pair."""
 
     pair: PairOfIds
     labeller: str
+    #: ``same``, ``different`` or ``unsure``; ``skip`` puts the pair aside without an answer.
     answer: str
     reason: str = ""
+    #: What the candidate rule's measure says of it.
     similarity: float | None = None
+    #: How long the labeller looked at it.
     seconds: float | None = None
+    #: Checksums of the two texts, as the ids are in order; empty where they are not known.
     sums: tuple[str, str] = ("", "")
+    #: When, in seconds since 1970; 0 for now.
     time: float = 0.0
 
 
@@ -280,16 +247,6 @@ class LabelStore:
     What ``record`` was given is on the disk when it returns (WAL, ``synchronous=FULL``). There is one label for each
     pair and labeller; what was said before, and what was taken back, stays in the history. Several processes may use a
     store at once, and it may be used from several threads.
-
-    Parameters
-    ----------
-    path : str or PathLike
-        The file; a new one is made where there is none.
-
-    Raises
-    ------
-    StoreError
-        If the file is something else, or cannot be used.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -387,13 +344,7 @@ class LabelStore:
         ]
 
     def record(self, judgements: Sequence[Judgement]) -> None:
-        """Put judgements on the disk, all or none; a labeller's new answer on a pair takes the place of the old one.
-
-        Raises
-        ------
-        StoreError
-            If they cannot be written.
-        """
+        """Put judgements on the disk, all or none; a labeller's new answer on a pair takes the place of the old one."""
         with self._writing() as connection:
             for one in judgements:
                 moment = one.time or time.time()
@@ -460,13 +411,7 @@ def majority(answers: Mapping[str, str]) -> int | None:
 
 
 def labels_of(path: str | os.PathLike[str]) -> dict[PairOfIds, dict[str, str]]:
-    """Return the answers of each pair in a store by labeller; the store is only read, and may be in use.
-
-    Raises
-    ------
-    StoreError
-        If there is no such store.
-    """
+    """Return the answers of each pair in a store by labeller; the store is only read, and may be in use."""
     place = Path(path)
     labels: dict[PairOfIds, dict[str, str]] = {}
     try:
@@ -482,11 +427,6 @@ def export_rows(path: str | os.PathLike[str]) -> list[tuple[str, str, int]]:
     """Return the labels of a store as (id, id, 1 or 0), sorted: what most labellers say; ties are left out.
 
     The store is only read, and may be in use.
-
-    Raises
-    ------
-    StoreError
-        If there is no such store.
     """
     found = {pair: majority(answers) for pair, answers in labels_of(path).items()}
     return sorted((*pair, label) for pair, label in found.items() if label is not None)

@@ -41,37 +41,19 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelTable:
-    """Rows of text.
-
-    Attributes
-    ----------
-    name : str
-        What it was read from, for messages.
-    columns : list of str
-        In order.
-    rows : list of dict
-        Cells by column; an empty cell is None or missing.
-    lines : list of int
-        Where each row stands.
-    unit : str
-        What those numbers count: ``line`` of a file, or ``row`` from 0.
-    """
+    """Rows of text."""
 
     name: str
     columns: list[str]
+    #: Cells by column; an empty cell is None or missing.
     rows: list[dict[str, str | None]]
     lines: list[int]
+    #: What those numbers count: ``line`` of a file, or ``row`` from 0.
     unit: str
 
     @classmethod
     def read(cls, source: Any) -> Self:
-        """Read a file or a store of labels, or take a table or a list of rows as it is.
-
-        Raises
-        ------
-        InputError
-            If it cannot be read.
-        """
+        """Read a file or a store of labels, or take a table or a list of rows as it is."""
         if not isinstance(source, str | os.PathLike):
             return cls._of_memory(source)
         name = os.fspath(source)
@@ -127,13 +109,7 @@ class LabelTable:
         return "cluster" in names and not any(set(pair) <= names for pair in _PAIR_COLUMNS)
 
     def only(self, wanted: str) -> Self:
-        """Return the rows with one value in a column, named as ``split=train``.
-
-        Raises
-        ------
-        InputError
-            If it is not written so, there is no such column, or no row has that value.
-        """
+        """Return the rows with one value in a column, named as ``split=train``."""
         column, equals, value = (part.strip() for part in wanted.partition("="))
         if not equals or not column:
             raise InputError(f"{option('--only')} {wanted!r} names no column and value; write it like split=train")
@@ -148,17 +124,7 @@ class LabelTable:
     def pairs(self, label_column: str | None = None, *, listed: bool = False) -> PairRows:
         """Return the rows in which somebody has said something of a pair.
 
-        Parameters
-        ----------
-        label_column : str, optional
-            The column of the labels; ``label``, ``answer`` or ``level`` by default.
-        listed : bool
-            Whether a table of two columns lists pairs that are the same.
-
-        Raises
-        ------
-        InputError
-            If there are no two ids, or no such column.
+        With ``listed``, a table of two columns lists pairs that are the same.
         """
         lowered = {name.lower(): name for name in reversed(self.columns)}
         named = next((pair for pair in _PAIR_COLUMNS if set(pair) <= lowered.keys()), None)
@@ -187,13 +153,7 @@ class LabelTable:
     def positions(
         self, columns: Sequence[str], place: Mapping[str, int], *, ignore_unknown: bool
     ) -> list[npt.NDArray[np.int64]]:
-        """Return the rows whose ids are all known, and the positions of each column's ids.
-
-        Raises
-        ------
-        InputError
-            If an id is missing, or unknown and not to be ignored.
-        """
+        """Return the rows whose ids are all known, and the positions of each column's ids."""
         found = np.empty((len(self), len(columns)), np.int64)
         unknown: dict[str, None] = {}
         for row in range(len(self)):
@@ -226,57 +186,30 @@ class LabelTable:
 
 
 class RowLabel(NamedTuple):
-    """What a row says of its pair.
+    """What a row says of its pair."""
 
-    Attributes
-    ----------
-    said : str
-        ``same``, ``different`` or ``unsure``.
-    level : float
-        The number that says so; 1 and 0 for words, nan for ``unsure``.
-    """
-
+    #: ``same``, ``different`` or ``unsure``.
     said: str
+    #: The number that says so; 1 and 0 for words, nan for ``unsure``.
     level: float
 
 
 class PairRows(NamedTuple):
-    """The rows of a table in which somebody has said something of a pair.
-
-    Attributes
-    ----------
-    table : LabelTable
-        Those rows.
-    ids : (str, str)
-        The columns of the ids.
-    column : str or None
-        The column of the labels; None where each row says ``same``.
-    labeller : str or None
-        The column that says who judged, if there is one.
-    unanswered : int
-        Further rows, with an empty label: nobody has judged these pairs.
-    """
+    """The rows of a table in which somebody has said something of a pair."""
 
     table: LabelTable
     ids: tuple[str, str]
+    #: The column of the labels; None where each row says ``same``.
     column: str | None
+    #: The column that says who judged, if there is one.
     labeller: str | None
+    #: Further rows, with an empty label: nobody has judged these pairs.
     unanswered: int
 
     def answer(self, row: int, positive: float | None = None) -> RowLabel:
         """Return what a row says.
 
-        Parameters
-        ----------
-        row : int
-            Which.
-        positive : float, optional
-            Numbers at or above it say ``same``. Without it 1 and 0 are the only numbers that are answers.
-
-        Raises
-        ------
-        InputError
-            If it is no answer.
+        Numbers at or above ``positive`` say ``same``; without it 1 and 0 are the only numbers that are answers.
         """
         if self.column is None:
             return RowLabel(SAME, 1.0)

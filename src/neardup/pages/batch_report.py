@@ -14,7 +14,7 @@ import numpy as np
 from neardup.classifier.evidence import Learned
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
-from neardup.keep.keepers import Integers
+from neardup.kernels import Integers
 from neardup.pages.builder import About, Sources, build_report, listed_rows, named
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
@@ -31,24 +31,17 @@ from neardup.search.matches import Matches
 
 
 class Wanted(TypedDict, total=False):
-    """What a report is called, and how much of a run it shows.
+    """What a report is called, and how much of a run it shows."""
 
-    Attributes
-    ----------
-    title, command : str
-        The heading, and the command that made it; by default the usual one, and none.
-    families, cases, rows, seed : int
-        As in ``Extent``.
-    title_column, time_column : str
-        Columns of titles and times; by default they are found by their names.
-    """
-
+    #: The heading, and the command that made it; by default the usual one, and none.
     title: str
     command: str
+    #: As in ``Extent``.
     families: int
     cases: int
     rows: int
     seed: int
+    #: Columns of titles and times; by default they are found by their names.
     title_column: str
     time_column: str
 
@@ -56,19 +49,7 @@ class Wanted(TypedDict, total=False):
 def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wanted]) -> Report:
     """Return the report of a run.
 
-    Parameters
-    ----------
-    found : Findings
-        What the run found; its corpus is read once more, for the documents that are shown.
-    summary : mapping
-        That of the result.
-    **asked
-        As in ``Wanted``.
-
-    Raises
-    ------
-    NeardupError
-        If an option is unknown or out of range, or the corpus cannot be read again.
+    The corpus is read once more, for the documents that are shown.
     """
     known: Mapping[str, Any] = asked
     for name in known:
@@ -284,15 +265,7 @@ _NAME_IN_CELL = 60
 
 
 def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
-    """Return a result as HTML for a notebook's cell, its texts escaped.
-
-    Parameters
-    ----------
-    found : Findings
-        What the run found.
-    summary : mapping
-        That of the result.
-    """
+    """Return a result as HTML for a notebook's cell, its texts escaped."""
     why = _why(found)
     head = f"{summary['documents']:,} documents: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
     rows: list[list[object]] = [

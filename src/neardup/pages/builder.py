@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neardup.errors import option
-from neardup.keep.keepers import Bools, Floats, Integers
+from neardup.kernels import Bools, Floats, Integers
 from neardup.pages.diff import Shown
 from neardup.pages.html import clipped
 from neardup.pages.report import (
@@ -45,13 +45,7 @@ Matching = Callable[[Mapping[int, Shown]], set[tuple[int, int]] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where a report has from what it says of single documents; ``texts`` is asked first, for all that is shown.
-
-    Attributes
-    ----------
-    texts, words, evidence, matching : callable
-        See `Texts`, `Words`, `Evidence` and `Matching`.
-    """
+    """Where a report has from what it says of single documents; ``texts`` is asked first, for all that is shown."""
 
     texts: Texts
     words: Words
@@ -61,49 +55,30 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a report says besides its verdicts.
+    """What a report says besides its verdicts."""
 
-    Attributes
-    ----------
-    title, command : str
-        The heading, and what was typed.
-    inputs : sequence of str
-        Where documents came from.
-    recipe : Recipe
-        What a match is.
-    scale : Scale
-        What decides last, and from where on.
-    movable : bool
-        Whether another threshold would change anything, and what is known says so.
-    window : str
-        How far back a flow looks; empty for a run.
-    everything : bool
-        Whether items are compared with duplicates as well, and not with originals alone.
-    left : str
-        What is said in the place of a text that is not there any more.
-    quarantined : sequence of (str, int)
-        What was rejected, by reason.
-    stages : sequence of dict
-        As ``Clock.stages`` has them.
-    facts, versions : mapping of str to str
-        More to say.
-    notes : sequence of str
-        What is sampled or cut besides what the report itself cuts.
-    """
-
+    #: The heading, and what was typed.
     title: str
     command: str
     inputs: Sequence[str]
     recipe: Recipe
+    #: What decides last, and from where on.
     scale: Scale
+    #: Whether another threshold would change anything, and what is known says so.
     movable: bool
+    #: How far back a flow looks; empty for a run.
     window: str = ""
+    #: Whether items are compared with duplicates as well, and not with originals alone.
     everything: bool = False
+    #: What is said in the place of a text that is not there any more.
     left: str = ""
+    #: What was rejected, by reason.
     quarantined: Sequence[tuple[str, int]] = ()
+    #: As ``Clock.stages`` has them.
     stages: Sequence[Mapping[str, Any]] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    #: What is sampled or cut besides what the report itself cuts.
     notes: Sequence[str] = ()
 
 
@@ -270,21 +245,7 @@ _UNKNOWN = (
 def build_report(
     verdicts: Verdicts, about: About, sources: Sources, extent: Extent, known: KnownPairs | None = None
 ) -> Report:
-    """Return the report of a run or of a flow.
-
-    Parameters
-    ----------
-    verdicts : Verdicts
-        What became of documents.
-    about : About
-        What else there is to say.
-    sources : Sources
-        Texts, and why two match.
-    extent : Extent
-        How much is listed.
-    known : KnownPairs, optional
-        The pairs that come near the threshold, where they are known.
-    """
+    """Return the report of a run or of a flow."""
     scale, recipe = about.scale, about.recipe
     known = known or KnownPairs.nothing(scale.threshold, _UNKNOWN)
     chosen, examples = _families(verdicts, extent), _examples(verdicts, known, extent, about.everything)

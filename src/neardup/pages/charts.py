@@ -64,11 +64,10 @@ def log_axis(**options: Any) -> alt.Axis:
     return alt.Axis(**({"format": "~s", "gridOpacity": strength} | options))
 
 
-def log_counts(name: str, title: str, *, most: float = 0, ends: Sequence[float] = ()) -> alt.Y:
+def log_counts(name: str, title: str, *, most: float = 0) -> alt.Y:
     """Return an axis of counts on a logarithmic scale; its lowest line is half of one, so that one can be seen.
 
     Marked are the powers of ten; where ``most``, the highest count, is below 100, twice and five times these, too.
-    ``ends`` are the lowest and the highest line, if these are given.
     """
     import altair as alt
 
@@ -77,8 +76,8 @@ def log_counts(name: str, title: str, *, most: float = 0, ends: Sequence[float] 
     else:
         powers = [10.0**power for power in range(len(str(int(most))))]
         marks = powers if len(powers) > 2 else [part * power for power in powers for part in (1, 2, 5)]
-    scale: dict[str, Any] = {"domain": list(ends)} if ends else {"domainMin": NOTHING}
-    return alt.Y(f"{name}:Q", scale=alt.Scale(type="log", **scale), title=title, axis=log_axis(values=marks))
+    scale = alt.Scale(type="log", domainMin=NOTHING)
+    return alt.Y(f"{name}:Q", scale=scale, title=title, axis=log_axis(values=marks))
 
 
 def similarities(name: str, title: str | None, *, lowest: float = 0.0, step: float = 0.1) -> alt.X:
@@ -149,16 +148,7 @@ def kinds_of(
 ) -> dict[str, Any]:
     """Return the scale on which each of the names has its colour, or another mark, with a legend above the chart.
 
-    Parameters
-    ----------
-    names : sequence of str
-        In the order of the legend.
-    marks : sequence of str
-        Colours, or `SHAPES`; they come round again where there are more names.
-    legend : bool
-        Whether the chart has one; pages with a `legend` of their own do without.
-    **options
-        Of the legend, as Altair takes them.
+    The ``marks`` are colours, or `SHAPES`; they come round again where there are more names.
     """
     import altair as alt
 

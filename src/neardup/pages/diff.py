@@ -88,21 +88,13 @@ class Mark(IntEnum):
 
 
 class Differences(NamedTuple):
-    """How two texts differ.
-
-    Attributes
-    ----------
-    left, right : list of Token
-        The words of each text.
-    blocks : list of Block
-        The runs of equal words, in the order of both texts; the last one is empty and stands at the ends.
-    left_marks, right_marks : bytearray
-        A ``Mark`` for each word.
-    """
+    """How two texts differ."""
 
     left: list[Token]
     right: list[Token]
+    #: The runs of equal words, in the order of both texts; the last one is empty and stands at the ends.
     blocks: list[Block]
+    #: A ``Mark`` for each word.
     left_marks: bytearray
     right_marks: bytearray
 

@@ -25,15 +25,8 @@ _KINDS = {int(Mark.CHANGED): "changed", int(Mark.MOVED): "moved", BETWEEN: "betw
 def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "") -> Html:
     """Return two documents side by side, what differs marked, long equal stretches folded.
 
-    Parameters
-    ----------
-    left, right : Shown
-        The documents.
-    words : int
-        So many words of each are in the page, fewer where they are long, and where others are left out it says how
-        many. Raising it makes pages larger.
-    head : str
-        A line above: how alike they are.
+    So many ``words`` of each are in the page, fewer where they are long, and where others are left out it says how
+    many; ``head`` stands above.
     """
     look = looks_of(left, right)
     body = "".join(_parts(_within(look["groups"], words), look))
@@ -176,23 +169,14 @@ _BEGINNING = 320
 
 
 class Change(NamedTuple):
-    """How a document differs from its keeper.
+    """How a document differs from its keeper."""
 
-    Attributes
-    ----------
-    pieces : list of (str, str, int)
-        ``equal``, ``del`` (words only in the keeper), ``ins`` (words only in the document) or ``gap``; the words; and
-        how many more there are.
-    note : str
-        What is not shown, or that nothing differs.
-    passage : int
-        How long the longest passage is that both texts have, in words.
-    direction : str
-        In which the text runs.
-    """
-
+    #: ``equal``, ``del`` (words only in the keeper), ``ins`` (words only in the document) or ``gap``; the words; and
+    #: how many more there are.
     pieces: list[tuple[str, str, int]]
+    #: What is not shown, or that nothing differs.
     note: str
+    #: How long the longest passage is that both texts have, in words.
     passage: int
     direction: str
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,10 +19,9 @@ from neardup.documents.records import Names, value_texts
 from neardup.documents.tables import TIME_NAMES
 from neardup.errors import InputError
 from neardup.features.reading import Progress, Remembered, contents_of
+from neardup.kernels import Integers
 from neardup.pages.diff import Shown
 from neardup.recipe import Recipe
-
-Integers = npt.NDArray[np.int64]
 
 #: Characters of a time that are shown: whole seconds.
 _LONGEST_TIME = 19
@@ -33,18 +31,7 @@ _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 class Material:
     """The documents of a corpus, by position, for those who look at some of them.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It was scanned, and stays open.
-    names : Names
-        What its documents are called, such as ``result.pairs.names``.
-    content : str
-        What of the texts is shown, as in ``Recipe``.
-    title_column, time_column : str
-        Columns of titles and times; empty to find them by their names.
-    threads : int
-        They change the time, never what is shown.
+    The corpus was scanned, and stays open. Columns of titles and times are found by their names where none are given.
     """
 
     def __init__(

@@ -96,20 +96,13 @@ _STACKED = re.compile(rf"[^\w\s\0-\u02ff]{{{_MARKS + 1},}}")
 
 
 class Excerpt(NamedTuple):
-    """What a page shows of a text.
+    """What a page shows of a text."""
 
-    Attributes
-    ----------
-    html : Html
-        It, and what is said of what is left out inside.
-    size : int
-        Characters that are shown; a line feed counts as a line.
-    rest : int
-        Characters behind those, of which nothing is said yet.
-    """
-
+    #: It, and what is said of what is left out inside.
     html: Html
+    #: Characters that are shown; a line feed counts as a line.
     size: int
+    #: Characters behind those, of which nothing is said yet.
     rest: int
 
 
@@ -287,22 +280,10 @@ def table(
 ) -> Html:
     """Return a table that scrolls by itself where it is too wide.
 
-    Parameters
-    ----------
-    head : sequence of str
-        The names of the columns, with their units; none for a table of names and values.
-    rows : sequence of sequences
-        The cells, as `html_of` shows them; the first one names its row.
-    caption : str
-        What the table shows; screen readers say it first.
-    tall : bool
-        Whether it also scrolls by itself where it is too long; its head stays in sight.
-    best : container of int
-        The numbers of rows that stand out.
-    left : int
-        How many of the first columns are texts, which begin at the left; all others are numbers.
-    searched : sequence of str or None
-        For each row the words that a search field finds it by; None leaves rows alone.
+    Without a head it is one of names and values. The first cell names its row. ``caption`` is what screen readers say
+    first. A ``tall`` one scrolls by itself where it is too long; the rows of the numbers in ``best`` stand out; the
+    first ``left`` columns are texts, all others numbers; ``searched`` holds for each row the words that a search field
+    finds it by.
     """
     return _part("table", head, rows, caption, tall, best, left, searched)
 
@@ -325,46 +306,27 @@ def notes(items: Sequence[str], *, title: str) -> Html:
 def section(key: str, title: str, *content: str, intro: str = "") -> Html:
     """Return a section with a heading, which the page's table of contents lists.
 
-    Parameters
-    ----------
-    key : str
-        Its id, by which a link finds it.
-    title : str
-        The heading.
-    *content : str
-        What it holds; texts that are not HTML become paragraphs.
-    intro : str
-        A paragraph before that.
+    A link finds it by its ``key``. What it holds follows the ``intro``; texts that are not HTML become paragraphs.
     """
     return _part("section", key, title, content, intro)
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart, and what stands around it.
+    """A chart, and what stands around it."""
 
-    Attributes
-    ----------
-    key : str
-        The id of its element.
-    title, note : str
-        What it shows, and how to read it.
-    told : str
-        A sentence for who cannot see it: what is drawn, in which units, and what it comes to.
-    specification : dict
-        Vega-Lite.
-    behind : Html
-        The table of its figures.
-    missing : str
-        Why there is nothing to draw; it is said in the place of the chart.
-    """
-
+    #: The id of its element.
     key: str
+    #: What it shows, and how to read it.
     title: str
     note: str
+    #: A sentence for who cannot see it: what is drawn, in which units, and what it comes to.
     told: str
+    #: Vega-Lite.
     specification: Mapping[str, Any] = field(repr=False)
+    #: The table of its figures.
     behind: Html = field(default=Html(""), repr=False)
+    #: Why there is nothing to draw; it is said in the place of the chart.
     missing: str = ""
 
 
@@ -378,27 +340,12 @@ def legend(names: Sequence[str], colours: Sequence[str], *, label: str = "Show o
     return _part("legend", names, colours, label)
 
 
-def fold(
-    summary: str, *content: str, key: str = "", opened: bool = False, searched: str = "", printed: bool = True
-) -> Html:
+def fold(summary: str, *content: str, key: str = "", opened: bool = False, searched: str = "") -> Html:
     """Return content that is shown once its summary is pressed.
 
-    Parameters
-    ----------
-    summary : str
-        What stands there always.
-    *content : str
-        What it opens into; texts that are not HTML become paragraphs.
-    key : str
-        Its id; a link to it opens it.
-    opened : bool
-        Whether it is open at first.
-    searched : str
-        The words that a search field finds it by.
-    printed : bool
-        Whether it is opened on paper; else it is printed as the reader has left it.
+    Texts in it that are not HTML become paragraphs; a search field finds it by the words in ``searched``.
     """
-    return _part("fold", summary, content, key, opened, searched, printed)
+    return _part("fold", summary, content, key, opened, searched)
 
 
 def search_field(within: str, *, label: str, noun: str = "entries") -> Html:

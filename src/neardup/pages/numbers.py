@@ -52,14 +52,7 @@ def share(part: float, of: float) -> str:
 def sparkline(counts: Sequence[int], cells: int, *, blocks: bool = True) -> str:
     """Return a histogram as characters whose heights are logarithms of the counts.
 
-    Parameters
-    ----------
-    counts : sequence of int
-        As many bins as ``cells`` divide.
-    cells : int
-        How many characters.
-    blocks : bool
-        Whether characters of eight heights may be used; else ASCII.
+    There are as many bins as ``cells`` divide; without ``blocks`` it is ASCII.
     """
     levels = _BLOCKS if blocks else _ASCII
     each = len(counts) // cells

@@ -28,13 +28,7 @@ _SECTION = re.compile(r'<section id="([^"]*)"[^>]* data-contents="([^"]*)">')
 
 
 def check_drawing(output: str) -> None:
-    """Refuse a page where the packages that draw charts are not installed.
-
-    Raises
-    ------
-    OutputError
-        Saying how to get them.
-    """
+    """Refuse a page where the packages that draw charts are not installed."""
     if any(importlib.util.find_spec(name) is None for name in ("altair", "jinja2", "vl_convert")):
         raise OutputError(
             f'{output} needs packages that draw charts and are not installed; pip install "neardup[report]" brings them'
@@ -53,24 +47,10 @@ def page(
 ) -> str:
     """Return a whole page.
 
-    Parameters
-    ----------
-    title : str
-        Plain text.
-    body : str
-        HTML, as the functions of `neardup.pages.html` make it. Elements of the class ``chart`` hold the charts by
-        their ids; buttons with ``data-highlight`` set the charts' parameter ``highlight``.
-    charts : mapping of str to dict, or sequence of Chart
-        Vega-Lite specifications by id, or charts that hold them.
-    data : mapping, optional
-        What the scripts find as ``neardup.data``, ready for JSON.
-    scripts : sequence of str
-        Names of files beside this one, such as ``search.js``. They run after ``frame.js``, which says what they
-        can use.
-    styles : sequence of str
-        Names of style sheets beside this one, such as ``report.css``, that come after ``page.css``.
-    asks : bool
-        Whether its scripts may ask the server that it came from.
+    Elements of the class ``chart`` hold the charts by their ids; buttons with ``data-highlight`` set the charts'
+    parameter ``highlight``. Scripts find ``data`` as ``neardup.data``; ``scripts`` and ``styles`` are names of files
+    beside this one, which come after ``frame.js`` and ``page.css``. With ``asks`` the scripts may ask the server that
+    the page came from.
     """
     if not isinstance(charts, Mapping):
         charts = {one.key: one.specification for one in charts if not one.missing}

@@ -14,48 +14,32 @@ from neardup.pages.diff import Shown
 
 
 class Wording(NamedTuple):
-    """Words and sentences of a report that depend on what it reports.
-
-    Attributes
-    ----------
-    documents, document : str
-        What was read.
-    kept, gone : str
-        Documents that are kept, and those that are not, as a list has them.
-    keeps, removes : str
-        What becomes of one that is kept, and of one that is not.
-    keeper : str
-        What a dropped document has in its place.
-    run : str
-        What was done.
-    kept_means : str
-        Why documents are kept.
-    stopped : str
-        What a tile says of how many are not kept.
-    sections : (str, str)
-        The headings of the tables of reasons and of dropped documents.
-    alike, moved, points, pairs : str
-        The titles of the charts of similarities and of thresholds, what a point of the latter is, and which pairs the
-        chart of them counts.
-    families : str
-        What families are, and how their members are shown.
-    """
+    """Words and sentences of a report that depend on what it reports."""
 
     documents: str = "documents"
     document: str = "document"
+    #: Documents that are kept, and those that are not, as a list has them.
     kept: str = "kept"
     gone: str = "dropped"
+    #: What becomes of one that is kept, and of one that is not.
     keeps: str = "kept"
     removes: str = "dropped"
+    #: What a dropped document has in its place.
     keeper: str = "keeper"
     run: str = "run"
+    #: Why documents are kept.
     kept_means: str = "matches no other kept document"
+    #: What a tile says of how many are not kept.
     stopped: str = "dropped"
+    #: The headings of the tables of reasons and of dropped documents.
     sections: tuple[str, str] = ("What was kept, and what was dropped", "Dropped documents")
+    #: The titles of the charts of similarities and of thresholds, what a point of the latter is, and which pairs the
+    #: chart of them counts.
     alike: str = "Similarity of dropped documents to their keepers"
     moved: str = "Dropped documents by threshold"
     points: str = "each point is what a run at that threshold drops; the line is the slider's threshold"
     pairs: str = "pairs of documents that differ in what is compared"
+    #: What families are, and how their members are shown.
     families: str = (
         "Documents connected by matching pairs, the largest family first. Each dropped one is shown by how it differs "
         "from its keeper: words only in the keeper are struck out, words only in the document are underlined."
@@ -105,74 +89,48 @@ def binned(similarity: npt.NDArray[np.float64]) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A document of a family.
-
-    Attributes
-    ----------
-    document : Shown
-        The document.
-    why : str
-        KEPT, COPY, EQUAL_FEATURES or NEAR.
-    keeper : Shown or None
-        What it has in its place; None for a kept document.
-    similarity : float
-        To the keeper; 0 for a kept document.
-    to_keeper : str
-        COPY, EQUAL_FEATURES or NEAR: how it is like the keeper, which need not be the document that it is a copy of.
-    evidence : str
-        Why the two match, in a line; may be empty.
-    apart : sequence of str
-        Ids of listed members that have the same keeper and do not match this one.
-    goes : str
-        For each threshold of the report's sweep "1" where the document is dropped, else "0"; empty without a sweep.
-    """
+    """A document of a family."""
 
     document: Shown
+    #: KEPT, COPY, EQUAL_FEATURES or NEAR.
     why: str
+    #: What it has in its place; None for a kept document.
     keeper: Shown | None = None
+    #: To the keeper; 0 for a kept document.
     similarity: float = 0.0
+    #: COPY, EQUAL_FEATURES or NEAR: how it is like the keeper, which need not be the document that it is a copy of.
     to_keeper: str = ""
+    #: Why the two match, in a line; may be empty.
     evidence: str = ""
+    #: Ids of listed members that have the same keeper and do not match this one.
     apart: Sequence[str] = ()
+    #: For each threshold of the report's sweep "1" where the document is dropped, else "0"; empty without a sweep.
     goes: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Documents connected by matching pairs, some of them listed.
+    """Documents connected by matching pairs, some of them listed."""
 
-    Attributes
-    ----------
-    number : int
-        Its name, from 1.
-    documents, kept : int
-        How many it has, and how many of them are kept.
-    lead : str
-        What it is called: the title, or how the text begins, of its first member; empty for that member's title or id.
-    pairs : int or None
-        How many of its pairs match, None where that is not known.
-    smallest, mean : float or None
-        Over the similarities of its matching pairs.
-    equal : bool
-        Whether all members have equal features.
-    complete : bool or None
-        Whether every member matches every other, None where that is not known.
-    apart : int or None
-        How many pairs of listed members match the same keeper but not each other, None where that is not known.
-    members : sequence of Member
-        Those that are listed, kept ones first.
-    """
-
+    #: Its name, from 1.
     number: int
+    #: How many it has, and how many of them are kept.
     documents: int
     kept: int
+    #: Those that are listed, kept ones first.
     members: Sequence[Member]
+    #: What it is called: the title, or how the text begins, of its first member; empty for that member's title or id.
     lead: str = ""
+    #: Whether all members have equal features.
     equal: bool = False
+    #: How many of its pairs match, None where that is not known.
     pairs: int | None = None
+    #: Over the similarities of its matching pairs.
     smallest: float | None = None
     mean: float | None = None
+    #: Whether every member matches every other, None where that is not known.
     complete: bool | None = None
+    #: How many pairs of listed members match the same keeper but not each other, None where that is not known.
     apart: int | None = None
 
     @property
@@ -182,64 +140,43 @@ class Family:
 
 
 class Example(NamedTuple):
-    """A pair to read, near the threshold or elsewhere.
+    """A pair to read, near the threshold or elsewhere."""
 
-    Attributes
-    ----------
-    left, right : Shown
-        The documents, in the order of the input.
-    similarity : float
-        As the run compares them.
-    matches : bool
-        Whether the run takes them for near-duplicates.
-    head : str
-        How alike they are, in words.
-    matching : str
-        For each threshold of the report's sweep "1" where the pair matches, else "0"; empty without a sweep.
-    """
-
+    #: The documents, in the order of the input.
     left: Shown
     right: Shown
+    #: As the run compares them.
     similarity: float
+    #: Whether the run takes them for near-duplicates.
     matches: bool
+    #: How alike they are, in words.
     head: str = ""
+    #: For each threshold of the report's sweep "1" where the pair matches, else "0"; empty without a sweep.
     matching: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """What other thresholds would have done, each as a run of its own.
+    """What other thresholds would have done, each as a run of its own."""
 
-    Attributes
-    ----------
-    thresholds : sequence of float
-        In rising order, the run's own among them. For a distance in falling order: always from loose to strict.
-    kept, dropped, pairs : sequence of int
-        How many documents and pairs there are at each of them.
-    own : int
-        The place of the run's own threshold.
-    what : str
-        What the threshold is of, such as ``jaccard``.
-    distance : bool
-        Whether pairs match at or below the threshold.
-    similarities : sequence of float
-        The similarity that a pair exactly at each threshold has, which histograms count; the thresholds themselves
-        unless they are distances.
-    exact : bool
-        Whether it is what separate runs would find; else what the pairs of this run let expect, as with LSH.
-    note : str
-        Why it begins where it begins, and what is not known.
-    """
-
+    #: In rising order, the run's own among them. For a distance in falling order: always from loose to strict.
     thresholds: Sequence[float]
+    #: How many documents and pairs there are at each of them.
     kept: Sequence[int]
     dropped: Sequence[int]
     pairs: Sequence[int]
+    #: The place of the run's own threshold.
     own: int
+    #: What the threshold is of, such as ``jaccard``.
     what: str
+    #: Whether pairs match at or below the threshold.
     distance: bool = False
+    #: The similarity that a pair exactly at each threshold has, which histograms count; the thresholds themselves
+    #: unless they are distances.
     similarities: Sequence[float] = ()
+    #: Whether it is what separate runs would find; else what the pairs of this run let expect, as with LSH.
     exact: bool = True
+    #: Why it begins where it begins, and what is not known.
     note: str = ""
 
 
@@ -255,118 +192,78 @@ class Row(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """When and where the items of a flow came from.
+    """When and where the items of a flow came from."""
 
-    Attributes
-    ----------
-    step : str
-        The length of the stretches of time.
-    stretches : list of (str, str, int, int)
-        Where each begins and ends (UTC), its originals and its duplicates.
-    lags : list of (str, int)
-        How long after what they repeat duplicates came, and how many did.
-    sources : list of (str, int, int)
-        Folders, the one with most items first, their items and their duplicates; empty where there are none to compare.
-    """
-
+    #: The length of the stretches of time.
     step: str
+    #: Where each begins and ends (UTC), its originals and its duplicates.
     stretches: list[tuple[str, str, int, int]]
+    #: How long after what they repeat duplicates came, and how many did.
     lags: list[tuple[str, int]]
+    #: Folders, the one with most items first, their items and their duplicates; empty where there are none to compare.
     sources: list[tuple[str, int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a report says. What is not known, or makes no sense where it comes from, stays at its default.
+    """What a report says. What is not known, or makes no sense where it comes from, stays at its default."""
 
-    Attributes
-    ----------
-    title : str
-        The heading, such as "What was dropped, and why".
-    command : str
-        As it was typed, quoted for a shell; empty from Python.
-    inputs : sequence of str
-        Their names.
-    recipe, in_words, rule, fingerprint : str
-        The recipe as TOML, in a line, what a match is in plain words (empty where these do not say it), and its
-        fingerprint.
-    versions : mapping of str to str
-        Of neardup and what the answer depends on besides.
-    documents, kept : int
-        How many were read whole, and how many are kept.
-    reasons : sequence of (str, int, str)
-        Why documents were dropped: name, number, and what the name means.
-    quarantined : sequence of (str, int)
-        Records that were rejected, by reason; they are not among ``documents``.
-    similarity : sequence of int
-        In BINS bins, the similarities of dropped documents to their keepers.
-    similarity_of : str
-        What the similarity is, such as ``jaccard of words:5``.
-    pair_similarity : sequence of int
-        In BINS bins, the similarities of the pairs that the sweep knows; empty where there is no sweep.
-    threshold : float or None
-        What a pair must reach, as a similarity; None where a classifier has no such number.
-    families : sequence of Family
-        The largest ones and some of the others.
-    families_total, largest_family : int
-        How many there are, and how many documents the largest has.
-    above, below : sequence of Example
-        Pairs that only just match, and that only just do not, the nearest to the threshold first.
-    elsewhere : sequence of Example
-        Pairs at other similarities, for whoever moves the threshold, in rising order.
-    unknown : str
-        What is not known of pairs, such as those below the threshold.
-    sweep : Sweep or None
-        What other thresholds would have done.
-    stages : sequence of dict
-        As ``Clock.stages`` has them.
-    rows : sequence of Row
-        Dropped documents to be searched: all, or some of them.
-    rows_total : int
-        How many there are.
-    facts : mapping of str to str
-        More to say of the run, as names and values.
-    notes : sequence of str
-        What is sampled or cut, and what is not known.
-    wording : Wording
-        What the page calls documents, and what becomes of them.
-    arrivals : Arrivals or None
-        Of a flow.
-    left : str
-        What is said in the place of a text that is not there any more.
-    """
-
+    #: The heading, such as "What was dropped, and why".
     title: str
+    #: How many were read whole, and how many are kept.
     documents: int
     kept: int
+    #: As it was typed, quoted for a shell; empty from Python.
     command: str = ""
     inputs: Sequence[str] = ()
+    #: The recipe as TOML, in a line, what a match is in plain words (empty where these do not say it), and its
+    #: fingerprint.
     recipe: str = ""
     in_words: str = ""
     rule: str = ""
     fingerprint: str = ""
+    #: Of neardup and what the answer depends on besides.
     versions: Mapping[str, str] = field(default_factory=dict)
+    #: Why documents were dropped: name, number, and what the name means.
     reasons: Sequence[tuple[str, int, str]] = ()
+    #: Records that were rejected, by reason; they are not among ``documents``.
     quarantined: Sequence[tuple[str, int]] = ()
+    #: In BINS bins, the similarities of dropped documents to their keepers.
     similarity: Sequence[int] = ()
+    #: What the similarity is, such as ``jaccard of words:5``.
     similarity_of: str = "similarity"
+    #: In BINS bins, the similarities of the pairs that the sweep knows; empty where there is no sweep.
     pair_similarity: Sequence[int] = ()
+    #: What a pair must reach, as a similarity; None where a classifier has no such number.
     threshold: float | None = None
+    #: The largest ones and some of the others.
     families: Sequence[Family] = ()
+    #: How many there are, and how many documents the largest has.
     families_total: int = 0
     largest_family: int = 0
+    #: Pairs that only just match, and that only just do not, the nearest to the threshold first.
     above: Sequence[Example] = ()
     below: Sequence[Example] = ()
+    #: Pairs at other similarities, for whoever moves the threshold, in rising order.
     elsewhere: Sequence[Example] = ()
+    #: What is not known of pairs, such as those below the threshold.
     unknown: str = ""
+    #: What other thresholds would have done.
     sweep: Sweep | None = None
+    #: As ``Clock.stages`` has them.
     stages: Sequence[Mapping[str, Any]] = ()
+    #: Dropped documents to be searched: all, or some of them.
     rows: Sequence[Row] = ()
     rows_total: int = 0
+    #: More to say of the run, as names and values.
     facts: Mapping[str, str] = field(default_factory=dict)
+    #: What is sampled or cut, and what is not known.
     notes: Sequence[str] = ()
+    #: What the page calls documents, and what becomes of them.
     wording: Wording = BATCH
+    #: Of a flow.
     arrivals: Arrivals | None = None
+    #: What is said in the place of a text that is not there any more.
     left: str = ""
 
     @property
@@ -377,28 +274,15 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much a report lists.
+    """How much a report lists."""
 
-    Attributes
-    ----------
-    families : int
-        So many of the largest families, and half as many of the others, drawn at random. Raising it makes pages larger.
-    cases : int
-        So many pairs just above, and just below the threshold.
-    rows : int
-        So many dropped documents in the list to search: the latest ones of a flow, else a random part.
-    seed : int
-        Of what is drawn at random; another one draws others.
-
-    Raises
-    ------
-    RecipeError
-        If a number is below 0.
-    """
-
+    #: So many of the largest families, and half as many of the others, drawn at random. Raising it makes pages larger.
     families: int = 50
+    #: So many pairs just above, and just below the threshold.
     cases: int = 10
+    #: So many dropped documents in the list to search: the latest ones of a flow, else a random part.
     rows: int = 2000
+    #: Of what is drawn at random; another one draws others.
     seed: int = 1
 
     def __post_init__(self) -> None:

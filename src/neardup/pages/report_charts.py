@@ -37,16 +37,8 @@ _BAND = 0.05
 def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | None = None) -> Plot:
     """Return a histogram of similarities as an Altair chart, counts on a logarithmic scale.
 
-    Parameters
-    ----------
-    counts : sequence of int
-        In ``BINS`` bins, as ``binned`` gives them.
-    of : str
-        What the similarity is, such as ``jaccard of words:5``.
-    y : str
-        What is counted.
-    cut : float, optional
-        What lies below is faint, and a line stands there; the chart's parameter ``cut``.
+    The counts are in ``BINS`` bins, as ``binned`` gives them. What lies below ``cut``, a parameter of the chart, is
+    faint.
     """
     import altair as alt
 

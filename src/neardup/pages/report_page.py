@@ -179,13 +179,7 @@ def _range_of(examples: Sequence[Example], sweep: Sweep | None) -> str:
 
 
 def check_page(name: str, inputs: Sequence[str], *, force: bool) -> None:
-    """Refuse a name that no page can have, and pages where the packages that draw charts are not installed.
-
-    Raises
-    ------
-    OutputError
-        If the name does not end in .html, is that of an input, or exists and ``force`` is not given.
-    """
+    """Refuse a name that no page can have, and pages where the packages that draw charts are not installed."""
     if not name.endswith(".html"):
         raise OutputError(f"{name} does not end in .html, but a page is HTML: name it so")
     check_drawing(name)

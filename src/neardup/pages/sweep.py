@@ -51,23 +51,14 @@ def similarity_at(scale: Scale, threshold: Fraction) -> float:
 
 
 class Swept(NamedTuple):
-    """A sweep, and what it says of documents and pairs.
-
-    Attributes
-    ----------
-    sweep : Sweep
-        The counts.
-    gone : bool[t, w]
-        Which of the watched documents would be dropped at each threshold.
-    bars : float64[t]
-        The similarity that a pair has to reach at each threshold.
-    matches : bool[t, p]
-        Which of the watched pairs would match at each threshold.
-    """
+    """A sweep, and what it says of documents and pairs."""
 
     sweep: Sweep
+    #: bool[t, w]: which of the watched documents would be dropped at each threshold.
     gone: Bools
+    #: float64[t]: the similarity that a pair has to reach at each threshold.
     bars: Floats
+    #: bool[t, p]: which of the watched pairs would match at each threshold.
     matches: Bools
 
 
@@ -124,22 +115,9 @@ def swept(
     Where no pairs but those of the verdicts are known, or where they do not say what the verdicts say (as of items that
     came too late), stricter thresholds are counted by the recorded similarities.
 
-    Parameters
-    ----------
-    verdicts : Verdicts
-        What became of documents.
-    scale : Scale
-        What decides.
-    known : KnownPairs
-        The pairs that are known.
-    watched : int64[w]
-        Documents whose own fate is of interest.
-    edges : int64[p]
-        Pairs of which it is, too, by their places among the known ones.
-    everything : bool
-        Whether duplicates remove others as well.
-    whole : bool
-        Whether pairs are known at all thresholds; not with bands that are made for one.
+    ``watched`` (int64[w]) are documents, and ``edges`` (int64[p]) known pairs, whose own fate is of interest. With
+    ``everything``, duplicates remove others as well; pairs are not known at all thresholds (``whole``) with bands that
+    are made for one.
     """
     count, own_gone = len(verdicts), verdicts.of != ORIGINAL
     documents = count if verdicts.present is None else int(verdicts.present.sum())
@@ -237,15 +215,7 @@ def shared_in_words(o: int, a: int, b: int) -> str:
 
 
 def counts_in_words(counts: tuple[int, int, int] | None, recipe: Recipe) -> str:
-    """Return the whole numbers behind a similarity; empty where they say nothing to people.
-
-    Parameters
-    ----------
-    counts : (int, int, int) or None
-        o, a and b, as a verdict has them.
-    recipe : Recipe
-        By which it was made.
-    """
+    """Return the whole numbers behind a similarity; empty where they say nothing to people."""
     if counts is None or recipe.second_step or recipe.is_weighted:
         return ""
     o, a, b = counts

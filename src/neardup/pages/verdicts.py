@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 from typing import Self
@@ -13,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.keep.keepers import Bools, Families, Floats, Integers
+from neardup.keep.keepers import Families
+from neardup.kernels import Bools, Floats, Integers
 from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Arrivals
+from neardup.times import utc
 
 #: In the place of a keeper: the document is kept, or its keeper is not among those that are reported.
 ORIGINAL, ELSEWHERE = -1, -2
@@ -26,46 +27,32 @@ REASONS = (KEPT, COPY, EQUAL_FEATURES, NEAR)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Verdicts:
-    """What became of documents, in the order of the input or of arrival; a number in this order is a document's place.
-
-    Attributes
-    ----------
-    ids : pyarrow.Array
-        What they are called.
-    of : int64[n]
-        The place of each one's keeper; ORIGINAL for a kept one, or ELSEWHERE. In a flow always an earlier place.
-    similarity : float64[n]
-        To the keeper; of kept ones any number.
-    exact, equal : bool[n]
-        Whether the text is the keeper's byte for byte, and whether its features are, as those of equal texts are.
-    times : int64[n] or None
-        Of a flow: microseconds since 1970, or NO_TIME.
-    before : int
-        So many of the first documents came before those that are reported, and are here because others repeat them.
-    sources : pyarrow.Array or None
-        Where each came from, as strings; None where that is not known.
-    elsewhere : mapping of int to str
-        The ids of keepers that are ELSEWHERE.
-    present : bool[n] or None
-        Which documents count; None for all.
-    connected : Families or None
-        The families; None where documents are connected by what they repeat, and by nothing else.
-    why : int64[n] or None
-        Why each was dropped: 0 for a kept one, 1 for a copy of any document before it, 2 for equal features, 3 for
-        near; None where the keeper says that.
-    """
+    """What became of documents, in the order of the input or of arrival; a place is a number in this order."""
 
     ids: pa.Array
+    #: int64[n]: the place of each one's keeper; ORIGINAL for a kept one, or ELSEWHERE. In a flow always an earlier
+    #: place.
     of: Integers
+    #: float64[n]: to the keeper; of kept ones any number.
     similarity: Floats
+    #: bool[n]: whether the text is the keeper's byte for byte, and whether its features are, as those of equal texts
+    #: are.
     exact: Bools
     equal: Bools
+    #: int64[n]: of a flow: microseconds since 1970, or NO_TIME.
     times: Integers | None = None
+    #: So many of the first documents came before those that are reported, and are here because others repeat them.
     before: int = 0
+    #: Where each came from, as strings; None where that is not known.
     sources: pa.Array | None = None
+    #: The ids of keepers that are ELSEWHERE.
     elsewhere: Mapping[int, str] = field(default_factory=dict)
+    #: bool[n]: which documents count; None for all.
     present: Bools | None = None
+    #: The families; None where documents are connected by what they repeat, and by nothing else.
     connected: Families | None = None
+    #: int64[n]: why each was dropped: 0 for a kept one, 1 for a copy of any document before it, 2 for equal features, 3
+    #: for near; None where the keeper says that.
     why: Integers | None = None
 
     def __len__(self) -> int:
@@ -133,43 +120,29 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class KnownPairs:
-    """The pairs that are known, from a relaxed threshold on.
+    """The pairs that are known, from a relaxed threshold on."""
 
-    Attributes
-    ----------
-    left, right : int64[k]
-        Places of documents, in a flow the earlier one on the left; for equals their representative's.
-    similarity : float64[k]
-        Of each pair.
-    loosest : Fraction
-        The threshold from which on all pairs are there.
-    known : bool
-        Whether they were looked for at all.
-    note : str
-        What is not known, and why.
-    matching : bool[k] or None
-        Which of them match by the run itself; None for a flow, whose verdicts say that.
-    reaching : callable or None
-        Which of them, exactly, reach a threshold; None to go by the similarities.
-    representative, order : int64[n] or None
-        Of a run: of each document the first one with the same features, -1 for none; and the documents in keep order.
-    reference : int
-        How many of the documents, the last ones, are of a reference, which all stay.
-    numbers : callable or None
-        What is behind the similarity of a pair, in words, by its place here.
-    """
-
+    #: int64[k]: places of documents, in a flow the earlier one on the left; for equals their representative's.
     left: Integers
     right: Integers
+    #: float64[k]: of each pair.
     similarity: Floats
+    #: The threshold from which on all pairs are there.
     loosest: Fraction
+    #: Whether they were looked for at all.
     known: bool = True
     note: str = ""
+    #: bool[k]: which of them match by the run itself; None for a flow, whose verdicts say that.
     matching: Bools | None = None
+    #: Which of them, exactly, reach a threshold; None to go by the similarities.
     reaching: Callable[[Fraction], Bools] | None = None
+    #: int64[n]: of a run: of each document the first one with the same features, -1 for none; and the documents in keep
+    #: order.
     representative: Integers | None = None
     order: Integers | None = None
+    #: How many of the documents, the last ones, are of a reference, which all stay.
     reference: int = 0
+    #: What is behind the similarity of a pair, in words, by its place here.
     numbers: Callable[[int], str] | None = None
 
     @classmethod
@@ -179,7 +152,6 @@ class KnownPairs:
         return cls(left=none, right=none, similarity=np.zeros(0), loosest=own, known=False, note=note)
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = 1_000_000
 _MINUTE, _HOUR = 60 * _SECOND, 3600 * _SECOND
 _DAY = 24 * _HOUR
@@ -215,7 +187,7 @@ _LATER = "more than 30 days"
 def time_text(moment: int) -> str:
     """Return a time in microseconds as people read it, to the second; empty where no calendar has it."""
     try:
-        return (_EPOCH + timedelta(microseconds=moment)).strftime("%Y-%m-%d %H:%M:%S")
+        return utc(moment).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError):
         return ""
 
@@ -237,7 +209,7 @@ def arrivals_of(verdicts: Verdicts) -> Arrivals | None:
 
 def _moment(microseconds: int) -> str:
     try:
-        return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="minutes").replace("+00:00", "Z")
+        return utc(microseconds).isoformat(timespec="minutes").replace("+00:00", "Z")
     except OverflowError:
         return "9999-12-31T23:59Z"
 

@@ -65,12 +65,7 @@ _MOST_SPARE = 4
 class Chunks:
     """Chunks of memory under addresses that only grow; those of a segment go back to the system as soon as it ends.
 
-    Up to four of them (32 MB) wait for the next segment instead.
-
-    Attributes
-    ----------
-    bases : uint64[65536]
-        Where each chunk lies, a ring by chunk number.
+    Up to four of them (32 MB) wait for the next segment instead. ``bases`` says where each lies, a ring by its number.
     """
 
     def __init__(self) -> None:
@@ -132,12 +127,8 @@ _FEWEST_SLOTS = 1 << 10
 class Vocabulary(NamedTuple):
     """Features with their ranks, the rarest 0; all others count as rarer still.
 
-    Attributes
-    ----------
-    keys, ranks : uint64[t], uint32[t]
-        An open table from features to ranks; of one slot where there is none.
-    features : uint64[v]
-        The feature of each rank.
+    ``keys`` and ``ranks`` are an open table from features to ranks, of one slot where there is none; ``features`` has
+    the feature of each rank.
     """
 
     keys: Words
@@ -153,9 +144,8 @@ class Vocabulary(NamedTuple):
         """Return documents' features in this order, and how many of each it does not know."""
         order = np.empty(len(features), np.uint64)
         raws = np.empty(len(heads) - 1, np.int64)
-        longest = int(np.diff(heads).max(initial=0))
         digits = np.empty((2, 1 << DIGIT), np.int64)
-        arrange(features, heads, self.keys, self.ranks, order, raws, np.empty(longest, np.uint64), digits)
+        arrange(features, heads, self.keys, self.ranks, order, raws, np.empty_like(order), digits)
         return order, raws
 
 
@@ -380,12 +370,9 @@ class Epoch:
         self.segments.append(Segment(key, int(counters[NEXT]), int(counters[SEGMENT]), int(counters[SIGNATURES])))
 
     def drop_segments(self, least: int, *, whole: bool) -> Integers:
-        """Drop the segments whose key is below least; return the arrivals of their documents.
+        """Drop the segments whose key is below least, the last one only if ``whole``; return their arrivals.
 
-        Parameters
-        ----------
-        whole : bool
-            Whether the last one may go, too: then nothing arrives here any more, and nothing is left.
+        Without its last segment an epoch is over: nothing arrives there any more.
         """
         counters = self._lists.counters
         first = int(counters[FIRST])
@@ -433,10 +420,7 @@ class Epoch:
     ) -> tuple[Integers, Found, int]:
         """Return all that the items [begin, end) match: which item, ascending, what, and how many were compared.
 
-        Parameters
-        ----------
-        scratch : Scratch, optional
-            Where several threads ask, that of this one; ``scratch`` gives it.
+        Where several threads ask, each has a scratch of its own.
         """
         met, room = scratch or (self._lists.met, self._room)
         lists = self._lists._replace(met=met)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from neardup.errors import RecipeError
 from neardup.features.recomputed import BoundedStore, Recomputed
-from neardup.features.store import Block, FeatureStore
+from neardup.features.store import Block, FeatureStore, heads_of
 from neardup.kernels.prefixes import band_keys, band_pairs
 from neardup.kernels.sketches import minhash
 from neardup.kernels.tables import slots_for
@@ -163,7 +163,7 @@ def lsh_join(
 
 def _sketch(part: tuple[Words, Integers], num_perm: int, seed: int) -> Words:
     features, sizes = part
-    heads = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    heads = heads_of(sizes)
     minima = np.empty((len(sizes), num_perm), np.uint64)
     minhash(features, heads, np.uint64(seed), minima)
     return minima

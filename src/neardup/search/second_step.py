@@ -18,6 +18,7 @@ from neardup.documents.records import Names
 from neardup.errors import ManyCandidates, RecipeError, option
 from neardup.features.embeddings import Encoder, cosine_counts, embed
 from neardup.features.extraction import extract
+from neardup.features.store import heads_of
 from neardup.keep.pairs import Pairs
 from neardup.kernels.counts import group_equal
 from neardup.kernels.pairs import overlaps
@@ -379,7 +380,7 @@ def edit_counts(left: Sequence[str], right: Sequence[str], least: float, threads
 
 def _set_counts(texts: Sequence[str], recipe: Recipe) -> Callable[[Integers, Integers], Integers]:
     block = extract(pa.array(texts, pa.large_string()), recipe)
-    heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+    heads = heads_of(block.sizes)
     owner = np.repeat(np.arange(len(block.sizes)), block.sizes)
     features = block.features[np.lexsort((block.features, owner))]
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.features.store import heads_of
 from neardup.kernels.pairs import WORD, join_at_levels, keep_at_levels, rows_of_earlier
 from neardup.recipe.measures import reaching, similarities
 from neardup.search.matches import Integers, Matches
@@ -120,7 +121,7 @@ class Levels:
 
     def _families(self, nodes: _Nodes) -> tuple[Integers, Integers]:
         at_level = np.bincount(nodes.level, minlength=self.thresholds)
-        heads = np.concatenate([[0], np.cumsum(at_level)]).astype(np.int64)
+        heads = heads_of(at_level)
         families, largest = np.empty(self.thresholds, np.int64), np.empty(self.thresholds, np.int64)
         by_level = np.argsort(nodes.level, kind="stable")
         join_at_levels(nodes.one, nodes.other, by_level, heads, nodes.documents.copy(), families, largest)

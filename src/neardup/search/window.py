@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
-from neardup.features.store import Block
+from neardup.features.store import Block, heads_of
 from neardup.kernels.window import BY_KEYS, BY_PREFIX, DIGEST, FINGERPRINTS, LEAVES, SERIAL, TIME, Items
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, rule, similarities
@@ -24,16 +24,11 @@ Integers = npt.NDArray[np.int64]
 Keys = Callable[[Words, Integers], Words]
 
 _BITS = 64
+_NOBODY = np.empty(0, np.int64)
 
 
 def check_keys(recipe: Recipe) -> None:
-    """Refuse a recipe that no window can serve.
-
-    Raises
-    ------
-    RecipeError
-        If documents have no keys by the recipe, so that a window could only compare with all of them.
-    """
+    """Refuse a recipe whose documents have no keys, so that a window could only compare with all of them."""
     if recipe.measure == "semantic" or (recipe.parsed_second_step and recipe.parsed_second_step.measure == "semantic"):
         raise RecipeError(
             "measure 'semantic' has no keys to find documents in a window by; choose a measure of sets, or simhash"
@@ -46,13 +41,7 @@ def check_keys(recipe: Recipe) -> None:
 
 
 def kind_of(recipe: Recipe) -> tuple[int, Rule, Keys]:
-    """Return what a window holds for a recipe, its rule, and what gives documents' keys from features and sizes.
-
-    Raises
-    ------
-    RecipeError
-        As ``check_keys`` does.
-    """
+    """Return what a window holds for a recipe, its rule, and what gives documents' keys from features and sizes."""
     check_keys(recipe)
     if recipe.measure == "hamming":
         most = int(recipe.threshold)
@@ -99,28 +88,14 @@ _BELIEVED = _HOUR
 
 
 class Length(NamedTuple):
-    """How long a window is.
-
-    Attributes
-    ----------
-    unit : str
-        ``time`` (microseconds), ``hour``, ``documents`` or ``endless``.
-    value : int or None
-        How many of them; None for endless.
-    """
+    """How long a window is: in ``time`` (microseconds), ``hour`` or ``documents`` so many, or ``endless`` (None)."""
 
     unit: str
     value: int | None
 
     @classmethod
     def parse(cls, window: object, by: str = "time") -> Self:
-        """Return what a user wrote.
-
-        Raises
-        ------
-        RecipeError
-            If it is no length above 0, or not of whole hours where time is counted by the hour.
-        """
+        """Return what a user wrote; refuse what is no length above 0, or not of whole hours where these are counted."""
         if by not in ("time", "hour"):
             raise RecipeError(f"window_by {by!r} is not known; choose time or hour")
         if window is None or window == "endless":
@@ -194,24 +169,11 @@ class EventTime(NamedTuple):
 
 
 class FlowClock:
-    """Turns timestamps into moments.
+    """Turns timestamps into moments, by a clock on the wall in seconds since 1970.
 
-    The clock is the latest time that is believed. A document more than a window ahead of it is not believed until a
-    second one is there: so one wrong date empties no window.
-
-    Parameters
-    ----------
-    length : Length
-        The window.
-    now : callable
-        The clock on the wall, in seconds since 1970.
-
-    Attributes
-    ----------
-    clock : int or None
-        In the window's unit; None before the first document.
-    pending : int or None
-        The time of the document that is ahead and not confirmed, until that one leaves the window.
+    The clock of the flow is the latest time that is believed, in the window's unit. A document more than a window ahead
+    of it is not believed until a second one is there: so one wrong date empties no window. ``pending`` is the time of
+    that document until it leaves the window.
     """
 
     def __init__(self, length: Length, now: Callable[[], float]) -> None:
@@ -358,19 +320,9 @@ class Best(NamedTuple):
 
 
 class Window:
-    """Documents of some time, and whom a new one matches among them.
+    """Documents of some time, and whom a new one matches among them by the recipe's first step.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        What matches. Second steps are not looked at.
-    length : int or None
-        The most that the times of partners may differ; None for endless.
-
-    Raises
-    ------
-    RecipeError
-        If the recipe gives documents no keys.
+    The times of partners differ by ``length`` at most; None is endless.
     """
 
     def __init__(self, recipe: Recipe, length: int | None) -> None:
@@ -408,22 +360,20 @@ class Window:
 
     def drop_segments(self, least: int) -> Integers:
         """Drop all segments whose key is below least; return the numbers of the documents that were there."""
+        if not any(g.segments and g.segments[0].key < least for g in self._epochs):
+            return _NOBODY
         newest = self._epochs[-1]
         gone = [g.drop_segments(least, whole=g is not newest) for g in self._epochs]
         self._epochs = [g for g in self._epochs if g is newest or g.segments]
-        return np.concatenate([np.empty(0, np.int64), *gone])
+        return np.concatenate(gone)
 
     def take(self, arrivals: Arrivals, *, asks: bool = True) -> Best:
-        """Find the best match of each document among those before it, and enter those that may.
-
-        Parameters
-        ----------
-        asks : bool
-            False to enter documents without looking for matches.
-        """
+        """Find the best match of each document among those before it if it asks, and enter those that may."""
         count = len(arrivals.serials)
-        best, scores = np.full((count, 6), -1, np.int64), np.full(count, -1.0)
-        heads = _heads(arrivals.block.sizes)
+        best, scores = np.empty((count, 6), np.int64), np.empty(count)
+        best.fill(-1)
+        scores.fill(-1.0)
+        heads = heads_of(arrivals.block.sizes)
         begin = 0
         while begin < count:
             end = count
@@ -438,15 +388,11 @@ class Window:
     def matches_each(self, arrivals: Arrivals) -> tuple[Integers, Found, Floats]:
         """Return all that documents match among what is held, themselves too where they are.
 
-        Returns
-        -------
-        places : int64[k]
-            Which of the documents, ascending.
-        found, similarity : Found, float64[k]
-            What each matches, the most similar first, then the first to arrive.
+        That is which of the documents, ascending, what each matches and how similar these are, the most similar first,
+        then the first to arrive.
         """
-        count = len(arrivals.serials)
-        found = [g.matches(self._items(arrivals, g), 0, count, self._length) for g in self._epochs if g.held]
+        count, heads = len(arrivals.serials), heads_of(arrivals.block.sizes)
+        found = [g.matches(self._items(arrivals, heads, g), 0, count, self._length) for g in self._epochs if g.held]
         serials, counts, digests = _concatenated([matched for _, matched, _ in found])
         scores = self._similarities(counts)
         place = np.concatenate([np.empty(0, np.int64), *(asking for asking, _, _ in found)])
@@ -470,7 +416,7 @@ class Window:
         arrivals = Arrivals(block, one, one, one, one, np.zeros(1, np.int8))
         return self._sorted(
             [
-                g.overlaps(self._items(arrivals, g), moment.time, moment.least, self._length)
+                g.overlaps(self._items(arrivals, heads_of(block.sizes), g), moment.time, moment.least, self._length)
                 for g in self._epochs
                 if g.held
             ]
@@ -484,10 +430,7 @@ class Window:
     def take_back(self, first: int, key: int | None) -> None:
         """Take out all documents with that number or a higher one, and the segments that began with them.
 
-        Parameters
-        ----------
-        key : int or None
-            That of the last segment before them; None where there was none.
+        The key is that of the last segment before them; None where there was none.
         """
         self._epochs[-1].reopen(key)
         while len(self._epochs) > 1 and not self._epochs[-1].segments:
@@ -499,19 +442,20 @@ class Window:
     def _flow(
         self, arrivals: Arrivals, heads: Integers, begin: int, end: int, asks: bool, best: Integers, scores: Floats
     ) -> None:
-        part = slice(begin, end)
-        some = arrivals.between(heads, begin, end)
+        if end - begin < len(arrivals.serials):
+            part = slice(begin, end)
+            arrivals = arrivals.between(heads, begin, end)
+            heads, best, scores = heads[begin : end + 1] - heads[begin], best[part], scores[part]
         newest = self._epochs[-1]
-        nobody = np.zeros(end - begin, np.int8)
         for g in self._epochs:
             if g is newest:
-                g.flow(self._items(some, g), asks, some.enters, best[part], scores[part], self._length)
+                g.flow(self._items(arrivals, heads, g), asks, arrivals.enters, best, scores, self._length)
             elif asks and g.held:
-                g.flow(self._items(some, g), True, nobody, best[part], scores[part], self._length)
+                nobody = np.zeros(end - begin, np.int8)
+                g.flow(self._items(arrivals, heads, g), True, nobody, best, scores, self._length)
 
-    def _items(self, arrivals: Arrivals, epoch: Epoch) -> Items:
+    def _items(self, arrivals: Arrivals, heads: Integers, epoch: Epoch) -> Items:
         block = arrivals.block
-        heads = _heads(block.sizes)
         return items_of(
             block.features,
             heads,
@@ -568,7 +512,3 @@ class Window:
 def _concatenated(found: list[Found]) -> Found:
     empty = Found(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty((0, 2), np.int64))
     return Found(*(np.concatenate(columns) for columns in zip(empty, *found, strict=True)))
-
-
-def _heads(sizes: Integers) -> Integers:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -172,22 +172,23 @@ class Calls:
         if mode == "enter":
             _may_write(request)
         named = self._indexes.get(name)
-        documents: list[Document] = []
-        refused: dict[int, str] = {}
-        for at, one in enumerate(body.documents):
+        given: list[Document | str] = []
+        for one in body.documents:
             try:
-                documents.append(_document(one.id, one))
+                given.append(_document(one.id, one))
             except InputError as error:
-                refused[at] = str(error)
+                given.append(str(error))
+        documents = [one for one in given if isinstance(one, Document)]
+        worker = self._writer if mode == "enter" else self._checker
+        found = await worker.judge(named, documents) if documents else []
         if mode == "enter":
-            found = await self._writer.judge(named, documents) if documents else []
             self._metrics.entered(name, (one.verdict for one in found if one.status == 201))
-        else:
-            found = await self._checker.judge(named, documents) if documents else []
         each = iter(found)
-        items = [
-            _refused(one.id, 422, refused[at]) if at in refused else _item(next(each), evidence=evidence)
-            for at, one in enumerate(body.documents)
+        items: list[dict[str, Any]] = [
+            {"id": asked.id, "status": 422, "verdict": None, "detail": one}
+            if isinstance(one, str)
+            else _item(next(each), evidence=evidence)
+            for asked, one in zip(body.documents, given, strict=True)
         ]
         if len(items) == 1 and items[0]["status"] >= 400:
             (item,) = items
@@ -335,6 +336,10 @@ class Calls:
         limits = {name: getattr(self._limits, name) for name in Limits.__slots__}
         return _json({"name": "neardup", "version": __version__, "indexes": self.indexes(), "limits": limits})
 
+    async def healthy(self) -> Response:
+        """Say that the service answers."""
+        return _json({"ok": True})
+
     async def ready(self) -> Response:
         """Say whether documents can be entered."""
         if self._writer.failure:
@@ -357,10 +362,6 @@ def _item(found: Entered, *, evidence: bool) -> dict[str, Any]:
     if found.status == 409:
         return item | {"detail": "This id belongs to another text; take another id, or replace that document with PUT"}
     return item
-
-
-def _refused(name: str, status: int, detail: str) -> dict[str, Any]:
-    return {"id": name, "status": status, "verdict": None, "detail": detail}
 
 
 def app_of(
@@ -417,46 +418,33 @@ def description() -> FastAPI:
 
 def _add_calls(api: FastAPI, calls: Calls) -> None:
     index, document = "/v1/indexes/{name}", "/v1/indexes/{name}/documents/{id:path}"
-    writes = [_Writes]
 
-    def add(method: str, path: str, call: Any, model: Any, *refused: int, status: int = 200, **more: Any) -> None:
-        others: list[tuple[int, str]] = more.pop("others", [])
-        responses: dict[int | str, dict[str, Any]] = {
-            one: {"model": model, "description": said} for one, said in others
-        }
+    def add(method: str, path: str, call: Any, model: Any, *refused: int, makes: bool = False, **more: Any) -> None:
+        made: dict[int | str, dict[str, Any]] = {201: {"model": model, "description": "It is new"}} if makes else {}
+        responses = made | _refusals(*refused)
         api.add_api_route(
-            path,
-            call,
-            methods=[method],
-            response_model=model,
-            status_code=status,
-            responses=responses | _refusals(*refused),
-            operation_id=call.__name__,
-            **more,
+            path, call, methods=[method], response_model=model, responses=responses, operation_id=call.__name__, **more
         )
 
-    created = [(201, "It is new")]
-    add("POST", f"{index}/documents", calls.enter, DocumentsAnswer, 403, 404, 409, 422, others=created)
+    writes: dict[str, Any] = {"dependencies": [_Writes]}
+    forgets = writes | {"status_code": 204}
+    add("POST", f"{index}/documents", calls.enter, DocumentsAnswer, 403, 404, 409, 422, makes=True)
     # The longer path first: an id may hold anything.
-    add("POST", f"{document}/release", calls.release, ItemAnswer, 403, 404, 409, 422, dependencies=writes)
+    add("POST", f"{document}/release", calls.release, ItemAnswer, 403, 404, 409, 422, **writes)
     add("GET", document, calls.document, DocumentAnswer, 404, 422)
-    add("PUT", document, calls.replace, ItemAnswer, 403, 404, 422, dependencies=writes, others=created)
-    add("DELETE", document, calls.forget, None, 403, 404, 422, status=204, dependencies=writes)
+    add("PUT", document, calls.replace, ItemAnswer, 403, 404, 422, makes=True, **writes)
+    add("DELETE", document, calls.forget, None, 403, 404, 422, **forgets)
     add("GET", f"{index}/stopped", calls.stopped, StoppedAnswer, 404, 422)
     add("POST", f"{index}/query", calls.query, QueryAnswer, 404, 422)
     add("GET", index, calls.index, IndexAnswer, 404, 422)
-    add("PUT", index, calls.make_index, IndexAnswer, 403, 409, 422, dependencies=writes, others=created)
-    add("DELETE", index, calls.delete_index, None, 403, 404, 409, 422, status=204, dependencies=writes)
+    add("PUT", index, calls.make_index, IndexAnswer, 403, 409, 422, makes=True, **writes)
+    add("DELETE", index, calls.delete_index, None, 403, 404, 409, 422, **forgets)
     add("POST", "/v1/explain", calls.explain, None, 404, 422)
     add("POST", "/v1/pairs", calls.pairs, PairsAnswer, 404, 422)
     add("GET", "/info", calls.info, InfoAnswer)
     add("GET", "/readyz", calls.ready, None)
     add("GET", "/metrics", calls.metrics, None, response_class=Response)
-
-    @api.get("/healthz", operation_id="healthy", response_model=None, responses=_refusals())
-    async def healthy() -> Response:
-        """Say that the service answers."""
-        return _json({"ok": True})
+    add("GET", "/healthz", calls.healthy, None)
 
 
 def _add_pages(api: FastAPI, page: PageAnswers, frame: Callable[[], str]) -> None:
@@ -511,7 +499,7 @@ class _Direct:
         self._route = next(route for route in api.routes if getattr(route, "endpoint", None) == calls.enter)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = _DOCUMENTS.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        path = _DOCUMENTS.fullmatch(scope["path"]) if scope["method"] == "POST" else None
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)) if path else {}
         mode, evidence = query.pop("mode", "enter"), _BOOLEANS.get(query.pop("evidence", "false"))
         if path is None or query or mode not in ("enter", "check") or evidence is None:
@@ -548,12 +536,11 @@ class _Timed:
         try:
             await self._app(scope, receive, noted)
         finally:
-            if scope["type"] == "http":
-                route = scope.get("route")
-                path = getattr(route, "path", "other").replace(":path", "")
-                # Methods are the caller's to invent.
-                call = f"{scope['method']} {path}" if route is not None else "other"
-                self._metrics.answered(call, status, time.perf_counter() - begin)
+            route = scope.get("route")
+            path = getattr(route, "path", "other").replace(":path", "")
+            # Methods are the caller's to invent.
+            call = f"{scope['method']} {path}" if route is not None else "other"
+            self._metrics.answered(call, status, time.perf_counter() - begin)
 
 
 class Service:

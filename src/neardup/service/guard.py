@@ -51,11 +51,6 @@ class Problem(Exception):
         super().__init__(detail)
         self.status, self.detail, self.more = status, detail, more
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the members of the answer."""
-        title = HTTPStatus(self.status).phrase
-        return {"type": "about:blank", "title": title, "status": self.status, "detail": self.detail, **self.more}
-
     def response(self) -> Response:
         """Return the answer."""
         headers = {}
@@ -63,7 +58,8 @@ class Problem(Exception):
             headers["retry-after"] = str(RETRY_AFTER_S)
         if self.status == 401:
             headers["www-authenticate"] = "Bearer"
-        content = json.dumps(self.as_dict(), separators=(",", ":"))
+        said = {"type": "about:blank", "title": HTTPStatus(self.status).phrase, "status": self.status}
+        content = json.dumps(said | {"detail": self.detail} | self.more, separators=(",", ":"))
         return Response(content, self.status, headers, "application/problem+json")
 
 
@@ -224,9 +220,6 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or say in a sentence why not."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         body = bytearray()
         try:

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -55,6 +55,20 @@ class IndexOptions:
     against: str = "originals"
     sample: Statistics | None = None
 
+    def index(self, path: Path | None = None) -> Index:
+        """Return such an index; it keeps texts where it has a path."""
+        return Index(
+            self.recipe,
+            classifier=self.classifier,
+            window=self.window,
+            window_by=self.window_by,
+            against=self.against,
+            path=path,
+            keep_texts=path is not None,
+            sample=self.sample,
+            **self.choices,
+        )
+
 
 class NamedIndex:
     """An index, its store for readers, and its name.
@@ -73,7 +87,11 @@ class NamedIndex:
         if index.store is None:
             raise StoreError(f"index {name!r} has no store; give it a path")
         self.name, self.index, self.store = name, index, index.store
-        self.reader = StoreReader(self.store.path)
+        try:
+            self.reader = StoreReader(self.store.path)
+        except BaseException:
+            index.close()
+            raise
 
     def text_of(self, name: str) -> str | None:
         """Return the text of a document, None where it is not kept any more."""
@@ -160,39 +178,18 @@ class Indexes:
         self._open: dict[str, NamedIndex] = {}
         with ExitStack() as stack:
             stack.callback(self.close)
-            self._open[MAIN] = self._opened(MAIN, self._store, options)
+            self._open[MAIN] = NamedIndex(MAIN, options.index(self._store))
             for path in sorted(self._folder.glob("*.db")):
                 if _NAME.fullmatch(path.stem):
                     self._reopen(path)
             stack.pop_all()
 
-    def _opened(self, name: str, path: Path, options: IndexOptions) -> NamedIndex:
-        index = Index(
-            options.recipe,
-            classifier=options.classifier,
-            window=options.window,
-            window_by=options.window_by,
-            against=options.against,
-            path=path,
-            keep_texts=True,
-            sample=options.sample,
-            **options.choices,
-        )
-        try:
-            return NamedIndex(name, index)
-        except BaseException:
-            index.close()
-            raise
-
     def _reopen(self, path: Path) -> None:
         """Open an index as its store says that it was made."""
         with StoreReader(path) as reader:
             classifier = reader.state(_CLASSIFIER)
-            if classifier is None and reader.state("recipe") is None:
-                unfinished = True
-            else:
-                unfinished = False
-                recipe = stored_recipe(reader) if classifier is None else None
+            unfinished = classifier is None and reader.state("recipe") is None
+            recipe = None if unfinished or classifier is not None else stored_recipe(reader)
             window, window_by, against = (
                 reader.meta(f"setting {of}") or "" for of in ("window", "window_by", "against")
             )
@@ -202,7 +199,7 @@ class Indexes:
             return
         found = None if classifier is None else self._classifier(classifier)
         options = IndexOptions(recipe=recipe, classifier=found, window=window, window_by=window_by, against=against)
-        self._open[path.stem] = self._opened(path.stem, path, options)
+        self._open[path.stem] = NamedIndex(path.stem, options.index(path))
 
     def _classifier(self, name: str) -> Classifier:
         if self._classifiers is None:
@@ -246,37 +243,23 @@ class Indexes:
         if isinstance(options.recipe, str) and options.recipe not in recipe_names():
             # Files of the server are nobody's to name.
             raise Problem(422, f"Recipe {options.recipe[:80]!r} is not known; take one of {', '.join(recipe_names())}")
-        if isinstance(options.classifier, str):
-            known = self._classifier(options.classifier)
-            noted: str | None = options.classifier
-            options = IndexOptions(
-                classifier=known, window=options.window, window_by=options.window_by, against=options.against
-            )
-        else:
-            noted = None
+        noted = options.classifier
+        if isinstance(noted, str):
+            options = replace(options, classifier=self._classifier(noted))
         with self._lock:
             if name in self._open:
                 self._check_same(self._open[name], options)
                 return self._open[name], False
             self._folder.mkdir(exist_ok=True)
-            path = self._folder / f"{name}.db"
-            made = self._opened(name, path, options)
-            if noted is not None:
+            made = NamedIndex(name, options.index(self._folder / f"{name}.db"))
+            if isinstance(noted, str):
                 made.store.set_state(_CLASSIFIER, noted)
             self._open[name] = made
             return made, True
 
     def _check_same(self, there: NamedIndex, options: IndexOptions) -> None:
         """Refuse options by which an index was not made."""
-        asked = Index(
-            options.recipe,
-            classifier=options.classifier,
-            window=options.window,
-            window_by=options.window_by,
-            against=options.against,
-            **options.choices,
-        )
-        is_like = there.as_dict()
+        asked, is_like = options.index(), there.as_dict()
         new = {
             "fingerprint": asked.recipe.fingerprint,
             "classifier": None if asked.classifier is None else asked.classifier.fingerprint,

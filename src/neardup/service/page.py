@@ -59,7 +59,7 @@ def calls_page(openapi: Mapping[str, Any]) -> str:
 @cache
 def frame(tokens: bool) -> str:
     """Return the page without data; tokens: whether it has to ask for one."""
-    charts = [_arrived_chart(), _share_chart(), _latency_chart()]
+    charts = _charts()
     return page(
         "neardup",
         rendered("service.html", tokens=tokens, charts=charts, version=__version__),
@@ -70,32 +70,21 @@ def frame(tokens: bool) -> str:
     )
 
 
-def _time(title: str) -> Any:
+def _charts() -> list[Chart]:
+    """Return the charts; the script of the page fills in the minutes."""
     import altair as alt
 
-    return alt.X(f"{title}:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=time_axis())
-
-
-def _minutes() -> Any:
-    import altair as alt
-
-    # The script of the page fills it.
-    return alt.Chart(alt.NamedData("minutes"))
-
-
-def _arrived_chart() -> Chart:
-    import altair as alt
-
-    first = f"datum.kind == '{_KINDS[0]}'"
-    drawn = (
-        _minutes()
-        .transform_fold(list(_KINDS), as_=["kind", "count"])
+    minutes = alt.Chart(alt.NamedData("minutes"))
+    x = alt.X("begin:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=time_axis())
+    first, within = f"datum.kind == '{_KINDS[0]}'", ("half of them", "99 of 100")
+    arrived = (
+        minutes.transform_fold(list(_KINDS), as_=["kind", "count"])
         .transform_calculate(
             low=f"{first} ? 0 : datum.originals", high=f"datum.count + ({first} ? 0 : datum.originals)"
         )
         .mark_rect(strokeWidth=0.7)
         .encode(
-            x=_time("begin"),
+            x=x,
             x2="end:T",
             y=alt.Y("low:Q", title="documents per minute", axis=alt.Axis(format=",d", tickMinStep=1)),
             y2="high:Q",
@@ -104,60 +93,50 @@ def _arrived_chart() -> Chart:
             tooltip=tooltips(**{kind: (",", kind) for kind in _KINDS}),
         )
     )
-    return Chart(
-        key="arrived",
-        title="What arrived, by minute",
-        note="the last day, since the service was started",
-        told="Originals and duplicates that arrived in each minute of the last day.",
-        specification=finished(drawn, height=220),
+    share = minutes.mark_circle(size=45, color=COLOURS[1]).encode(
+        x=x,
+        y=alt.Y("share:Q", title="share stopped", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+        tooltip=tooltips(share=(".1%", "share stopped"), duplicates=(",", "duplicates")),
     )
-
-
-def _share_chart() -> Chart:
-    import altair as alt
-
-    drawn = (
-        _minutes()
-        .mark_circle(size=45, color=COLOURS[1])
-        .encode(
-            x=_time("begin"),
-            y=alt.Y("share:Q", title="share stopped", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
-            tooltip=tooltips(share=(".1%", "share stopped"), duplicates=(",", "duplicates")),
-        )
-    )
-    return Chart(
-        key="share",
-        title="Share stopped, by minute",
-        note="duplicates among all that arrived",
-        told="The share of duplicates among what arrived in each minute of the last day.",
-        specification=finished(drawn, height=220),
-    )
-
-
-def _latency_chart() -> Chart:
-    import altair as alt
-
-    names = ("half of them", "99 of 100")
-    drawn = (
-        _minutes()
-        .transform_calculate(**{names[0]: "datum.p50", names[1]: "datum.p99"})
-        .transform_fold(list(names), as_=["kind", "ms"])
+    latency = (
+        minutes.transform_calculate(**{within[0]: "datum.p50", within[1]: "datum.p99"})
+        .transform_fold(list(within), as_=["kind", "ms"])
         .transform_filter("isValid(datum.ms)")
         .mark_line(point=True, strokeWidth=1.5)
         .encode(
-            x=_time("begin"),
+            x=x,
             y=alt.Y("ms:Q", title="answered within, ms", axis=alt.Axis(format=",d")),
-            color=alt.Color("kind:N", **kinds_of(names)),
+            color=alt.Color("kind:N", **kinds_of(within)),
             tooltip=tooltips(kind=("", "of the requests"), ms=(",", "within, ms")),
         )
     )
-    return Chart(
-        key="latency",
-        title="Time to an answer, by minute",
-        note="of requests that entered documents; a point is the upper end of a bucket of /metrics",
-        told="In how many milliseconds half, and 99 of 100, of the requests of each minute were answered.",
-        specification=finished(drawn, height=220),
-    )
+    shown = [
+        (
+            arrived,
+            "arrived",
+            "What arrived, by minute",
+            "the last day, since the service was started",
+            "Originals and duplicates that arrived in each minute of the last day.",
+        ),
+        (
+            share,
+            "share",
+            "Share stopped, by minute",
+            "duplicates among all that arrived",
+            "The share of duplicates among what arrived in each minute of the last day.",
+        ),
+        (
+            latency,
+            "latency",
+            "Time to an answer, by minute",
+            "of requests that entered documents; a point is the upper end of a bucket of /metrics",
+            "In how many milliseconds half, and 99 of 100, of the requests of each minute were answered.",
+        ),
+    ]
+    return [
+        Chart(key=key, title=title, note=note, told=told, specification=finished(drawn, height=220))
+        for drawn, key, title, note, told in shown
+    ]
 
 
 class PageAnswers:

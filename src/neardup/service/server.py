@@ -90,9 +90,6 @@ class Confined:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
 
         async def confined(message: Message) -> None:
             if message["type"] == "http.response.start":

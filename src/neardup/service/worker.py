@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,30 +34,18 @@ class Entered(NamedTuple):
     status: int
 
 
+#: Judges documents for an index, and says of each what became of it.
+Judge = Callable[[NamedIndex, Sequence[Document]], list[Entered]]
+
+
 @dataclass(slots=True)
 class _Task:
-    """Documents to enter in an index, or work of another kind, and where the result goes."""
+    """Documents to judge for an index, or work of another kind, and where the result goes."""
 
     future: asyncio.Future[Any]
-    loop: asyncio.AbstractEventLoop
     index: NamedIndex | None = None
     documents: Sequence[Document] = ()
     work: Callable[[], Any] | None = None
-    result: Any = None
-    error: BaseException | None = None
-
-    def resolve(self) -> None:
-        """Hand over the result, to whoever still waits for it."""
-        if self.future.done():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
-
-
-#: Judges documents for an index, and says of each what became of it.
-Judge = Callable[[NamedIndex, Sequence[Document]], list[Entered]]
 
 
 class Worker:
@@ -73,17 +61,13 @@ class Worker:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-        self._closed = False
+        self._tasks: deque[_Task] = deque()
+        self._thread = ThreadPoolExecutor(1, judge.__name__)
+        self._turns: asyncio.Task[None] | None = None
+        #: Whether it can take on anything.
+        self.works = True
         #: Why the last batch could not be stored; empty if it could.
         self.failure = ""
-        self._thread = threading.Thread(target=self._run, name=judge.__name__, daemon=True)
-        self._thread.start()
-
-    @property
-    def works(self) -> bool:
-        """Whether it can take on anything."""
-        return self._thread.is_alive() and not self._closed
 
     async def judge(self, index: NamedIndex, documents: Sequence[Document]) -> list[Entered]:
         """Judge documents; where they are entered, their verdicts are on the disk when this returns.
@@ -93,76 +77,61 @@ class Worker:
         StoreError
             If the store cannot be written or read; asking again is safe.
         """
-        found: list[Entered] = await self._do(index=index, documents=documents)
+        found: list[Entered] = await self._done(index=index, documents=documents)
         return found
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Do something else that changes an index, when its turn comes."""
-        return await self._do(work=work)
+        return await self._done(work=work)
 
-    async def _do(self, **what: Any) -> Any:
+    def close(self) -> None:
+        """Finish what was begun, and end."""
+        self.works = False
+        self._thread.shutdown()
+
+    async def _done(self, **what: Any) -> Any:
         if not self.works:
             raise Problem(503, "The service is stopping; ask again when it is back")
         loop = asyncio.get_running_loop()
-        task = _Task(loop.create_future(), loop, **what)
-        self._tasks.put(task)
+        task = _Task(loop.create_future(), **what)
+        self._tasks.append(task)
+        if self._turns is None:
+            self._turns = loop.create_task(self._take_turns(loop))
         return await task.future
 
-    def close(self) -> None:
-        """Finish what was asked, and end."""
-        self._closed = True
-        self._tasks.put(None)
-        self._thread.join()
-
-    def _run(self) -> None:
-        while (task := self._tasks.get()) is not None:
-            batch, documents, last = [task], len(task.documents), False
-            while documents < _AT_ONCE:
-                try:
-                    following = self._tasks.get_nowait()
-                except queue.Empty:
+    async def _take_turns(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._tasks:
+            # What has arrived by now is read first, and comes along.
+            await asyncio.sleep(0)
+            batch, documents = [self._tasks.popleft()], 0
+            # Those in a row that are for one index.
+            while self._tasks and batch[-1].work is self._tasks[0].work is None:
+                documents += len(batch[-1].documents)
+                if self._tasks[0].index is not batch[0].index or documents >= _AT_ONCE:
                     break
-                if following is None:
-                    last = True
-                    break
-                batch.append(following)
-                documents += len(following.documents)
-            self._process(batch)
-            if last:
-                return
+                batch.append(self._tasks.popleft())
+            found: list[Any] | Exception
+            try:
+                found = await loop.run_in_executor(self._thread, self._results, batch)
+                self.failure = ""
+            except Exception as error:
+                found = error
+                self.failure = str(error) if isinstance(error, StoreError) else self.failure
+            for at, task in enumerate(batch):
+                # Whoever asked may have hung up.
+                if not task.future.done():
+                    if isinstance(found, Exception):
+                        task.future.set_exception(found)
+                    else:
+                        task.future.set_result(found[at])
+        self._turns = None
 
-    def _process(self, batch: list[_Task]) -> None:
-        """Do the tasks in their order, those in a row that enter documents into one index at once."""
-        begin = 0
-        while begin < len(batch):
-            end = begin + 1
-            if batch[begin].work is None:
-                while end < len(batch) and batch[end].work is None and batch[end].index is batch[begin].index:
-                    end += 1
-            self._finish(batch[begin:end])
-            begin = end
-
-    def _finish(self, tasks: list[_Task]) -> None:
-        first = tasks[0]
-        try:
-            if first.work is not None:
-                first.result = first.work()
-            elif first.index is not None:
-                found = iter(self._judge(first.index, [document for task in tasks for document in task.documents]))
-                for task in tasks:
-                    task.result = [next(found) for _ in task.documents]
-            self.failure = ""
-        except BaseException as error:  # whatever it is, who asked is told
-            for task in tasks:
-                task.error = error
-            if isinstance(error, StoreError):
-                self.failure = str(error)
-
-        def resolve() -> None:
-            for task in tasks:
-                task.resolve()
-
-        first.loop.call_soon_threadsafe(resolve)
+    def _results(self, batch: Sequence[_Task]) -> list[Any]:
+        first = batch[0]
+        if first.work is not None or first.index is None:
+            return [first.work and first.work()]
+        found = iter(self._judge(first.index, [document for task in batch for document in task.documents]))
+        return [[next(found) for _ in task.documents] for task in batch]
 
 
 def checked(named: NamedIndex, documents: Sequence[Document]) -> list[Entered]:

@@ -19,7 +19,7 @@ from neardup.classifier.evidence import Contribution
 from neardup.classifier.values import NO_TIME
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
-from neardup.features.store import Block
+from neardup.features.store import Block, heads_of
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
 from neardup.search.window import Arrivals, EventTime, FlowClock, Window, part_of
@@ -138,7 +138,7 @@ class Judge:
             self.window.take(arrivals, asks=False)
             return *self._partners(arrivals, records, best_only=True), may
         each, held = [], np.zeros(len(may), np.bool_)
-        heads = _heads(arrivals.block)
+        heads = heads_of(arrivals.block.sizes)
         for i in range(len(may)):
             one = arrivals.between(heads, i, i + 1)
             each.append(self._partners(one, records[i : i + 1], best_only=True)[1])
@@ -214,7 +214,7 @@ class Judge:
         self, block: Block, numbers: Sequence[int], moments: Sequence[EventTime], but: Collection[int] = ()
     ) -> None:
         """Enter documents whatever they match, but some; one whose moment confirms was ahead, and enters again."""
-        heads, serials = _heads(block), np.array(numbers, np.int64)
+        heads, serials = heads_of(block.sizes), np.array(numbers, np.int64)
         enters = np.array([0 if number in but else 2 for number in numbers], np.int8)
         for begin, end in _runs(moments):
             part, moment = part_of(block, heads, begin, end), moments[begin]
@@ -236,7 +236,7 @@ class Judge:
 
     def _block(self, texts: pa.LargeStringArray | Block) -> tuple[Block, Integers]:
         block = texts if isinstance(texts, Block) else self._extractor(texts)
-        return block, _heads(block)
+        return block, heads_of(block.sizes)
 
     def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], tuple[Block, Integers]]:
         return kept, self._block(_texts([document.text for document in kept]))
@@ -347,10 +347,6 @@ class Judge:
 
 def _texts(texts: list[str]) -> pa.LargeStringArray:
     return pa.array(texts, pa.large_string())
-
-
-def _heads(block: Block) -> Integers:
-    return np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
 
 
 def _runs(moments: Sequence[EventTime]) -> Iterator[tuple[int, int]]:

@@ -436,11 +436,9 @@ class _Texts:
 
 #: So many hours are drawn and listed.
 _DRAWN = 600
-#: What is told of an hour.
+#: What the tables behind the charts tell of an hour.
 _COLUMNS = {
     "items": "items",
-    "originals": "originals",
-    "duplicates": "duplicates",
     "held": "held",
     "bytes": "window MB",
     "cpu_us_median": "median µs",
@@ -474,17 +472,11 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
     hours, some = hours[::-1][::step][::-1] if step > 1 else hours, _some(step)
     costs = [*_flowing(hours, begins_full, some)] if hours else []
     check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(content['totals'])}</p>"))
-    sections = [
-        Section(check),
-        Section(section("curves", "Time and memory of the check", figures(costs), _explained(content)), costs)
-        if costs
-        else Section(Html("")),
-        Section(section("hours", "Hour by hour", _hours_table(hours), intro=some.strip("; ").capitalize())),
-    ]
-    return report_page(
-        replace(report, facts={"replayed": _basis(content)} | dict(report.facts)),
-        [one for one in sections if one.content],
-    )
+    sections = [Section(check)]
+    if costs:
+        drawn = section("curves", "Time and memory of the check", figures(costs), _explained(content))
+        sections.append(Section(drawn, costs))
+    return report_page(replace(report, facts={"replayed": _basis(content)} | dict(report.facts)), sections)
 
 
 def write_page(name: str, content: Mapping[str, Any], report: Report) -> None:
@@ -509,7 +501,7 @@ def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
         f"point: median; line: up to p99{some}",
         f"Points of the median time an item, in microseconds on a logarithmic axis, {count}.",
         by_hour(hours),
-        _hours_table(hours, ("cpu_us_median", "cpu_us_p99")),
+        _hours_table(hours, ("items", "cpu_us_median", "cpu_us_p99")),
     )
     yield Chart(
         "memory",
@@ -561,7 +553,7 @@ def _seconds(value: float) -> str:
     return f"{value * 1e6:,.0f} µs" if value < 1e-3 else f"{value * 1e3:,.1f} ms" if value < 1 else f"{value:,.2f} s"
 
 
-def _hours_table(hours: Rows, names: Sequence[str] = tuple(_COLUMNS)) -> Html:
+def _hours_table(hours: Rows, names: Sequence[str]) -> Html:
     head = ["hour (UTC)", *(_COLUMNS[name] for name in names)]
     return table(head, [[hour["hour"], *(_cell(hour, name) for name in names)] for hour in hours], tall=True)
 

@@ -161,11 +161,6 @@ class SuffixAutomaton:
 
     It is "the smallest automaton recognizing the subwords of a text": made in time that grows with the sequence, asked
     in time that grows with the answer.
-
-    Parameters
-    ----------
-    items : sequence
-        What is searched.
     """
 
     def __init__(self, items: Sequence[Hashable]) -> None:

@@ -65,28 +65,19 @@ def text_buffers(texts: pa.LargeStringArray) -> tuple[Bytes, Spans]:
 
 
 def comparable(data: Bytes, offsets: Spans, normalizer: str) -> Comparable:
-    """Return the comparable texts of a batch.
-
-    Parameters
-    ----------
-    data : uint8[bytes]
-        Valid UTF-8.
-    offsets : int64[d + 1]
-        Where each text begins in data, and where the last ends.
-    normalizer : str
-        A name of ``normalize.NORMALIZERS``.
-    """
+    """Return the comparable texts of a batch, of uint8 UTF-8 and the int64[d + 1] offsets of its texts."""
     count = len(offsets) - 1
     spans = np.empty((count, 2), np.int64)
     out = SCRATCH.take("comparable", np.uint8, int(offsets[-1] - offsets[0]) + _MARGIN)
-    if has_kernel(normalizer):
-        used = ascii_texts(data, offsets, normalizer == "words", _ascii_table(normalizer), out, spans)
+    by_kernel = has_kernel(normalizer)
+    if by_kernel:
+        used, others = ascii_texts(data, offsets, normalizer == "words", _ascii_table(normalizer), out, spans)
     else:
-        used, spans[:] = 0, -1
-    others = np.flatnonzero(spans[:, 0] < 0)
+        used, others = 0, count
+        spans[:] = -1
     # Without others, too, in the first run: so all kernels are compiled by the one that says that it compiles.
-    if len(others) or (has_kernel(normalizer) and not _unicode_is_compiled()):
-        out, used = _not_ascii(data, offsets, normalizer, others, out[:used], spans)
+    if others or (by_kernel and not _unicode_is_compiled()):
+        out, used = _not_ascii(data, offsets, normalizer, np.flatnonzero(spans[:, 0] < 0), out[:used], spans)
     out[used : used + _MARGIN] = 0x20
     return Comparable(out, spans)
 

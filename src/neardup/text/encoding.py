@@ -57,11 +57,6 @@ def page_text(page: bytes) -> str:
     the page declares; else what the page declares, in an XML declaration or a ``meta`` element; else Windows-1252, as
     in browsers. What the encoding does not know becomes U+FFFD.
 
-    Parameters
-    ----------
-    page : bytes
-        Any bytes.
-
     Examples
     --------
     >>> page_text(b'<meta charset="koi8-r">' + "роза".encode("koi8-r"))

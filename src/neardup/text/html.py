@@ -53,20 +53,7 @@ class Tag(NamedTuple):
 
 
 class Tags:
-    """The tags of a markup in order.
-
-    Parameters
-    ----------
-    markup : str
-        Anything.
-    window : int
-        As `WINDOW`; the tags found do not depend on it.
-
-    Attributes
-    ----------
-    looked : int
-        Characters looked at so far, which never exceeds a small multiple of the markup's.
-    """
+    """The tags of a markup in order; ``looked`` counts characters seen, at most a small multiple of the markup's."""
 
     def __init__(self, markup: str, *, window: int = WINDOW) -> None:
         self.markup = markup
@@ -155,22 +142,12 @@ def _tag_of(name: str, closes: bool, markup: str, start: int, end: int) -> Tag:
 
 
 def strip_tags(markup: str) -> str:
-    """Return the text of a markup: tags, comments, scripts and styles dropped, character references decoded.
+    """Return the text of a markup in lines: tags, comments, scripts and styles dropped, character references decoded.
 
     Navigation and advertising stay: this is the plain removal that the paper used. Tags within a line (`INLINE`)
-    separate nothing, all others end the line; white space is one space, empty lines are dropped. The time is linear
-    in the markup's length, whatever it holds, and the result is the same in every version of Python.
-
-    Parameters
-    ----------
-    markup : str
-        A page or a part of one; anything is accepted. What follows a tag, comment or script that is never closed is
-        part of it, as in a browser.
-
-    Returns
-    -------
-    str
-        Lines of text.
+    separate nothing, all others end the line; white space is one space, empty lines are dropped. What follows a tag,
+    comment or script that is never closed is part of it, as in a browser. The time is linear in the markup's length,
+    whatever it holds, and the result is the same in every version of Python.
     """
     markup = markup.replace("\0", "")
     lines = _Lines()
@@ -277,13 +254,7 @@ class Page(NamedTuple):
 
 
 def check_extraction() -> None:
-    """Refuse pages where the library that finds articles is not installed.
-
-    Raises
-    ------
-    InputError
-        Saying how to get it.
-    """
+    """Refuse pages where the library that finds articles is not installed, and say how to get it."""
     _extract()
 
 
@@ -296,28 +267,13 @@ def main_text(markup: str | bytes) -> str:
 
 
 def read_page(markup: str | bytes) -> Page:
-    """Find the article of a page.
+    """Find the article of a page; bytes are decoded by ``page_text``.
 
-    Two pages with one article under different navigation give nearly the same text, and different articles under
-    the same navigation different ones. Markup may be broken in any way. A page that is too long, has too many tags or
-    nests them too deep (the constants of this module) gives all of its text instead, in linear time. So within the
-    bounds a page costs some seconds and some hundred megabytes at most; beyond them some seconds a million tags and
-    some times its size. A usual page costs some milliseconds.
-
-    Parameters
-    ----------
-    markup : str or bytes
-        The page; bytes are decoded by ``page_text``.
-
-    Returns
-    -------
-    Page
-        The text, and why it is not the article.
-
-    Raises
-    ------
-    InputError
-        When trafilatura is not installed.
+    Two pages with one article under different navigation give nearly the same text, and different articles under the
+    same navigation different ones. Markup may be broken in any way. A page that is too long, has too many tags or nests
+    them too deep (the constants of this module) gives all of its text instead, in linear time. So within the bounds a
+    page costs some seconds and some hundred megabytes at most; beyond them some seconds a million tags and some times
+    its size. A usual page costs some milliseconds.
     """
     extract = _extract()
     text = (page_text(markup) if isinstance(markup, bytes) else markup).replace("\0", "")
@@ -380,46 +336,19 @@ _METHODS: dict[str, Method] = {"html": main_text, "tags": strip_tags}
 
 
 def method_of(name: str) -> Method:
-    """Return what makes the content of a text.
-
-    Parameters
-    ----------
-    name : str
-        The ``content`` of a recipe, not empty.
-
-    Raises
-    ------
-    NeardupError
-        If it needs a library that is not installed.
-    """
+    """Return what makes the content of a text, by a recipe's ``content``; refuse it where its library is missing."""
     if name == "html":
         check_extraction()
     return _METHODS[name]
 
 
 def content_of(text: str, name: str) -> str:
-    """Return what of one text is compared.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    name : str
-        The ``content`` of a recipe; empty for the text as it is.
-    """
+    """Return what of one text is compared, by a recipe's ``content``: empty for the text as it is."""
     return _whole(method_of(name)(text)) if name else text
 
 
 def contents(texts: pa.LargeStringArray, method: Method) -> pa.LargeStringArray:
-    """Return what of each text is compared.
-
-    Parameters
-    ----------
-    texts : pyarrow.LargeStringArray
-        Valid UTF-8, no nulls.
-    method : callable
-        From ``method_of``.
-    """
+    """Return what of each text is compared, by a method from ``method_of``."""
     return pa.array([_whole(method(text)) for text in texts.to_pylist()], pa.large_string())
 
 

@@ -73,16 +73,9 @@ class Token(NamedTuple):
 
 
 class Normalizer(NamedTuple):
-    """One way from text to comparable text.
+    """One way from text to comparable text: text to tokens with their places, text to comparable text.
 
-    Attributes
-    ----------
-    tokens : callable
-        Text to tokens with their places.
-    normalize : callable
-        Text to comparable text.
-    tables : callable or None
-        The tables with which the kernel does the same; None where only Python does it.
+    ``tables`` are those with which the kernel does the same; None where only Python does it.
     """
 
     tokens: Callable[[str], list[Token]]
@@ -91,19 +84,7 @@ class Normalizer(NamedTuple):
 
 
 def tokens(text: str, normalizer: str = "words") -> list[Token]:
-    """Cut a text into tokens and tell where each comes from.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    normalizer : str
-        A name in `NORMALIZERS`.
-
-    Returns
-    -------
-    list[Token]
-        In the order of the text; for ``compact`` one for each character kept.
+    """Cut a text into tokens in its order, for ``compact`` one for each character kept, and tell where each comes from.
 
     Examples
     --------
@@ -114,20 +95,7 @@ def tokens(text: str, normalizer: str = "words") -> list[Token]:
 
 
 def normalize(text: str, normalizer: str = "words") -> str:
-    """Turn a text into comparable text.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    normalizer : str
-        A name in `NORMALIZERS`.
-
-    Returns
-    -------
-    str
-        The texts of `tokens` with one space between; for ``compact`` with nothing between. Only ``raw`` has spaces
-        inside its token.
+    """Turn a text into comparable text: the texts of `tokens`, with one space between, for ``compact`` with nothing.
 
     Examples
     --------
@@ -140,18 +108,7 @@ def normalize(text: str, normalizer: str = "words") -> str:
 
 
 def kernel_tables(normalizer: str) -> ut.Tables:
-    """Return the tables that the kernel `normalize_utf8` takes; built once, at the first call.
-
-    Parameters
-    ----------
-    normalizer : str
-        A name in `NORMALIZERS` that `has_kernel`.
-
-    Returns
-    -------
-    Tables
-        Six arrays. Text that is all ASCII does not need them.
-    """
+    """Return the tables that the kernels take, where there is one; text that is all ASCII does not need them."""
     tables = _named(normalizer).tables
     if tables is None:
         raise RecipeError(f"normalizer {normalizer!r} has no tables; normalize its texts in Python")
@@ -162,11 +119,6 @@ def tables_digest(normalizer: str) -> str:
     """Return a digest of what a normalizer knows of Unicode, sixteen hex digits; empty for one that knows nothing.
 
     It is computed where Python has a version of Unicode that is not among `unicode_tables.KNOWN_VERSIONS`.
-
-    Parameters
-    ----------
-    normalizer : str
-        A name in `NORMALIZERS`.
     """
     # Of what strip strips, white space is all that Python tells it.
     name = "whitespace" if normalizer == "strip" else normalizer

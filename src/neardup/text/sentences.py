@@ -64,20 +64,9 @@ def _breaks(unit: Unit) -> _Breaks:
 
 
 def cut(text: str, unit: Unit) -> list[tuple[int, int]]:
-    """Cut one text into sentences or clauses.
+    """Cut one text into sentences or clauses: the start and end of each in code points, one behind the other.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-    unit : {"sentence", "clause"}
-        What to cut it into.
-
-    Returns
-    -------
-    list of tuple[int, int]
-        Start and end of each segment in code points, end excluded; the first begins at 0, each of the others
-        where the one before ends. An empty text is one empty segment.
+    The first begins at 0; an empty text is one empty segment.
 
     Examples
     --------
@@ -93,15 +82,6 @@ def cut(text: str, unit: Unit) -> list[tuple[int, int]]:
 
 def segments(data: Bytes, offsets: Integers, unit: Unit) -> tuple[Integers, Integers]:
     """Cut texts in bulk into sentences or clauses: what ``cut`` does, in bytes.
-
-    Parameters
-    ----------
-    data : uint8[bytes]
-        Valid UTF-8.
-    offsets : int64[d + 1]
-        Where each text begins in data, and where the last ends.
-    unit : {"sentence", "clause"}
-        What to cut them into.
 
     Returns
     -------

@@ -30,45 +30,20 @@ def languages() -> Mapping[str, str]:
 
 @cache
 def stop_words(languages: str) -> frozenset[str]:
-    """Return the stop words of languages as tokens of the normalizer ``words``.
+    """Return the stop words of languages (``en`` or ``en,de``) as tokens of the normalizer ``words``.
 
-    Parameters
-    ----------
-    languages : str
-        Codes parted by commas, as in ``en`` or ``en,de``; an empty text names none. Each further language adds
-        its words, also where they carry meaning in another: *die* is a stop word of ``en,de``.
-
-    Returns
-    -------
-    frozenset[str]
-        Tokens; of languages written without spaces mostly single characters.
-
-    Raises
-    ------
-    RecipeError
-        If a code is not among ``languages()``.
+    Each further language adds its words, also where they carry meaning in another: *die* is a stop word of ``en,de``.
+    Those of languages written without spaces are mostly single characters. A code that is not among ``languages()`` is
+    refused.
     """
     return frozenset().union(*map(_of_language, _codes(languages)))
 
 
 @cache
 def antecedents(languages: str) -> frozenset[str]:
-    """Return the tokens at which spot signatures begin.
+    """Return the tokens at which spot signatures begin, by languages as for ``stop_words``.
 
-    Parameters
-    ----------
-    languages : str
-        Codes as for ``stop_words``.
-
-    Returns
-    -------
-    frozenset[str]
-        ``ANTECEDENTS`` for English; for other languages all of their stop words.
-
-    Raises
-    ------
-    RecipeError
-        If a code is not among ``languages()``.
+    They are ``ANTECEDENTS`` for English; for other languages all of their stop words.
     """
     return frozenset().union(*(ANTECEDENTS if c == "en" else _of_language(c) for c in _codes(languages)))
 

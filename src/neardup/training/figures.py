@@ -8,74 +8,45 @@ two have intervals, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.evaluation.scores import LEAST_GROUPS, RESAMPLES, Figure, figure_of, ratio, sums_of_draws
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from neardup.kernels import Bools, Floats, Integers
 
 
 class Figures(NamedTuple):
-    """What verdicts are worth.
+    """What verdicts are worth."""
 
-    Attributes
-    ----------
-    precision, recall, f1, accuracy : Figure
-        With 95 % intervals.
-    correct, wrong, missed, rejected : int
-        Duplicates found, others taken for duplicates, duplicates not found, others told apart.
-    """
-
+    #: With 95 % intervals.
     precision: Figure
     recall: Figure
     f1: Figure
     accuracy: Figure
+    #: Duplicates found, others taken for duplicates, duplicates not found, others told apart.
     correct: int
     wrong: int
     missed: int
     rejected: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
-        return {name: value._asdict() if isinstance(value, Figure) else value for name, value in self._asdict().items()}
-
 
 class Gain(NamedTuple):
-    """How far one verdict leads another in F1.
+    """How far one verdict leads another in F1."""
 
-    Attributes
-    ----------
-    difference : Figure
-        Over the same draws of groups.
-    beyond_chance : bool
-        Whether its interval does not hold 0, and the two differ in six groups or more.
-    """
-
+    #: Over the same draws of groups.
     difference: Figure
+    #: Whether its interval does not hold 0, and the two differ in six groups or more.
     beyond_chance: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
-        return {"difference": self.difference._asdict(), "beyond_chance": self.beyond_chance}
 
 
 class Draws(NamedTuple):
-    """Draws of groups, in which several verdicts are counted.
+    """Draws of groups, in which several verdicts are counted."""
 
-    Attributes
-    ----------
-    table : float64[s + 1, 2 v + 2]
-        Found and wrong pairs of each of v verdicts, duplicates and others: first as they are, then in s draws.
-    apart : int64[v, v]
-        In how many groups two verdicts find other duplicates or take others for duplicates.
-    """
-
+    #: float64[s + 1, 2 v + 2]: found and wrong pairs of each of v verdicts, duplicates and others: first as they are,
+    #: then in s draws.
     table: Floats
+    #: int64[v, v]: in how many groups two verdicts find other duplicates or take others for duplicates.
     apart: Integers
 
     def figures(self, verdict: int) -> Figures:
@@ -110,18 +81,7 @@ class Draws(NamedTuple):
 def draw(labels: Bools, groups: Integers, verdicts: Sequence[Bools], *, count: int = RESAMPLES, seed: int = 0) -> Draws:
     """Count verdicts in draws of groups with replacement, as many as there are.
 
-    Parameters
-    ----------
-    labels : bool[n]
-        Whether the pairs are duplicates.
-    groups : int64[n]
-        What is drawn.
-    verdicts : sequence of bool[n]
-        What each says of the pairs.
-    count : int
-        How many draws. Raising it makes the ends of intervals steadier.
-    seed : int
-        Of the draws.
+    Each verdict (bool[n]) says which of the pairs are duplicates.
     """
     names, place = np.unique(groups, return_inverse=True)
     marks = [mark for verdict in verdicts for mark in (verdict & labels, verdict & ~labels)] + [labels, ~labels]

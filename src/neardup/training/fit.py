@@ -7,50 +7,30 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.classifier import Machine
 from neardup.errors import NeardupError
+from neardup.kernels import Bools, Floats, Integers
 from neardup.training.figures import draw
 from neardup.training.folds import Split, among
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
 
 class Point(NamedTuple):
-    """The options of a machine.
+    """The options of a machine."""
 
-    Attributes
-    ----------
-    kernel : str
-        ``linear`` or ``rbf``.
-    c : float
-        The penalty C of formula (6). Raising it fits the training pairs more closely.
-    gamma : float
-        Of the RBF kernel exp(-gamma |u - v|**2), over the number of measures; 0 for the linear one. Raising it lets
-        each training pair reach less far.
-    balanced : bool
-        Whether the rarer class weighs as much as the other one.
-    """
-
+    #: ``linear`` or ``rbf``.
     kernel: str
+    #: The penalty C of formula (6). Raising it fits the training pairs more closely.
     c: float
+    #: Of the RBF kernel exp(-gamma |u - v|**2), over the number of measures; 0 for the linear one. Raising it lets each
+    #: training pair reach less far.
     gamma: float = 0.0
+    #: Whether the rarer class weighs as much as the other one.
     balanced: bool = False
 
 
 def quick(x: Floats, labels: Bools) -> Callable[[Floats], Floats]:
-    """Return g of a linear machine, fitted with no search: for choosing which pair to ask about next.
-
-    Parameters
-    ----------
-    x : float64[n, r]
-        A row of measures for each labelled pair; NaN for what is not known.
-    labels : bool[n]
-        Whether they are duplicates; both classes must be there.
-    """
+    """Return g of a linear machine, fitted with no search: for choosing which pair to ask about next."""
     fitted = fit(x, np.asarray(labels, np.bool_), Point("linear", 1.0, balanced=True))
     return lambda others: np.asarray(fitted.decision_function(others), np.float64)
 
@@ -62,21 +42,14 @@ def fit(x: Floats, labels: Bools, point: Point) -> Any:
 
 
 class Piece(NamedTuple):
-    """A split with its rows standardised by those to train on.
+    """A split with its rows standardised by those to train on."""
 
-    Attributes
-    ----------
-    train, test : float64[t, r], float64[u, r]
-        Standardised measures.
-    labels : bool[t]
-        Of the rows to train on.
-    rows : int64[u]
-        Which rows are judged.
-    """
-
+    #: float64[t, r], float64[u, r]: standardised measures.
     train: Floats
     test: Floats
+    #: bool[t]: of the rows to train on.
     labels: Bools
+    #: int64[u]: which rows are judged.
     rows: Integers
 
 
@@ -100,14 +73,7 @@ def out_of_fold(pieces: Sequence[Piece], point: Point, count: int) -> Floats:
 def machine_of(estimator: Any, a: float, b: float, offset: float = 0.0) -> Machine:
     """Return a fitted pipeline as arrays.
 
-    Parameters
-    ----------
-    estimator : sklearn.pipeline.Pipeline
-        From ``fit``, on labels False and True.
-    a, b : float
-        Platt's sigmoid.
-    offset : float
-        What is added to g.
+    ``a`` and ``b`` are those of Platt's sigmoid, and ``offset`` is added to g.
     """
     impute, scale, svm = (estimator.named_steps[name] for name in ("impute", "scale", "svm"))
     support, dual = np.asarray(svm.support_vectors_, np.float64), np.asarray(svm.dual_coef_, np.float64).ravel()
@@ -144,13 +110,7 @@ def _scaling() -> list[tuple[str, Any]]:
 
 
 def library() -> Any:
-    """Return scikit-learn with the parts that are used here.
-
-    Raises
-    ------
-    NeardupError
-        If it is not installed.
-    """
+    """Return scikit-learn with the parts that are used here."""
     try:
         import sklearn
         import sklearn.impute
@@ -166,20 +126,12 @@ def library() -> Any:
 
 
 class Threshold(NamedTuple):
-    """A threshold on one measure.
+    """A threshold on one measure."""
 
-    Attributes
-    ----------
-    measure : int
-        Its place in the vector.
-    at : float
-        Where it lies.
-    below : bool
-        Whether pairs at or below it are duplicates, as with hours between them, in place of those at or above.
-    """
-
+    #: Its place in the vector.
     measure: int
     at: float
+    #: Whether pairs at or below it are duplicates, as with hours between them, in place of those at or above.
     below: bool
 
     def passes(self, x: Floats) -> Bools:
@@ -189,15 +141,7 @@ class Threshold(NamedTuple):
 
 
 def best_threshold(x: Floats, labels: Bools) -> Threshold:
-    """Return the threshold with the highest F1, halfway between two values; of equals the first, strictest one.
-
-    Parameters
-    ----------
-    x : float64[n, r]
-        Measures of labelled pairs; NaN for what is not known.
-    labels : bool[n]
-        Whether they are duplicates.
-    """
+    """Return the threshold with the highest F1, halfway between two values; of equals the first, strictest one."""
     best, highest = Threshold(0, float("inf"), False), -1.0
     for measure in range(x.shape[1]):
         for below in (False, True):
@@ -240,18 +184,12 @@ LEAST_SLOPE = 1e-6
 
 
 class Sigmoid(NamedTuple):
-    """The probability of a duplicate is 1 / (1 + exp(a g + b)).
+    """The probability of a duplicate is 1 / (1 + exp(a g + b))."""
 
-    Attributes
-    ----------
-    a, b : float
-        a is below 0, so that the probability rises with g.
-    informed : bool
-        Whether higher g meant more duplicates at all.
-    """
-
+    #: a is below 0, so that the probability rises with g.
     a: float
     b: float
+    #: Whether higher g meant more duplicates at all.
     informed: bool
 
     def probability(self, g: Floats) -> Floats:
@@ -267,13 +205,6 @@ def sigmoid_of(g: Floats, labels: Bools) -> Sigmoid:
     """Fit the sigmoid to g of pairs that the machine was not trained on, and their labels.
 
     The targets are (n+ + 1) / (n+ + 2) and 1 / (n- + 2) in the place of 1 and 0, so that few labels give no certainty.
-
-    Parameters
-    ----------
-    g : float64[n]
-        Out-of-fold values.
-    labels : bool[n]
-        Whether the pairs are duplicates.
     """
     many, few = int(labels.sum()), int((~labels).sum())
     targets = np.where(labels, (many + 1) / (many + 2), 1 / (few + 2))
@@ -330,32 +261,20 @@ _DRAWS = 500
 
 
 class SearchResult(NamedTuple):
-    """What a search chose, and what its machines said of the pairs they were not trained on.
-
-    Attributes
-    ----------
-    point : Point
-        The options.
-    g : float64[n]
-        Out of fold, the move of the zero included.
-    sigmoid : Sigmoid
-        Of this g.
-    offset : float
-        What was added to g, so that a pair is a duplicate from 0 on.
-    zero : float
-        The probability where g is 0.
-    tried : int
-        How many points were compared.
-    coarse : int
-        How many pairs the coarse search looked at.
-    """
+    """What a search chose, and what its machines said of the pairs they were not trained on."""
 
     point: Point
+    #: float64[n]: out of fold, the move of the zero included.
     g: Floats
+    #: Of this g.
     sigmoid: Sigmoid
+    #: What was added to g, so that a pair is a duplicate from 0 on.
     offset: float
+    #: The probability where g is 0.
     zero: float
+    #: How many points were compared.
     tried: int
+    #: How many pairs the coarse search looked at.
     coarse: int
 
 
@@ -375,20 +294,7 @@ def search(
 ) -> SearchResult:
     """Choose a machine for pairs.
 
-    Parameters
-    ----------
-    x : float64[n, r]
-        Measures.
-    labels : bool[n]
-        Whether the pairs are duplicates.
-    groups : int64[n]
-        Pairs of one group depend on each other.
-    splits : sequence of Split
-        Each row is judged by one of them.
-    kernels : sequence of str
-        Some of ``KERNELS``.
-    seed : int
-        Of the pairs that the coarse search looks at.
+    Pairs of one group (``groups``, int64[n]) depend on each other; each row is judged by one of the splits.
     """
     whole, some, rows = pieces_of(x, labels, splits), None, np.arange(len(labels))
     if len(labels) > COARSE_PAIRS:

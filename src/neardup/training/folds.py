@@ -13,12 +13,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.kernels import Bools, Integers
 from neardup.kernels.counts import components
-
-Integers = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: Each training part has at least so many pairs of each class.
 LEAST_OF_A_CLASS = 2
@@ -34,26 +31,15 @@ class Split(NamedTuple):
 
 
 class Folds(NamedTuple):
-    """How labelled pairs are parted; each is judged once.
-
-    Attributes
-    ----------
-    splits : tuple of Split
-        One for each machine.
-    number : int
-        Of folds.
-    by : str
-        ``groups`` of connected pairs; ``documents``, then too no document is on both sides; ``pairs``, then some are.
-    largest : float
-        The share of all pairs that the largest group of connected pairs holds.
-    left_out : float
-        The mean share of pairs that a machine is neither trained on nor judges.
-    """
+    """How labelled pairs are parted; each is judged once."""
 
     splits: tuple[Split, ...]
     number: int
+    #: ``groups`` of connected pairs; ``documents``, then too no document is on both sides; ``pairs``, then some are.
     by: str
+    #: The share of all pairs that the largest group of connected pairs holds.
     largest: float
+    #: The mean share of pairs that a machine is neither trained on nor judges.
     left_out: float
 
 
@@ -70,17 +56,6 @@ def deal(groups: Integers, labels: Bools, count: int, seed: int) -> Integers:
     """Deal groups into folds of much the same numbers of duplicates and of others: int64[n], the fold of each row.
 
     The largest group goes first, each to where it leaves the folds most even; equally large ones are shuffled.
-
-    Parameters
-    ----------
-    groups : int64[n]
-        The group of each row.
-    labels : bool[n]
-        The class of each.
-    count : int
-        The number of folds.
-    seed : int
-        Of the shuffle.
     """
     names, place = np.unique(groups, return_inverse=True)
     sizes = np.column_stack([np.bincount(place, labels == wanted, len(names)) for wanted in (True, False)])
@@ -103,23 +78,8 @@ def folds_of(
 ) -> Folds | None:
     """Part pairs into folds.
 
-    Parameters
-    ----------
-    left, right : int64[n]
-        The documents of each pair.
-    labels : bool[n]
-        Whether they are duplicates.
-    count : int
-        The most folds. Raising it trains on more of the pairs, and takes longer.
-    seed : int
-        Of the shuffle of equally large groups.
-    decided : bool[n], optional
-        The pairs that machines are trained on, all by default; the others are judged all the same.
-
-    Returns
-    -------
-    Folds or None
-        None if no two folds leave two pairs of each class to train on.
+    Machines are trained on the ``decided`` pairs (bool[n], all by default); the others are judged all the same. None if
+    no two folds leave two pairs of each class to train on.
     """
     decided = np.ones(len(labels), np.bool_) if decided is None else decided
     groups = connected(left, right)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.columns import records_of_table
@@ -19,6 +18,7 @@ from neardup.features.embeddings import Encoder
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
+from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.pairs import overlaps
 from neardup.labels.labels import read_labels
 from neardup.recipe import Recipe
@@ -26,76 +26,47 @@ from neardup.recipe.measures import reaching, similarities
 from neardup.runtime import in_order
 from neardup.text.html import content_of
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-
 _PAIRS_AT_A_TIME = 1 << 14
 
 
 class LabelOptions(NamedTuple):
-    """How labels and their documents are read; see ``labels.labels.read_labels``.
-
-    Attributes
-    ----------
-    label_column, positive, only, ignore_unknown
-        As there.
-    title_column, time_column : str
-        Columns of the corpus; empty to find them by their names.
-    """
+    """How labels and their documents are read; see ``labels.labels.read_labels``."""
 
     label_column: str | None = None
     positive: float = 1.0
     only: str | None = None
     ignore_unknown: bool = False
+    #: Columns of the corpus; empty to find them by their names.
     title_column: str = ""
     time_column: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledPairs:
-    """n labelled pairs of m documents.
-
-    Attributes
-    ----------
-    names : list of str
-        The ids of the m documents.
-    left, right : int64[n]
-        The documents of each pair, by their places in ``names``.
-    duplicate : bool[n]
-        Whether it is one.
-    family : int64[n]
-        Pairs of documents that labelled duplicates hold together have the same one.
-    x : float64[n, r]
-        The similarity vector; NaN for what is not known.
-    equal : bool[n]
-        Whether the texts are equal, so that nothing is to be decided.
-    similarity : float64[n]
-        By the candidate rule's measure; 0 without a shared feature.
-    inside : bool[n]
-        Whether the candidate rule lets the pair through.
-    texts : sequence of str
-        What is compared of each of the m documents.
-    statistics : dict of str to Statistics
-        Of the collection, as the vector needs them.
-    documents : int
-        How many documents the corpus has.
-    warnings : tuple of str
-        What to keep in mind when reading figures that rest on these labels.
-    """
+    """n labelled pairs of m documents."""
 
     names: list[str]
+    #: int64[n]: the documents of each pair, by their places in ``names``.
     left: Integers
     right: Integers
+    #: bool[n]: whether it is one.
     duplicate: Bools
+    #: int64[n]: pairs of documents that labelled duplicates hold together have the same one.
     family: Integers
+    #: float64[n, r]: the similarity vector; NaN for what is not known.
     x: Floats
+    #: bool[n]: whether the texts are equal, so that nothing is to be decided.
     equal: Bools
+    #: float64[n]: by the candidate rule's measure; 0 without a shared feature.
     similarity: Floats
+    #: bool[n]: whether the candidate rule lets the pair through.
     inside: Bools
+    #: What is compared of each of the m documents.
     texts: Sequence[str]
+    #: Of the collection, as the vector needs them.
     statistics: dict[str, Statistics]
     documents: int
+    #: What to keep in mind when reading figures that rest on these labels.
     warnings: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -124,29 +95,8 @@ def labelled_pairs(
 ) -> LabelledPairs:
     """Read the labels of a corpus and measure the pairs.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read once, and once more for each kind of feature that the vector counts.
-    source : path, table, or list of (id, id, label)
-        As ``labels.labels.read_labels`` takes them.
-    vector : Vector
-        What is measured.
-    rule : Recipe
-        Its features and measure say which pairs are inside; its content is what of the texts is compared.
-    reading : Reading
-        How both are read.
-    threads : int
-        They change the time, never the answer.
-    encoder : Encoder, optional
-        For ``semantic``.
-    report : callable
-        Told (stage, done, total or None).
-
-    Raises
-    ------
-    NeardupError
-        If the corpus or the labels cannot be read, or a column is missing.
+    The corpus is read once, and once more for each kind of feature that the vector counts. The features and the measure
+    of ``rule`` say which pairs are inside, its content what of the texts is compared.
     """
     names, rows = _read(corpus, report)
     labels = read_labels(

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, Machine, cut_of, rule_of, rule_text
 from neardup.classifier.domain import Domain
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
-from neardup.evaluation.scores import Figure
+from neardup.evaluation.scores import Figure, record_dict
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress, silent
+from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.runtime import default_threads
 from neardup.training.figures import Draws, Figures, Gain, draw
@@ -42,151 +42,89 @@ from neardup.training.folds import Folds, Split, among, connected, folds_of, spl
 from neardup.training.labelled import LabelledPairs, LabelOptions, labelled_pairs
 from neardup.version import __version__
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-
 #: The precisions whose working points are judged.
 PRECISIONS = (0.9, 0.95, 0.99)
 #: With more pairs to train on, inner folds are fewer.
 _MANY_PAIRS, _FEW_FOLDS = 1500, 3
 
 
-class TrainingPairs(NamedTuple):
-    """n labelled pairs to learn from.
-
-    Attributes
-    ----------
-    x : float64[n, r]
-        Measures.
-    labels : bool[n]
-        Whether they are duplicates.
-    left, right : int64[n]
-        Their documents.
-    decided : bool[n]
-        Those that a machine is asked about.
-    equal : bool[n]
-        Those that are duplicates unasked; all others that are not decided are none.
-    """
-
-    x: Floats
-    labels: Bools
-    left: Integers
-    right: Integers
-    decided: Bools
-    equal: Bools
-
-
 class HeldOut(NamedTuple):
-    """What was said of the n pairs by what had not seen them.
+    """What was said of the n pairs by what had not seen them."""
 
-    Attributes
-    ----------
-    verdict : bool[n]
-        Of the classifier.
-    score, probability : float64[n]
-        NaN where nothing was decided.
-    contributions : float64[n, r]
-        Of each measure on g; NaN where nothing was decided.
-    at : dict of float to bool[n]
-        The verdicts of cuts that had a precision on the pairs trained on.
-    threshold : bool[n]
-        Of the best threshold on one measure.
-    """
-
+    #: bool[n]: of the classifier.
     verdict: Bools
+    #: float64[n]: NaN where nothing was decided.
     score: Floats
     probability: Floats
+    #: float64[n, r]: of each measure on g; NaN where nothing was decided.
     contributions: Floats
+    #: bool[n]: the verdicts of cuts that had a precision on the pairs trained on.
     at: dict[float, Bools]
+    #: bool[n]: of the best threshold on one measure.
     threshold: Bools
 
 
 class FittedMachine(NamedTuple):
-    """A fitted machine and how it was come by.
-
-    Attributes
-    ----------
-    machine : Machine
-        As arrays.
-    support_vectors : int
-        How many training pairs it rests on.
-    chosen : SearchResult
-        Its options, and what the machines of the folds with these options say of the decided pairs.
-    folds : Folds
-        Of all labelled pairs.
-    held_out : HeldOut
-        By the machines of the folds, each with options of its own.
-    """
+    """A fitted machine and how it was come by."""
 
     machine: Machine
+    #: How many training pairs it rests on.
     support_vectors: int
+    #: Its options, and what the machines of the folds with these options say of the decided pairs.
     chosen: SearchResult
+    #: Of all labelled pairs.
     folds: Folds
+    #: By the machines of the folds, each with options of its own.
     held_out: HeldOut
 
 
 def learn(
-    labelled: TrainingPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
+    pairs: LabelledPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
 ) -> FittedMachine:
-    """Fit a machine, and judge the pairs by machines that have not seen them.
-
-    Parameters
-    ----------
-    labelled : TrainingPairs
-        The pairs.
-    folds : Folds
-        How they are parted.
-    kernels : sequence of str
-        Those that are tried.
-    seed : int
-        Of inner folds and of the pairs that searches look at first.
-    report : callable
-        Told how many of all machines are done.
-    """
-    held_out = _nothing_held_out(labelled)
+    """Fit a machine, and judge the pairs by machines that have not seen them."""
+    held_out = _nothing_held_out(pairs)
     for done, split in enumerate(folds.splits):
         report(done, len(folds.splits) + 1)
-        _predict(labelled, split, folds.number, kernels, seed, held_out)
-    held_out.threshold[:] = out_of_fold_threshold(labelled.x, labelled.labels, folds.splits)
+        _predict(pairs, split, folds.number, kernels, seed, held_out)
+    held_out.threshold[:] = out_of_fold_threshold(pairs.x, pairs.duplicate, folds.splits)
     report(len(folds.splits), len(folds.splits) + 1)
-    rows = np.flatnonzero(labelled.decided)
-    x, labels = labelled.x[rows], labelled.labels[rows]
-    groups = connected(labelled.left[rows], labelled.right[rows])
-    chosen = search(x, labels, groups, among(folds.splits, rows, len(labelled.labels)), kernels=kernels, seed=seed)
+    rows = np.flatnonzero(pairs.decided)
+    x, labels = pairs.x[rows], pairs.duplicate[rows]
+    groups = connected(pairs.left[rows], pairs.right[rows])
+    chosen = search(x, labels, groups, among(folds.splits, rows, len(pairs.duplicate)), kernels=kernels, seed=seed)
     return FittedMachine(*_fitted(x, labels, chosen), chosen, folds, held_out)
 
 
-def _nothing_held_out(labelled: TrainingPairs) -> HeldOut:
-    count, measures = labelled.x.shape
-    unknown = np.full(count, np.nan)
+def _nothing_held_out(pairs: LabelledPairs) -> HeldOut:
+    count, measures = pairs.x.shape
+    unknown, unasked = np.full(count, np.nan), pairs.equal & pairs.inside
     return HeldOut(
-        verdict=labelled.equal.copy(),
+        verdict=unasked.copy(),
         score=unknown.copy(),
         probability=unknown.copy(),
         contributions=np.full((count, measures), np.nan),
-        at={precision: labelled.equal.copy() for precision in PRECISIONS},
+        at={precision: unasked.copy() for precision in PRECISIONS},
         threshold=np.zeros(count, np.bool_),
     )
 
 
 def _predict(
-    labelled: TrainingPairs, split: Split, count: int, kernels: Sequence[str], seed: int, held_out: HeldOut
+    pairs: LabelledPairs, split: Split, count: int, kernels: Sequence[str], seed: int, held_out: HeldOut
 ) -> None:
     """Train on some pairs, and write down what that says of others."""
-    train, test = (rows[labelled.decided[rows]] for rows in split)
-    x, labels, left, right = labelled.x[train], labelled.labels[train], labelled.left[train], labelled.right[train]
+    train, test = (rows[pairs.decided[rows]] for rows in split)
+    x, labels, left, right = pairs.x[train], pairs.duplicate[train], pairs.left[train], pairs.right[train]
     inner = folds_of(left, right, labels, count=count if len(train) <= _MANY_PAIRS else _FEW_FOLDS, seed=seed)
     if inner is None:
         chosen = unsearched_machine(x, labels)
     else:
         chosen = search(x, labels, connected(left, right), inner.splits, kernels=kernels, seed=seed)
     machine, _ = _fitted(x, labels, chosen)
-    g = machine.score(labelled.x[test])
+    g = machine.score(pairs.x[test])
     held_out.verdict[test] = g >= 0
     held_out.score[test] = g
     held_out.probability[test] = machine.probability(g)
-    held_out.contributions[test] = machine.contributions(labelled.x[test])
+    held_out.contributions[test] = machine.contributions(pairs.x[test])
     for precision, verdict in held_out.at.items():
         cut, _ = cut_of(chosen.g, labels, precision)
         verdict[test] = False if cut is None else g >= cut
@@ -205,75 +143,40 @@ _BINS = 10
 
 
 class Weight(NamedTuple):
-    """How much a measure matters.
-
-    Attributes
-    ----------
-    measure : str
-        Its name.
-    contribution : float
-        The mean of what it adds to g or takes from it, without its sign, over the labelled pairs.
-    direction : str
-        ``for`` where higher values speak for duplicates, ``against``, or ``both``.
-    coefficient : float or None
-        Of the standardised measure, with the linear kernel.
-    """
+    """How much a measure matters."""
 
     measure: str
+    #: The mean of what it adds to g or takes from it, without its sign, over the labelled pairs.
     contribution: float
+    #: ``for`` where higher values speak for duplicates, ``against``, or ``both``.
     direction: str
+    #: Of the standardised measure, with the linear kernel.
     coefficient: float | None
 
 
 class AtPrecision(NamedTuple):
-    """A working point.
-
-    Attributes
-    ----------
-    asked : float
-        The precision that is asked for.
-    cut : float or None
-        From which g on the classifier has it on the pairs it was trained on, unseen; None where no cut has.
-    precision, recall : Figure
-        What such cuts had on pairs that had no say in them.
-    """
+    """A working point."""
 
     asked: float
+    #: From which g on the classifier has it on the pairs it was trained on, unseen; None where no cut has.
     cut: float | None
+    #: What such cuts had on pairs that had no say in them.
     precision: Figure
     recall: Figure
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
-        return self._asdict() | {"precision": self.precision._asdict(), "recall": self.recall._asdict()}
-
 
 class Wrong(NamedTuple):
-    """A labelled pair whose label a machine that had not seen it does not say.
-
-    Attributes
-    ----------
-    id1, id2 : str
-        The documents.
-    duplicate : bool
-        The label.
-    score, probability : float or None
-        What was said; None where equal texts are labelled as no duplicates.
-    contributions, measures : dict of str to float
-        What each measure added to g, and its value (None where it is not known), the strongest first.
-    """
+    """A labelled pair whose label a machine that had not seen it does not say."""
 
     id1: str
     id2: str
     duplicate: bool
+    #: What was said; None where equal texts are labelled as no duplicates.
     score: float | None
     probability: float | None
+    #: What each measure added to g, and its value (None where it is not known), the strongest first.
     contributions: dict[str, float]
     measures: dict[str, float | None]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
-        return self._asdict()
 
 
 def weights_of(machine: Machine, names: tuple[str, ...], x: Floats) -> tuple[Weight, ...]:
@@ -390,19 +293,7 @@ class Training:
 def training_report(
     pairs: LabelledPairs, classifier: Classifier, learned: FittedMachine, *, options: dict[str, Any]
 ) -> Training:
-    """Return a classifier with what is known of it.
-
-    Parameters
-    ----------
-    pairs : LabelledPairs
-        What it was trained on.
-    classifier : Classifier
-        Without an account of its training.
-    learned : FittedMachine
-        How the machine was come by.
-    options : dict
-        Of the training, for the summary.
-    """
+    """Return a classifier with what is known of it."""
     held_out, names = learned.held_out, classifier.vector.names
     groups = connected(pairs.left, pairs.right) if learned.folds.by == "groups" else pairs.family
     verdicts = [held_out.verdict, held_out.threshold, *held_out.at.values()]
@@ -427,10 +318,10 @@ def training_report(
         "trained_on": int(pairs.decided.sum()),
         "folds": learned.folds._asdict() | {"splits": len(learned.folds.splits)},
         "machine": _machine(learned, len(names)),
-        "figures": figures.to_dict(),
-        "threshold": {"at": told_threshold} | baseline.to_dict(),
-        "gain": gain.to_dict(),
-        "working_points": [point.to_dict() for point in points],
+        "figures": record_dict(figures),
+        "threshold": {"at": told_threshold} | record_dict(baseline),
+        "gain": record_dict(gain),
+        "working_points": [record_dict(point) for point in points],
         "calibration": calibration(held_out, pairs),
         "weights": [weight._asdict() for weight in weights],
         "warnings": list(warnings),
@@ -444,7 +335,7 @@ def training_report(
         "content": classifier.candidate_rule.content,
         "vector": list(names),
         **account,
-        "wrong": [one.to_dict() for one in wrong],
+        "wrong": [one._asdict() for one in wrong],
         "outside": [list(ids) for ids in outside],
         "version": __version__,
     }
@@ -536,50 +427,26 @@ _MACHINE = Point("linear", 0.1)
 
 
 class QuickEvaluation(NamedTuple):
-    """How well the labelled pairs can be told apart, each judged by what was learned from others.
-
-    Attributes
-    ----------
-    duplicates, others : int
-        Labels of each class.
-    learned, threshold : Figures
-        Of a linear machine without search, and of the best threshold on one measure.
-    measure : int
-        The place in the vector of the measure with the best threshold.
-    gain : Gain
-        Of the machine over the threshold, in F1.
-    shared : bool
-        Whether one group holds more than half of the pairs: then its documents are on both sides, and the figures
-        may flatter.
-    """
+    """How well the labelled pairs can be told apart, each judged by what was learned from others."""
 
     duplicates: int
     others: int
+    #: Of a linear machine without search, and of the best threshold on one measure.
     learned: Figures
     threshold: Figures
+    #: The place in the vector of the measure with the best threshold.
     measure: int
+    #: Of the machine over the threshold, in F1.
     gain: Gain
+    #: Whether one group holds more than half of the pairs: then its documents are on both sides, and the figures may
+    #: flatter.
     shared: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
-        return {
-            name: value.to_dict() if isinstance(value, Figures | Gain) else value
-            for name, value in self._asdict().items()
-        }
 
 
 def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluation | None:
     """Return what can be said of labels; None while there are too few.
 
-    Parameters
-    ----------
-    x : float64[n, r]
-        A row of measures for each labelled pair; NaN for what is not known.
-    labels : bool[n]
-        Whether they are duplicates.
-    groups : int64[n]
-        The group of each pair, as ``folds.connected`` gives them: those that hang together over shared documents.
+    Groups hang together over shared documents (``folds.connected``).
     """
     labels = np.asarray(labels, np.bool_)
     if min(labels.sum(), (~labels).sum()) < LEAST_LABELS:
@@ -706,12 +573,7 @@ def train(
         raise RecipeError(
             f"the {len(pairs):,} labelled pairs leave no part to judge by; label pairs of other documents"
         )
-    labelled = TrainingPairs(
-        pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside
-    )
-    learned = learn(
-        labelled, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total)
-    )
+    learned = learn(pairs, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total))
     classifier = _classifier(pairs, chosen, rule, reading, learned)
     return training_report(pairs, classifier, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
 

@@ -11,22 +11,17 @@ import errno
 import filecmp
 import json
 import os
-import time
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from neardup.errors import NeardupError, OutputError
+from neardup.errors import OutputError
 from neardup.watch import outputs as moving
-from neardup.watch.evidence import aside_record
-from neardup.watch.inbox import Found, Inbox
-from neardup.watch.judge import Task
 from neardup.watch.log import Log, reason
-from neardup.watch.names import SIDECAR, SIDECAR_LINES, file_of, origin_of, shown, sidecar_of
+from neardup.watch.names import SIDECAR, SIDECAR_LINES, file_of, sidecar_of
 from neardup.watch.outputs import OutputFolder
-from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, Changed, PendingFile, read_file
+from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, PendingFile
 from neardup.watch.settings import WatchSettings
 
 if TYPE_CHECKING:
@@ -51,8 +46,8 @@ class Placer:
         self._settings = settings
         self._store = store
         self._log = log
+        #: The names chosen for files that are not known to be in their places, as the store has them.
         self._journal: dict[str, dict[str, str]] = {}
-        self._half_done: dict[str, dict[str, str]] = {}
         self._moved: list[PendingFile] = []
         self._placed: list[PendingFile] = []
 
@@ -72,7 +67,7 @@ class Placer:
         done = [origin for origin in self.before if self._is_placed(origin)]
         self._store.placed([row.serial for origin in done for row in self.before.pop(origin)])
         # What may be half done keeps its names, whichever batch takes it up again.
-        self._half_done = {origin: names for origin, names in self._journal.items() if self._is_there(origin)}
+        self._journal = {origin: names for origin, names in self._journal.items() if self._is_there(origin)}
 
     def _is_placed(self, origin: str) -> bool:
         """Return whether a file was moved before the store could note it."""
@@ -123,8 +118,7 @@ class Placer:
                     self._place(pending)
                 except FileExistsError:
                     pending.names, pending.resumed = {}, False
-                    for names in (self._journal, self._half_done):
-                        names.pop(pending.origin, None)
+                    self._journal.pop(pending.origin, None)
                     self._choose()
                     continue
                 except PermissionError as error:
@@ -132,7 +126,6 @@ class Placer:
                     if not self._may_write(pending):
                         raise
                     # It is this one file that may not be touched: the others go on.
-                    self._half_done[pending.origin] = pending.names
                     self.waiting.remove(pending)
                     self.before[pending.origin] = pending.verdicts
                     self.stuck.append((pending, error))
@@ -171,7 +164,7 @@ class Placer:
                 for duty, name in pending.wanted().items():
                     pending.names[duty] = self.output_folders[duty].free(name, reserved[duty])
                     reserved[duty].add(pending.names[duty])
-        self._journal = self._half_done | {pending.origin: pending.names for pending in self.waiting}
+        self._journal |= {pending.origin: pending.names for pending in self.waiting}
         self._store.set_state(_PLACING, json.dumps(self._journal))
 
     def _note(self) -> None:
@@ -182,7 +175,7 @@ class Placer:
             output.flush()
         self._store.placed([serial for pending in self._moved for serial in pending.serials])
         for pending in self._moved:
-            self._half_done.pop(pending.origin, None)
+            self._journal.pop(pending.origin, None)
         self._placed += self._moved
         self._moved = []
 
@@ -248,120 +241,3 @@ class Placer:
         if self._settings.place == "move":
             output = self.output_folders[DONE]
             self._move(pending, output, output.room_for(pending.names[DONE]), link=False)
-
-
-#: Of a batch: its items, its files, and the bytes of both.
-_ITEMS, _FILES, _BYTES = 512, 512, 16_000_000
-#: Seconds after which a file that could not be read is tried again, at most.
-_LATEST = 60.0
-#: Times its patience that a file has not changed when it is taken for complete at first sight.
-_OLD = 10
-
-
-class Gatherer:
-    """Takes files, and gives their items in batches."""
-
-    def __init__(self, settings: WatchSettings, inbox: Inbox, store: Store, placer: Placer, log: Log) -> None:
-        self._settings = settings
-        self._inbox = inbox
-        self._store = store
-        self._placer = placer
-        self._log = log
-        self._open: PendingFile | None = None
-        self._number = 0
-        #: Files all of whose items are in batches that were given.
-        self.complete: list[PendingFile] = []
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a file has items for the next batch."""
-        return self._open is not None
-
-    def gather(self, stopping: Callable[[], bool]) -> list[Task]:
-        """Give the next items to judge; none if there is nothing to take now."""
-        tasks: list[Task] = []
-        size = 0
-        while len(tasks) < _ITEMS and len(self.complete) < _FILES and size < _BYTES and not stopping():
-            if self._open is None:
-                self._open = self._next()
-                if self._open is None:
-                    break
-                self._number = 0
-                size += len(self._open.read.content)
-            item = self._open.next_item()
-            if item is None:
-                self.complete.append(self._open)
-                self._open = None
-                continue
-            self._number += 1
-            tasks.append(Task(self._open, item, self._number))
-        return tasks
-
-    def completed(self) -> list[PendingFile]:
-        """Give the files whose items have all been judged, once."""
-        done, self.complete = self.complete, []
-        for pending in done:
-            pending.finish()
-        return done
-
-    def placed(self, pending: PendingFile) -> None:
-        """Note that a file is in its place."""
-        self._placer.before.pop(pending.origin, None)
-        if self._settings.place == "move":
-            self._inbox.gone(pending.path)
-
-    def _next(self) -> PendingFile | None:
-        """Return the next file that is to be judged or placed."""
-        while (found := self._inbox.next()) is not None:
-            pending = self._pending_file(found)
-            if pending is not None:
-                return pending
-        return None
-
-    def _pending_file(self, found: Found) -> PendingFile | None:
-        """Read a file; None if it is not to be taken, or not now."""
-        origin, about = origin_of(found.path, found.stamp), f"file {found.path}"
-        before = self._placer.before.get(origin)
-        if before is None and self._is_known(origin, found):
-            return None
-        try:
-            read = read_file(self._settings.inbox, found, self._settings.content, self._settings.largest)
-        except Changed as change:
-            self._log.forget(about)
-            if change.stamp is None:
-                self._inbox.gone(found.path)
-            else:
-                self._inbox.changed(found.path, change.stamp)
-            return None
-        except (OSError, NeardupError, MemoryError) as error:
-            why = reason(error) if isinstance(error, OSError) else str(error) or "there is not enough memory for it"
-            self._log.trouble(about, f"{shown(found.path)} cannot be read: {why}; it is left in the inbox for now")
-            if not self._settings.once:
-                self._inbox.try_again(found.path, _LATEST)
-            return None
-        self._log.well(about, f"{shown(found.path)} can be read again")
-        if read.may_go_on and before is None and self._may_go_on(found):
-            return None
-        pending = PendingFile(read, before or [], self._placer.output_folders)
-        if read.is_unreadable:
-            first = read.broken[0]
-            pending.record = aside_record(pending.name, first.reason, where=first.where, broken=len(read.broken))
-        return pending
-
-    def _is_known(self, origin: str, found: Found) -> bool:
-        """Return whether a file is in its place already, and still (or again) in the inbox."""
-        if not self._store.judged(origin):
-            return self._placer.is_left(origin)
-        if self._settings.place == "move":
-            message = "already judged, so it stays in the inbox; touch it to have it judged again"
-            self._log.say("known", file=shown(found.path), message=message)
-        return True
-
-    def _may_go_on(self, found: Found) -> bool:
-        """Return whether a file that may be half-written is still young enough for it; then it is looked at again."""
-        age, patience = self._inbox.age(found.path), self._settings.patience
-        # The clock of a file server may be off by some minutes, so only an old time of change is believed.
-        if age >= patience or time.time() - found.stamp.mtime_ns / 1e9 > _OLD * patience:
-            return False
-        self._inbox.put_off(found.path, patience - age)
-        return True

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
 from neardup.watch.inbox import Inbox
-from neardup.watch.judge import ItemJudge, Task
+from neardup.watch.judge import Gatherer, ItemJudge, Task
 from neardup.watch.log import Counters, Log, balance_text, reason, sentence_of, span_text
 from neardup.watch.names import shown
 from neardup.watch.pending import PendingFile
-from neardup.watch.placement import Gatherer, Placer
+from neardup.watch.placement import Placer
 from neardup.watch.release import release
 from neardup.watch.settings import FOLDERS, QUARANTINED, WatchSettings
 

@@ -7,26 +7,17 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from neardup.evaluation.scores import Z
 from neardup.labels.store import DIFFERENT, SAME
-
-_Z = 1.959964
 
 
 class Agreement(NamedTuple):
-    """How far two labellers agree on the pairs of which both said same or different.
-
-    Attributes
-    ----------
-    labellers : (str, str)
-        Who, by name.
-    table : (int, int, int, int)
-        Pairs that both call same; only the first; only the second; none.
-    unsure : int
-        Further pairs that both judged, and one at least was unsure of.
-    """
+    """How far two labellers agree on the pairs of which both said same or different."""
 
     labellers: tuple[str, str]
+    #: Pairs that both call same; only the first; only the second; none.
     table: tuple[int, int, int, int]
+    #: Further pairs that both judged, and one at least was unsure of.
     unsure: int = 0
 
     @property
@@ -73,7 +64,7 @@ class Agreement(NamedTuple):
         off = (1 - kappa) ** 2 * (first * (others[0] + ones[1]) ** 2 + second * (others[1] + ones[0]) ** 2)
         # Rounding may leave a little less than nothing.
         spread = max(on + off - (kappa - chance * (1 - kappa)) ** 2, 0.0)
-        half = _Z * math.sqrt(spread / n) / (1 - chance)
+        half = Z * math.sqrt(spread / n) / (1 - chance)
         return max(kappa - half, -1.0), min(kappa + half, 1.0)
 
     def as_dict(self) -> dict[str, Any]:
@@ -94,13 +85,7 @@ class Agreement(NamedTuple):
 
 
 def agreements(answers: Mapping[Any, Mapping[str, str]]) -> list[Agreement]:
-    """Return how far every two labellers agree, by name.
-
-    Parameters
-    ----------
-    answers : mapping of pair to mapping of labeller to answer
-        Such as ``LabelStore.labels``.
-    """
+    """Return how far every two labellers agree, by name."""
     labellers = sorted({name for given in answers.values() for name in given})
     return [_agreement((one, other), answers.values()) for one, other in combinations(labellers, 2)]
 

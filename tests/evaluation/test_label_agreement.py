@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from neardup.labels.agreement import Agreement, agreements
+from neardup.evaluation.agreement import Agreement, agreements
 
 
 def spread_twin(table: dict[tuple[int, int], int]) -> tuple[float, float]:
