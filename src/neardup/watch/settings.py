@@ -58,7 +58,7 @@ class WatchSettings:
         "Move files, or leave them in the inbox and give them a second name (a copy on another disk).",
         _WHERE,
     )
-    poll: float = _option(2.0, "SECONDS", "Look for new files every N seconds.", _WHEN)
+    poll: float = _option(0.5, "SECONDS", "Look for new files every N seconds.", _WHEN)
     settle: float = _option(0.5, "SECONDS", "Take files that have been unchanged for N seconds.", _WHEN)
     patience: float = _option(
         30.0, "SECONDS", "Wait up to N seconds for the rest of a file that ends in the middle, or is empty.", _WHEN
