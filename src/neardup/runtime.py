@@ -96,10 +96,10 @@ def _reserve(file: IO[bytes], size: int) -> None:
 
 
 def check_budget(budget: int | None, needed: float, what: str, *, all_of_it: float | None = None) -> None:
-    """Refuse a budget (bytes for the whole process) below what something needs besides the program.
+    """Refuse a budget (bytes for the whole process) that is less than the program and what something needs besides.
 
-    A budget that is less than the program takes twice counts as that. ``all_of_it`` is what will be needed at the end,
-    where that is known.
+    A budget below twice the program's own memory counts as that. ``all_of_it`` is what will be needed at the end, where
+    that is known.
     """
     if budget is not None and BASE + needed > max(budget, 2 * BASE):
         least = -(-(BASE + max(needed, all_of_it or 0)) // 100_000_000) * 100
