@@ -449,7 +449,7 @@ class Batch:
 def valid_records(chunk: Chunk, wanted: Wanted, first: int, name: str = "") -> tuple[Batch, list[Broken]]:
     """Split a chunk into its good documents and its broken records, the latter with rows of the chunk.
 
-    The documents' rows count from ``first``; a name, that of the file, stands before ids that are wanted so.
+    The documents' rows count from ``first``. ``name`` is the file's, for ids that are to begin with it.
     """
     binary = as_bytes(chunk.texts)
     positions = np.arange(chunk.rows, dtype=np.int64) if chunk.positions is None else chunk.positions
