@@ -235,10 +235,11 @@ class Calls:
         verdict = await self._writer.run(lambda: named.index.release(given, by))
         return _json({"id": id, "status": 200, "verdict": verdict_dict(verdict, evidence=evidence), "detail": ""})
 
-    def query(self, name: str, body: QueryBody) -> Response:
+    async def query(self, name: str, body: QueryBody) -> Response:
         """Return the held documents that a text matches, the most similar first; nothing is entered."""
-        named = self._indexes.get(name)
-        found = named.index.query(_document("query", body), body.k)
+        named, asked = self._indexes.get(name), _document("query", body)
+        # One at a time, whatever asks: many threads at the index's lock would keep the one that writes from it.
+        found = await self._checker.run(lambda: named.index.query(asked, body.k))
         return _json({"similar": [one._asdict() for one in found]})
 
     def _record(self, named: NamedIndex, side: Side) -> Record:
