@@ -1,4 +1,4 @@
-"""The public functions: each joins rooms, none thinks. What only one of them needs is imported when it is called."""
+"""The public functions: each takes texts, tables or files, and joins what the other packages do."""
 
 from __future__ import annotations
 
@@ -588,7 +588,7 @@ def dedup(
     force_domain : bool
         Go on where the documents are unlike those that the classifier was trained on, which stops a run otherwise.
     text_column, id_column, time_column, title_column : str, optional
-        Columns; found by themselves where that is obvious. Titles are for classifiers that compare them. Several
+        Columns; detected automatically. Titles are for classifiers that compare them. Several
         columns of texts, ``text_column=["title", "text"]``, make one text, line by line; empty ones are left out.
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the answer.

@@ -96,10 +96,10 @@ def _reserve(file: IO[bytes], size: int) -> None:
 
 
 def check_budget(budget: int | None, needed: float, what: str, *, all_of_it: float | None = None) -> None:
-    """Refuse a budget (bytes for the whole process) below what something needs besides the program.
+    """Refuse a budget (bytes for the whole process) that is less than the program and what something needs besides.
 
-    A budget that is less than the program takes twice counts as that. ``all_of_it`` is what will be needed at the end,
-    where that is known.
+    A budget below twice the program's own memory counts as that. ``all_of_it`` is what will be needed at the end, where
+    that is known.
     """
     if budget is not None and BASE + needed > max(budget, 2 * BASE):
         least = -(-(BASE + max(needed, all_of_it or 0)) // 100_000_000) * 100
@@ -118,6 +118,8 @@ class Memory:
     def __init__(self, budget: int | None = None) -> None:
         self.budget = budget
         self._left = math.inf if budget is None else max(budget - BASE, 0)
+        if budget is not None:
+            _give_back_at_once()
         self._maps: list[mmap.mmap] = []
         self.spilled_bytes = 0
 
@@ -167,6 +169,8 @@ class Memory:
         self._maps.clear()
 
 
+#: Options of mallopt, as malloc.h of GNU numbers them, and the bytes of an array that is large.
+_MMAP_THRESHOLD, _ARENA_MAX, _LARGE = -3, -8, 1 << 22
 #: Limit, use and counts of a control group, in its second and its first version.
 _CGROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"),
@@ -197,6 +201,21 @@ def free_memory() -> float:
             cached = float(counts.get("total_inactive_file", counts.get("inactive_file", "0")))
             found.append(max(most - now + cached, 0.0))
     return min(found)
+
+
+def resident_memory() -> int:
+    """Return how many bytes of memory this process takes, its libraries among them; the most so far where unknown."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * mmap.PAGESIZE
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT
+
+
+def _give_back_at_once() -> None:
+    """Have the C library return arrays of a few megabytes to the system when they go, and share what it keeps."""
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_MMAP_THRESHOLD, _LARGE)
+        library.mallopt(_ARENA_MAX, 2)
 
 
 def trim_memory() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from calling import finished, neardup, process, read_lines, refused, write_lines
+from calling import neardup, read_lines, refused, write_lines
 from saying import says
 from trained import DATED, FACTS, texts, trained
 
@@ -98,7 +98,6 @@ def test_a_query_without_an_answer_says_why(news: Path, facts: Path, tmp_path: P
     shown = neardup("query", news, "-d", document, "--classifier", facts)
     assert "no near-duplicate of" in shown.stderr
     assert "the classifier turned down" in shown.stderr
-    assert "turned down" in shown.stderr
 
 
 def test_query_takes_title_and_time_of_the_document(news: Path, dated: Path, tmp_path: Path) -> None:
@@ -122,7 +121,9 @@ def pair_of(result: nd.Result) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("vector", [FACTS, DATED])
-def test_explain_shows_each_measure(news: Path, facts: Path, dated: Path, vector: str) -> None:
+def test_explain_shows_each_measure(
+    news: Path, facts: Path, dated: Path, vector: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     classifier, path = trained(vector), facts if vector == FACTS else dated
     result = nd.dedup(KNOWN.table, classifier=classifier)
     left, right = pair_of(result)
@@ -131,8 +132,8 @@ def test_explain_shows_each_measure(news: Path, facts: Path, dated: Path, vector
     told = json.loads(neardup("explain", news, left, right, "--classifier", path, "--json").stdout)
     assert told == {"left": left, "right": right} | json.loads(json.dumps(why.as_dict()))
     assert told["second_step"]["score"] == why.learned.evidence.score
-    code, shown, _ = finished(process("explain", news, left, right, "--classifier", path))
-    assert code == 0
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = neardup("explain", news, left, right, "--classifier", path).stdout
     lines = shown.splitlines()
     for push in why.learned.evidence.contributions:
         (line,) = (

@@ -47,7 +47,7 @@ def test_what_was_stopped_and_why() -> None:
     ]
     assert all(0.7 <= row["similarity"] < 1 for row in found)
     line = neardup("stopped", "news.db").stdout.splitlines()[0]
-    assert says(line, found[0]["time"], "near", f"{found[0]['similarity']:.4f}", "wire/again.txt = fox.txt")
+    assert says(line, found[0]["time"], "near", f"{found[0]['similarity']:.4f}", "wire/again.txt repeats fox.txt")
     assert len(rows("--today")) == 3
     tomorrow = datetime.fromtimestamp(time.time() + 86_400, UTC).date().isoformat()
     assert rows("--since", tomorrow) == []

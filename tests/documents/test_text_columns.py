@@ -6,12 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from making import encoded
 from saying import says
 
 import neardup as nd
 from neardup.api import corpus_from
+from neardup.documents.records import joined_texts
 from neardup.errors import InputError
 
 ROWS: list[dict[str, Any]] = [
@@ -66,3 +70,13 @@ def test_columns_that_are_not_there_or_hold_no_text(tmp_path: Path) -> None:
         assert says(caught.value, said)
     strange = nd.dedup({"a,b": ["x y", "x y"], "c": ["1", "2"]}, text_column="a,b", id_column="")
     assert strange.kept == [0]
+
+
+TEXTS = st.lists(st.tuples(*[st.sampled_from([None, "", "a", "b c", "日本"])] * 3), max_size=6)
+
+
+@given(TEXTS, st.sampled_from([pa.large_string(), pa.large_binary()]))
+def test_columns_are_joined_row_by_row(rows: list[tuple[str | None, ...]], kind: pa.DataType) -> None:
+    columns = [pa.array([row[at] for row in rows], kind) for at in range(3)]
+    texts = [None if row == (None,) * 3 else "\n".join(filter(None, row)) for row in rows]
+    assert joined_texts(columns).equals(pa.array(texts, kind))

@@ -16,6 +16,7 @@ COMMANDS = {
     "dedup": ("dedup",),
     "explain": ("explain",),
     "explore": ("explore",),
+    "index build": ("index", "build"),
     "label": ("label",),
     "neighbors": ("neighbors",),
     "pairs": ("pairs",),
@@ -53,6 +54,7 @@ FLAGS = {
     "force": "--force",
     "html": "--html",
     "id_column": "--id-column",
+    "ignore": "--ignore",
     "ignore_unknown": "--ignore-unknown",
     "import_": "--import",
     "jaccard_floor": "--set jaccard_floor",
@@ -185,6 +187,7 @@ _TRAINED: dict[str, Any] = {"labels": "labels.csv", "only": "labeller=anna", "ve
 #: What cases need besides the files of their corpus: the command that makes it, there.
 MADE = {
     _MODEL: command_line("train", "newswire.jsonl", **_TRAINED, kernel="linear", output=_MODEL),
+    "archive.index": command_line("index build", "parts/a.jsonl", threshold=0.5, output="archive.index"),
     "labels.db": command_line("label", "newswire.jsonl", store="labels.db", import_="labels.csv"),
 }
 
@@ -282,6 +285,11 @@ def _ways() -> Iterator[Case]:
     yield _dedup("newswire", "with a budget", plain, memory="100MB", **same)
     yield _dedup("newswire", "by columns that are named", plain, text_column="text", id_column="id", **same)
     yield _dedup("newswire", "by row numbers", plain, id_column="")
+    delivery = ("parts/b.jsonl", "parts/c.jsonl")
+    yield _dedup("newswire", "against files", *delivery, against=["parts/a.jsonl"], threshold=0.5)
+    yield _dedup("newswire", "against an index", *delivery, against=["archive.index"], needs=("archive.index",))
+    yield _dedup("newswire", "by titles and texts", plain, text_column="title,text", threshold=0.5)
+    yield _dedup("newswire", "without what is known", plain, ignore="parts/a.jsonl", threshold=0.5)
     yield _dedup("newswire", "by titles", plain, text_column="title", features="words:2", threshold=0.6)
     for ending in ("csv", "tsv", "parquet", "arrow", "feather", "csv.gz"):
         yield _dedup("newswire", f"to {ending}", plain, files={"output": f"kept.{ending}"})

@@ -13,9 +13,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from saying import says
 
 import neardup as nd
@@ -218,13 +221,28 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, change: str) -
     assert says(caught.value, "changed", "memory")
 
 
-def test_groups_of_candidates_that_fit_are_whole_families() -> None:
-    import numpy as np
-
-    ranks = np.array([[0, 1], [2, 3], [1, 4], [5, 6]], np.int32)
-    groups = groups_that_fit(ranks, np.full(7, 10), 25)
-    assert groups[0] == groups[2]
-    assert len(set(groups.tolist())) == int(groups.max()) + 1 >= 2
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).filter(lambda pair: pair[0] != pair[1]), min_size=1),
+    st.lists(st.integers(1, 20), min_size=31, max_size=31),
+    st.integers(1, 200),
+)
+def test_groups_of_candidates_fit_and_are_whole_families_where_these_do(
+    given_pairs: list[tuple[int, int]], given_sizes: list[int], room: int
+) -> None:
+    pairs, sizes = np.array(given_pairs, np.int32), np.array(given_sizes)
+    groups = groups_that_fit(pairs, sizes, room)
+    room = max(room, 2 * sum(given_sizes[item] for item in {*pairs.ravel().tolist()}) // 100)
+    assert set(groups.tolist()) == set(range(int(groups.max()) + 1))
+    families = {item: {item} for item in range(31)}
+    for left, right in given_pairs:
+        both = families[left] | families[right]
+        families |= dict.fromkeys(both, both)
+    for group in set(groups.tolist()):
+        here = pairs[groups == group]
+        assert sizes[np.unique(here)].sum() <= room or len(np.unique(here)) == 2
+    for left, _ in given_pairs:
+        if sizes[list(families[left])].sum() <= room:
+            assert len({int(g) for g, pair in zip(groups, given_pairs, strict=True) if pair[0] in families[left]}) == 1
 
 
 def test_a_budget_below_what_the_documents_need_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ _USUAL = ("classifier", "text_column", "id_column", "report", "html", "recipe", 
 
 
 def option(metavar: str, what: str, panel: str | None = None, *names: str, **more: Any) -> Any:
-    """Return an option with a value; ``names`` are how it is written, where that is not the name of its parameter."""
+    """Return an option with a value; ``names`` are its spellings, where these differ from its parameter's name."""
     return typer.Option(*names, metavar=metavar, help=what, rich_help_panel=panel, **more)
 
 
@@ -136,7 +136,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def refuse_ignored(names: Iterable[str], why: str) -> None:
-    """Refuse the first of some options that was typed and would be ignored, with the reason and the way out."""
+    """Refuse an option that was typed and would be ignored, with the reason and the way out."""
     context = _CALL.get()
     options = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     for name in names:

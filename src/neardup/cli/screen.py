@@ -158,7 +158,7 @@ def show_rows(head: str, rows: Mapping[str, str | None]) -> None:
 
 
 def grid(*names: str, left: int = 1, **options: Any) -> Grid:
-    """Return an empty table for the terminal; the first columns, ``left`` of them, hold texts, the others numbers."""
+    """Return an empty table for the terminal: the first ``left`` columns hold texts, the others numbers."""
     from rich import box
     from rich.table import Table
 
@@ -183,9 +183,9 @@ def figure_text(figure: Figure, gap: str = " ", none: str = "none") -> str:
 def reading(
     corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = (), stages: Sequence[str] = ()
 ) -> Iterator[Progress | None]:
-    """Say what there is to say of a corpus before it is read and behind it; give what shows progress.
+    """Say what there is to say of a corpus before it is read and after; give what shows progress.
 
-    Kernels are those that are used, as ``module.function``: by default those of the recipe, for None none at all.
+    ``kernels`` are those that will be used, as ``module.function``: by default those of the recipe, None for none.
     """
     say_notes(corpus, *recipes)
     if kernels is not None:
@@ -198,7 +198,7 @@ def reading(
 def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
     """Print that kernels will be compiled, where this machine has not done so before.
 
-    They are those of the recipe's engine, or others in its place.
+    ``others`` are the kernels that are used in place of those of the recipe's engine.
     """
     from neardup.kernels.compilation import compiling_sentence
 
@@ -232,7 +232,7 @@ _IN_BYTES = ("read", "read again", "read times", "read titles", "count")
 def progress_bar(stages: Sequence[str] = ()) -> Iterator[Progress | None]:
     """Give a function that shows (stage, done, total), or None where stderr is no terminal.
 
-    Of stages that are known each shows how many of them it is.
+    If the stages are known, each is shown with its number of how many.
     """
     if not sys.stderr.isatty():
         yield None

@@ -80,7 +80,8 @@ def _as_dict(row: Stored) -> dict[str, Any]:
 def _line(row: Stored) -> str:
     verdict = row.verdict
     evidence = f"  ({verdict.evidence})" if verdict.score is not None else ""
-    return f"{_time(verdict.time)}  {verdict.kind:<5}  {verdict.similarity:.4f}  {row.id} = {verdict.of}{evidence}"
+    pair = f"{row.id} repeats {verdict.of}"
+    return f"{_time(verdict.time)}  {verdict.kind:<5}  {verdict.similarity:.4f}  {pair}{evidence}"
 
 
 def _time(seconds: float) -> str:

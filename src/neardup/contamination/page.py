@@ -134,7 +134,7 @@ def _intro(shown: Sequence[Finding]) -> str:
     if not shown:
         return "No training text contains an item."
     return (
-        "Each item stands on the left, the training text with most of its n-grams on the right. What differs is "
+        "Each item stands beside the training text with most of its n-grams. What differs is "
         "marked; case, punctuation and line breaks do not count."
         + (f" The first {_SHOWN:,} of {len(shown):,} are shown." if len(shown) > _SHOWN else "")
     )

@@ -49,9 +49,9 @@ class Group:
 
 
 class ColumnarSource:
-    """Pass one and pass two over groups of rows, or in pass one over a span of the groups.
+    """Pass one and pass two over groups of rows; a span limits pass one to some of the groups.
 
-    A damage is what broke the file that they come from; ``cut`` says whether they may be read without the others.
+    ``damage`` says what broke the file that they come from, ``cut`` whether groups may be read without the others.
     """
 
     def __init__(

@@ -41,8 +41,8 @@ def copy_kept(
 ) -> CopyReport:
     """Write the kept rows of all sources to a table file by its suffix, to standard output or to a folder.
 
-    Of added columns, which have a row for each kept row, JSON lines get the fields at their ends and stay as they are
-    else.
+    ``added`` holds more columns, with a row for each kept row: lines of JSON get them at their ends and stay as they
+    are otherwise.
     """
     if names_folder(output):
         return _copy_files(masked, output, text, progress, added)
@@ -223,10 +223,10 @@ def _copy_file(found: Found, target: str) -> int:
 
 
 def origins(sources: Sequence[Source], bounds: Sequence[int], rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return what raw rows were read from: a place among the names for each row, and the names.
+    """Return where raw rows were read from: for each row a place in a list of names, and the names.
 
-    Names are those of files as they are given, of text files those of their folders; without those that have none of
-    the rows. ``bounds`` are the first raw row of each source, and where the last one ends.
+    They are the names of files as given, or for text files the names of their folders; only those that some row is
+    from. ``bounds`` holds the first raw row of each source, and where the last one ends.
     """
     named = [_names(source) for source in sources]
     names = list(dict.fromkeys(name for found in named for name in found))

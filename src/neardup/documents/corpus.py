@@ -77,7 +77,7 @@ def open_sources(found: list[Found], spool: str) -> list[Source]:
 
 
 def open_again(found: Sequence[Found], spool: str, span: Span | None = None) -> Source:
-    """Open the files of one source, or a span, once more in another process; a damaged one is rejected as then."""
+    """Open the files of one source again, or a span of it, in another process; a damaged one is rejected as before."""
     form = _format_of(found[0])
     return TextFiles(list(found)) if form.kind == "text" else _open(found[0], form, spool, alone=False, span=span)
 
@@ -228,9 +228,9 @@ class Corpus:
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
     def scan_again(self, order: str | None = None, *, alone: bool = False) -> Iterator[Batch]:
-        """Read the good documents once more, after `scan`; nothing is noted of what is broken.
+        """Read the good documents once more, after `scan`; broken records are not noted again.
 
-        Another column may be handed over in place of the order column; alone means without the reference.
+        ``order`` names another column to hand over in place of the order column; ``alone`` leaves out the reference.
         """
         wanted = self.wanted if order is None else replace(self.wanted, order=order)
 
@@ -248,7 +248,7 @@ class Corpus:
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
     def values(self, column: str, *, alone: bool = False) -> pa.Array:
-        """Return a column of all good documents as strings, null for empty ones; it reads once more."""
+        """Return a column of all good documents as strings, null for empty ones; this reads the inputs again."""
         parts = [batch.order for batch in self.scan_again(column, alone=alone)]
         found = join_order(parts, column).cast(pa.large_string())
         return pc.if_else(pc.equal(found, ""), None, found)

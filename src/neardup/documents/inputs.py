@@ -94,9 +94,9 @@ def codec_of_bytes(head: bytes) -> Codec | None:
 
 
 def kind_of_bytes(head: bytes, named: Kind | None) -> Kind | None:
-    """Kind of the first (decompressed) kilobytes; where they do not tell, what the name promised.
+    """Tell the kind from the first (decompressed) kilobytes; where they do not show it, the name's promise counts.
 
-    Where it promised nothing, a line of JSON or a header row is enough.
+    Without a promise, a line of JSON or a header row is enough.
     """
     magic = next((kind for magic, kind in _MAGIC_KINDS if head.startswith(magic)), None)
     if magic is not None:
@@ -180,8 +180,8 @@ def one_line(error: BaseException, limit: int = 200) -> str:
 def discover(inputs: Iterable[str | os.PathLike[str]], notes: list[str], spool: str) -> list[Found]:
     """Find the files of all inputs, folders and globs in the order of their names.
 
-    What can be read once only is copied to the folder of the spool. Notes get a sentence for each choice that the user
-    may want to know of.
+    Inputs that can be read only once are copied to the spool folder. ``notes`` gets a sentence for each choice that the
+    user may want to know of.
     """
     found: list[Found] = []
     for given in inputs:

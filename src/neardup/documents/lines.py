@@ -96,10 +96,10 @@ class Dialect(Protocol):
 
 
 class LineSource:
-    """A file of records in lines, or a span of it, whose rows and lines are counted from there.
+    """A file of records in lines, or a span of it, whose rows and lines are counted from its start.
 
-    The first records, as many as ``header`` says, are no documents. ``types`` are the columns as the start of the file
-    shows them; ``line_feeds`` says how many the last pass has gone through.
+    The first ``header`` records are no documents. ``types`` are the columns as the start of the file shows them;
+    ``line_feeds`` counts the line feeds of the last pass.
     """
 
     def __init__(

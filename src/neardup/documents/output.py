@@ -237,8 +237,8 @@ def names_folder(output: str) -> bool:
 def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
     """Refuse an output that cannot or must not be written, before any work is done.
 
-    It is a file, ``-``, or a folder: with a slash at its end, or where an input is a folder or a text file. It must be
-    none of the inputs, nor inside one; an existing file may be replaced under ``force`` alone.
+    An output is a file, ``-``, or a folder: with a slash at its end, or where an input is a folder or a text file. It
+    must not be an input nor lie inside one; only ``force`` allows an existing file to be replaced.
     """
     if output == "-":
         return

@@ -24,7 +24,7 @@ _TASKS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of an input, by its number, that is read in one go: files, or of one file a span (None: all of it)."""
+    """A part of an input, given by its number, that is read in one go: files, or a span of one file."""
 
     source: int
     files: Sequence[Found]

@@ -68,11 +68,13 @@ def joined_texts(columns: Sequence[Any]) -> Any:
     if len(columns) == 1:
         return columns[0]
     kind = columns[0].type
-    filled = [pc.if_else(pc.equal(pc.binary_length(column), 0), pa.scalar(None, kind), column) for column in columns]
-    joined = pc.binary_join_element_wise(*filled, pa.scalar("\n", kind), null_handling="skip")
-    missing = pc.is_null(columns[0])
+    nothing, line_end = pa.scalar("", kind), pa.scalar("\n", kind)
+    joined, missing = pc.fill_null(columns[0], nothing), pc.is_null(columns[0])
     for column in columns[1:]:
-        missing = pc.and_(missing, pc.is_null(column))
+        other, missing = pc.fill_null(column, nothing), pc.and_(missing, pc.is_null(column))
+        both = pc.greater(pc.min_element_wise(pc.binary_length(joined), pc.binary_length(other)), 0)
+        # Arrow's own joining without nulls leaves out rows that are all null.
+        joined = pc.binary_join_element_wise(joined, pc.if_else(both, line_end, nothing), other, nothing)
     return pc.if_else(missing, pa.scalar(None, kind), joined)
 
 
@@ -447,7 +449,7 @@ class Batch:
 def valid_records(chunk: Chunk, wanted: Wanted, first: int, name: str = "") -> tuple[Batch, list[Broken]]:
     """Split a chunk into its good documents and its broken records, the latter with rows of the chunk.
 
-    The documents' rows count from ``first``; a name, that of the file, stands before ids that are wanted so.
+    The documents' rows count from ``first``. ``name`` is the file's, for ids that are to begin with it.
     """
     binary = as_bytes(chunk.texts)
     positions = np.arange(chunk.rows, dtype=np.int64) if chunk.positions is None else chunk.positions

@@ -52,7 +52,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """A file of which not all could be read: its name, how many rows were, and what is wrong with it."""
+    """A file that could not be read in full: its name, how many rows were read, and what is wrong with it."""
 
     file: str
     rows_read: int
@@ -117,8 +117,8 @@ class Rejections:
     ) -> None:
         """Count and write rows of a source that were good when they were read.
 
-        ``raws`` are the same rows as raw records, None where their places do not matter; ``names`` the file of each row
-        of a source that is not one file.
+        ``raws`` holds the same rows as raw records, or is None where their places do not matter; ``names`` holds the
+        file of each row, for a source of several files.
         """
         for row in rows.tolist():
             raw = next(raws, None) if raws is not None else None

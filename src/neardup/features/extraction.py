@@ -188,7 +188,7 @@ class Extractor:
         self._known = _known_grams(recipe)
 
     def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _fresh) -> Block:
-        """Return the features of texts, without nulls, in arrays that ``allocate`` gives for a number of uint64."""
+        """Return the features of texts (no nulls), in uint64 arrays that ``allocate`` gives."""
         if self._content is not None:
             texts = contents(texts, self._content)
         data, offsets = text_buffers(texts)
@@ -198,7 +198,7 @@ class Extractor:
             np.empty(count, np.int64),
             np.empty((count, 2), np.uint64),
             text_digests(data, offsets) if self._digests else np.empty((count, 2), np.uint64),
-            np.diff(offsets),
+            offsets[1:] - offsets[:-1],
             _NO_WEIGHTS,
         )
         if not self._digests:

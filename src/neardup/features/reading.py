@@ -33,7 +33,7 @@ def silent(stage: str, done: int, total: int | None) -> None:
 def pieces(
     corpus: Corpus, stage: str, report: Progress | None = None, see: Callable[[Batch], None] | None = None
 ) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts of a corpus in pieces; show each batch to ``see`` before, and name the stage to ``report``."""
+    """Yield the texts of a corpus in pieces; ``see`` gets each batch before, ``report`` the stage and the bytes."""
     consumed = 0
     for batch in corpus.scan():
         if see is not None:
@@ -67,7 +67,7 @@ def cut(batch: Batch) -> Iterator[pa.LargeStringArray]:
 
 
 class Remembered:
-    """Collects what pass one leaves behind besides the features; ``order`` has the order column, batch by batch."""
+    """Collects what pass one leaves besides the features; ``order`` holds the order column, batch by batch."""
 
     def __init__(self) -> None:
         self._rows = Column(np.int64)

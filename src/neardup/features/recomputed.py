@@ -55,9 +55,9 @@ _FEATURES_AT_A_TIME, _MOST_PARTS = 1 << 21, 256
 
 
 class Recomputed:
-    """What is known of feature sets that are not kept: each pass reads the corpus and makes them again.
+    """Feature sets that are not kept: each pass reads the corpus and makes them again.
 
-    Where pairs are looked for once (``serves_once``), the counts go when they have served.
+    With ``serves_once``, when pairs are looked for only once, the counts are dropped after use.
     """
 
     def __init__(

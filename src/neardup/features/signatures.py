@@ -62,9 +62,9 @@ _LARGEST_PRIME = 2**31 - 1
 
 
 class Signer:
-    """Makes the signatures of batches of documents, as a recipe has it.
+    """Makes the signatures of batches of documents, by the recipe's ``signature`` and ``seed``.
 
-    Of the statistics a ``sketch`` takes the prime closest to the number of distinct features, 2**31 - 1 at most.
+    A ``sketch`` uses the prime closest to the number of distinct features in the statistics, 2**31 - 1 at most.
     """
 
     def __init__(self, recipe: Recipe, statistics: Statistics | None = None) -> None:

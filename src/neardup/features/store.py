@@ -54,9 +54,9 @@ class Block(NamedTuple):
 
 
 def heads_of(sizes: Integers) -> Integers:
-    """Return where each of some sets begins that lie in a row, and where the last one ends: int64[d + 1]."""
+    """Return where each of some consecutive sets begins, and where the last one ends: int64[d + 1]."""
     heads = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=heads[1:])
+    sizes.cumsum(out=heads[1:])
     return heads
 
 
@@ -84,7 +84,7 @@ class Vectors(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """Bytes that something takes besides the program: for each document, held feature and byte of text."""
+    """Bytes that a search takes: for each document, each feature that is held and each byte of text, and what for."""
 
     document: float = 0
     feature: float = 0
@@ -145,13 +145,14 @@ class FeatureStore:
     documents : float
         How many documents will be added in all, as far as one can tell: whoever reads them sets it; 0 where nobody
         knows.
-    names_bytes : int
-        Bytes of ids that are strings, of the documents so far: whoever reads them adds them.
+    names_bytes, reader_bytes : int
+        Bytes of ids that are strings, of the documents so far, and the most that reading took at one time: whoever
+        reads them says so.
     """
 
     def __init__(self, memory: Memory | None = None, needs: Needs | None = None) -> None:
         self.memory, self._needs = memory or Memory(), needs or Needs()
-        self.documents, self.names_bytes = 0.0, 0
+        self.documents, self.names_bytes, self.reader_bytes = 0.0, 0, 0
         self._held, self._bytes = 0, 0
         self._parts: list[_Part] = []
         self._sizes, self._marks = Column(np.int64), Column(np.uint64, 2)
@@ -237,7 +238,7 @@ class FeatureStore:
         return self.memory.room - self._needs.document * len(self) - self.names_bytes
 
     def first_equal(self, alone: npt.NDArray[np.bool_]) -> Integers:
-        """Return for each document the first of equal features and weights (int64[n]); -1 for those that are alone."""
+        """Return for each document the first with equal features and weights, -1 for those in ``alone``: int64[n]."""
         found = np.empty(len(self), np.int64)
         group_equal(self._marks.rows, self.sizes, alone, self.addresses(), self.weight_addresses(), found)
         return found

@@ -416,6 +416,36 @@ def components(left, right, root):
 
 
 @kernel
+def group_pairs(order, left, right, root, sizes, total, room, last, groups):
+    """Write the group of each pair, so that the items of a group have no more than room, or are those of one pair.
+
+    order: the pairs, those of one component behind each other; root: of each item; total: int64, what all items of the
+    component of a root have. A component that fits is in one group; of others an item may be in several. last: int64
+    for each item, -1 on entry.
+    """
+    group = int64(0)
+    used = int64(0)
+    family = int64(-1)
+    for i in range(order.shape[0]):
+        p = order[i]
+        one, other = left[p], right[p]
+        if root[one] != family:
+            family = root[one]
+            if used > 0 and used + total[family] > room:
+                group += 1
+                used = 0
+        more = int64(last[one] != group) * sizes[one] + int64(last[other] != group) * sizes[other]
+        if used > 0 and used + more > room:
+            group += 1
+            used = 0
+            more = sizes[one] + sizes[other]
+        last[one] = group
+        last[other] = group
+        used += more
+        groups[p] = group
+
+
+@kernel
 def expand_pairs(begin, end, representative, members, graph, out, similarities):
     """Write all pairs (d, later document) of d in [begin, end), sorted, from those of representatives.
 

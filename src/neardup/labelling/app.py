@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import secrets
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -27,9 +27,9 @@ POLICY = (
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _FILES = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
+    "/": (("labelling/page/index.html",), "text/html"),
+    "/page.css": (("pages/marks.css", "labelling/page/page.css"), "text/css"),
+    "/page.js": (("labelling/page/page.js",), "text/javascript"),
 }
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -100,8 +100,8 @@ def app_of(session: Session, keys: Keys, *, link: Callable[[str], str] = str) ->
     """Return the application that shows a session."""
     # No descriptions of itself: nobody but the page talks to it.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    for path, (name, kind) in _FILES.items():
-        app.add_route(path, _file(name, kind), methods=["GET"])
+    for path, (names, kind) in _FILES.items():
+        app.add_route(path, _file(names, kind), methods=["GET"])
     _add_actions(app, session, lambda: link(keys.mint()))
     _add_errors(app)
 
@@ -140,8 +140,8 @@ def _refusal(request: Request) -> tuple[int, str] | None:
     return None
 
 
-def _file(name: str, kind: str) -> Handler:
-    content = files("neardup.labelling").joinpath("page", name).read_bytes()
+def _file(names: Sequence[str], kind: str) -> Handler:
+    content = b"".join(files("neardup").joinpath(name).read_bytes() for name in names)
 
     async def give(request: Request) -> Response:
         return Response(content, media_type=kind)

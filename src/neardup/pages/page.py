@@ -55,7 +55,7 @@ def page(
     if not isinstance(charts, Mapping):
         charts = {one.key: one.specification for one in charts if not one.missing}
     code = [*([_vega()] if charts else []), *(_file(name) for name in ("frame.js", *scripts))]
-    style, contents = "\n".join(_file(name) for name in ("page.css", *styles)), _contents(body)
+    style, contents = "\n".join(_file(name) for name in ("marks.css", "page.css", *styles)), _contents(body)
     # Charts, and bars in tables, have their sizes and colours in attributes.
     policy = (
         f"default-src 'none'; script-src {' '.join(map(_hashed, code))}; style-src {_hashed(style)}; "

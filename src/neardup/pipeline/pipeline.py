@@ -127,12 +127,14 @@ def collect(
         again = Recomputed(corpus, extractor, threads, report, serves_once=serves_once)
         store = BoundedStore(store.memory, needs_of(recipe), most, again)
     read = seen = 0
+    before = pa.total_allocated_bytes()
 
     def see(batch: Batch) -> None:
         nonlocal read, seen
         remembered.see(batch)
         read += batch.consumed
         seen += len(batch.rows)
+        store.reader_bytes = max(store.reader_bytes, pa.total_allocated_bytes() - before)
         if batch.ids is not None and not pa.types.is_integer(batch.ids.type):
             store.names_bytes += batch.ids.nbytes
         if read > 0:

@@ -370,9 +370,9 @@ class Epoch:
         self.segments.append(Segment(key, int(counters[NEXT]), int(counters[SEGMENT]), int(counters[SIGNATURES])))
 
     def drop_segments(self, least: int, *, whole: bool) -> Integers:
-        """Drop the segments whose key is below least, the last one only if ``whole``; return their arrivals.
+        """Drop the segments whose key is below ``least``; return the arrivals of their documents.
 
-        Without its last segment an epoch is over: nothing arrives there any more.
+        The last segment goes only if ``whole``: then nothing arrives here any more.
         """
         counters = self._lists.counters
         first = int(counters[FIRST])

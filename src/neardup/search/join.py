@@ -7,6 +7,7 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -332,11 +333,9 @@ class Join:
         lists = (1 << bits) // parts
         for part in range(parts):
             index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, part * lists)
-            for ranks, keys in blocks:
-                count_entries(ranks, sets._replace(keys=keys), held, index)
+            self._each_list(count_entries, blocks, sets, held, index)
             index = index._replace(entries=self.steps.memory.array(np.uint64, begin_lists(index.heads)))
-            for ranks, keys in blocks:
-                enter_entries(ranks, sets._replace(keys=keys), held, index)
+            self._each_list(enter_entries, blocks, sets, held, index)
             longest, meetings = close_lists(index)
             known["longest_list"] = max(known.get("longest_list", 0), longest)
             known["meetings"] = known.get("meetings", 0) + meetings
@@ -344,6 +343,17 @@ class Join:
                 yield index
             finally:
                 self.steps.memory.give_back(index.entries)
+
+    def _each_list(
+        self, enter: Callable[..., None], blocks: KeyBlocks, sets: Sets, held: Integers, index: Index
+    ) -> None:
+        """Count or enter the keys of blocks: each thread goes through all of them, for a share of the lists."""
+        bounds = np.linspace(0, len(index.heads) - 1, self.steps.threads + 1).astype(np.int64).tolist()
+        shares = [index._replace(heads=index.heads[b : e + 1], first=index.first + b) for b, e in pairwise(bounds)]
+        for ranks, keys in blocks:
+            work = partial(enter, ranks, sets._replace(keys=keys), held)
+            for _ in in_order(work, shares, self.steps.threads):
+                pass
 
     def match(
         self,
@@ -356,43 +366,51 @@ class Join:
 
         Where neither of two is of the input (bool[r]), they are not compared.
         """
+        found, total, done = [np.zeros((0, 3), np.int64)], 0, 0
+        for pairs, candidates, verified, count in self._matches(sets, of_input, most_pairs):
+            found.append(pairs)
+            total, done = total + len(pairs), done + count
+            self.steps.statistics["candidates"] += candidates
+            self.steps.statistics["verified"] += verified
+            if most_pairs is not None and total > most_pairs:
+                return None
+            progress(done % len(sets.sizes) or len(sets.sizes), len(sets.sizes))
+        every = np.concatenate(found)
+        return every[:, :2], every[:, 2]
+
+    def _matches(
+        self, sets: Sets, of_input: npt.NDArray[np.bool_], most_pairs: int | None
+    ) -> Iterator[tuple[Integers, int, int, int]]:
+        """Yield the pairs of some sets, with how many were candidates, were verified, and sets were looked up."""
         count = len(sets.sizes)
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
         local = threading.local()
 
-        def match_from(begin: int, index: Index, asking: Sets) -> list[tuple[Integers, int, int]]:
+        def match_from(begin: int, index: Index, asking: Sets) -> tuple[Integers, int, int, int]:
             if not hasattr(local, "scratch"):
                 local.scratch = _match_scratch(sets)
-            end = min(begin + SETS_AT_A_TIME, count)
-            results, written = [], 0
-            while begin < end and (most_pairs is None or written <= most_pairs):
-                begin, fresh, candidates, verified = match(
+            first, end = begin, min(begin + SETS_AT_A_TIME, count)
+            found, candidates, verified = [np.zeros((0, 3), np.int64)], 0, 0
+            while begin < end and (most_pairs is None or sum(map(len, found)) <= most_pairs):
+                begin, written, more, done = match(
                     begin, end, asking, index, self.steps.rule, ranks_of_size, local.scratch
                 )
-                results.append((local.scratch[3][:fresh].copy(), candidates, verified))
-                written += fresh
-            return results
+                found.append(local.scratch[3][:written].copy())
+                candidates, verified = candidates + more, verified + done
+            return np.concatenate(found), candidates, verified, end - first
 
-        found = [np.zeros((0, 3), np.int64)]
-        total = 0
         sides = self.sides(sets, of_input)
         for index, asking in sides:
             if self._is_dense(sets):
+                from neardup.search.scan_count import ScanCount
+
                 sides.close()
                 del index
-                return self._by_counts(sets, of_input, most_pairs, progress)
-            work = partial(match_from, index=index, asking=asking)
-            for number, results in enumerate(self.steps.each(work, count), 1):
-                for pairs, candidates, verified in results:
-                    found.append(pairs)
-                    total += len(pairs)
-                    self.steps.statistics["candidates"] += candidates
-                    self.steps.statistics["verified"] += verified
-                if most_pairs is not None and total > most_pairs:
-                    return None
-                progress(min(number * SETS_AT_A_TIME, count), count)
-        pairs = np.concatenate(found)
-        return pairs[:, :2], pairs[:, 2]
+                counted = ScanCount(sets.addresses, sets.sizes, self.steps.rule, self.steps.threads)
+                for pairs, compared, looked_up in counted.pairs(of_input):
+                    yield pairs, compared, compared, looked_up
+                return
+            yield from self.steps.each(partial(match_from, index=index, asking=asking), count)
 
     def _is_dense(self, sets: Sets) -> bool:
         """Return whether prefixes meet so often that counting costs less than comparing what shares one."""
@@ -401,30 +419,6 @@ class Join:
             self.steps.statistics["meetings"] > max(_MEETINGS_A_FEATURE * features, FEWEST_MEETINGS)
             and self.steps.memory.room > _INDEXED_FEATURE * features
         )
-
-    def _by_counts(
-        self,
-        sets: Sets,
-        of_input: npt.NDArray[np.bool_],
-        most_pairs: int | None,
-        progress: Callable[[int, int], None],
-    ) -> tuple[Integers, Integers] | None:
-        """Return what ``match`` does."""
-        from neardup.search.scan_count import ScanCount
-
-        found = [np.zeros((0, 3), np.int64)]
-        total = done = 0
-        index = ScanCount(sets.addresses, sets.sizes, self.steps.rule, self.steps.threads)
-        for pairs, compared, count in index.pairs(of_input):
-            found.append(pairs)
-            total, done = total + len(pairs), done + count
-            self.steps.statistics["candidates"] += compared
-            self.steps.statistics["verified"] += compared
-            if most_pairs is not None and total > most_pairs:
-                return None
-            progress(done, len(sets.sizes))
-        every = np.concatenate(found)
-        return every[:, :2], every[:, 2]
 
     def match_with_kept(
         self,

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.store import FeatureStore
-from neardup.kernels.counts import components
+from neardup.kernels.counts import components, group_pairs
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 #: More groups of pairs are not made, however little room there is.
 _MOST_GROUPS = 100
+_ANY_ROOM = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +115,7 @@ def members_of(representative: Integers) -> Integers:
 
 
 def groups_that_fit(pairs: npt.NDArray[np.integer], sizes: Integers, room: float) -> Integers:
-    """Return int64[k], the group of each pair: what pairs connect is in one group, and a group fits where it can.
+    """Return int64[k], the group of each pair, from 0: what pairs connect is in one group where that fits.
 
     Parameters
     ----------
@@ -123,17 +124,18 @@ def groups_that_fit(pairs: npt.NDArray[np.integer], sizes: Integers, room: float
     sizes : int64[r]
         The bytes of each.
     room : float
-        Bytes that a group should have at most; one with a single family may have more.
+        Bytes that those of a group have at most; of a single pair they may be more.
     """
-    root = np.arange(len(sizes))
-    components(pairs[:, 0], pairs[:, 1], root)
+    left, right = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
+    root, groups = np.arange(len(sizes)), np.empty(len(pairs), np.int64)
+    components(left, right, root)
     involved = np.zeros(len(sizes), np.bool_)
     involved[pairs] = True
-    total = np.bincount(root[involved], sizes[involved], len(sizes))
-    before = np.cumsum(total) - total
-    group = (before // max(room, total.sum() / _MOST_GROUPS, 1)).astype(np.int64)[root[pairs[:, 1]]]
-    found: Integers = np.searchsorted(np.unique(group), group)
-    return found
+    total = np.bincount(root[involved], sizes[involved], len(sizes)).astype(np.int64)
+    most = int(min(max(room, 2 * total.sum() / _MOST_GROUPS, 1), _ANY_ROOM))
+    last = np.full(len(sizes), -1)
+    group_pairs(np.lexsort((right, left, root[left])), left, right, root, sizes, total, most, last, groups)
+    return groups
 
 
 def sorted_pairs(left: Integers, right: Integers, counts: Integers) -> tuple[Integers, Integers, Integers]:

@@ -8,6 +8,7 @@ that fit, each from a file that is read once.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ from neardup.features.store import Block, Column, addresses_of
 from neardup.kernels.counts import chosen_sets, count_shared, prefix_rooms, prefixes
 from neardup.kernels.prefixes import Index, Sets, list_candidates, overlaps_of_pairs
 from neardup.recipe.measures import Rule
-from neardup.runtime import Memory, in_order
+from neardup.runtime import Memory, in_order, resident_memory
 from neardup.search.join import FEWEST_BITS, Join, Steps, Wanted, join_held
 from neardup.search.matches import Matches, equal_sets, groups_that_fit, members_of, sorted_pairs
 
@@ -34,13 +35,13 @@ Booleans = npt.NDArray[np.bool_]
 
 #: Which share of the room the features of one step may take.
 _SHARE_HELD = 0.4
-#: Bytes of each document that are held beside features, of what is noted of a set besides its bitmap, and of a word of
-#: that.
-_A_DOCUMENT, _A_SET, _A_WORD = 75, 24, 8
+#: Bytes of what is noted of a set besides its bitmap, and of a word of that.
+_A_SET, _A_WORD = 24, 8
 #: The words of a bitmap: fewer where there is no room for them.
 _WORDS = (8, 4, 2, 1)
-#: However little room there is, features of so many bytes are held at once.
-_LEAST_HELD = 1 << 24
+#: However little room there is, features of so many bytes are held at once, and of such a share of what the budget
+#: has besides the program.
+_LEAST_HELD, _LEAST_SHARE = 1 << 24, 0.25
 #: More candidates than this for each set are not listed: the features are held in a file instead.
 _MOST_CANDIDATES = 64
 _PAIRS_AT_A_TIME = 1 << 16
@@ -110,8 +111,12 @@ class Passes:
     ) -> None:
         self.recomputed = recomputed
         self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
-        known = _A_DOCUMENT * len(store) + store.names_bytes + recomputed.nbytes
-        self._left = min(store.memory.room - known, store.most_bytes)
+        # What is held by now is measured: documents, counts, and a base that differs from machine to machine.
+        budget = math.inf if store.memory.budget is None else store.memory.budget
+        left = budget - resident_memory() - store.reader_bytes
+        # Below that the same keys are read from the disk too often.
+        least = store.memory.room * _LEAST_SHARE if store.memory.budget is not None else 0
+        self._left = min(max(left, least, _LEAST_HELD), max(store.most_bytes, _LEAST_HELD))
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
         # Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
         self._room_for_counts = max(self.room, store.most_bytes) / (2 if len(recomputed.cells[1]) else 1)
@@ -206,7 +211,7 @@ class Passes:
         rule, recomputed = self.steps.rule, self.recomputed
         left, most = self._left - self._counts[1].nbytes, int(np.count_nonzero(able))
         words = next((words for words in _WORDS if most * (_A_SET + _A_WORD * words) <= left), _WORDS[-1])
-        keys.room = max(left - most * (_A_SET + _A_WORD * words), _LEAST_HELD)
+        keys.room = max(left - most * (_A_SET + _A_WORD * words), _LEAST_HELD) / 2
 
         def make(documents: Integers, block: Block) -> tuple[npt.NDArray[Any], ...]:
             count = len(documents)
@@ -302,14 +307,14 @@ class Passes:
         involved, places = np.unique(pairs, return_inverse=True)
         places = places.reshape(-1, 2)
         groups = groups_that_fit(places, 8 * sizes[involved], self.room)
-        group_of = np.empty(len(involved), np.int32)
-        group_of[places] = groups[:, None]
-        count = int(groups.max(initial=-1)) + 1
+        order = np.argsort(groups, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+        # Which of them each group has; one that pairs with many others may be in several.
+        members = [np.unique(places[part]) for part in parts]
         with ExitStack() as files:
-            for group, held in enumerate(self._held_by_group(involved, group_of, count, files)):
+            for here, held in zip(parts, self._held_by_group(involved, members, files), strict=True):
                 addresses = np.zeros(len(sizes), np.uint64)
                 addresses[held.documents] = held.addresses
-                here = np.flatnonzero(groups == group) if count > 1 else np.arange(len(pairs))
                 here = here[np.argsort(pairs[here, 1], kind="stable")]
 
                 def verify(begin: int, here: Integers = here, addresses: Words = addresses) -> None:
@@ -322,33 +327,39 @@ class Passes:
                     pass
         return overlap
 
-    def _held_by_group(self, involved: Integers, group_of: Narrow, count: int, stack: ExitStack) -> Iterator[Held]:
+    def _held_by_group(self, involved: Integers, members: list[Integers], stack: ExitStack) -> Iterator[Held]:
         """Yield the features of the documents of each group, all in memory or each from a file of its own."""
-        if count <= 1:
+        if len(members) <= 1:
             documents, arrays = [], []
             for these, features in self.recomputed.each(self._mask(involved), _copied):
                 documents.append(these)
                 arrays.append(features)
             yield self._held(involved, documents, arrays)
             return
-        files = [stack.enter_context(scratch_file()) for _ in range(count)]
-        group = np.empty(len(self.steps.sizes), np.int32)
-        group[involved] = group_of
+        files = [stack.enter_context(scratch_file()) for _ in members]
 
         def make(documents: Integers, block: Block) -> list[tuple[int, Words]]:
-            own = group[documents]
-            return [(number, _chosen(block, own == number)) for number in np.unique(own).tolist()]
+            begin, end = np.searchsorted(involved, [documents[0], documents[-1] + 1])
+            found = []
+            for number, places in enumerate(members):
+                here = places[slice(*np.searchsorted(places, [begin, end]))] - begin
+                if len(here):
+                    chosen = np.zeros(len(documents), np.bool_)
+                    chosen[here] = True
+                    found.append((number, _chosen(block, chosen)))
+            return found
 
         for parts in self.recomputed.each(self._mask(involved), make):
             for number, features in parts:
                 append(features, files[number], self.steps.memory)
         largest = max(file.tell() for file in files)
-        features = np.empty(largest // 8, np.uint64)
-        for number, file in enumerate(files):
-            read(file, 0, features[: file.tell() // 8], self.steps.memory)
+        room = np.empty(largest // 8, np.uint64)
+        for places, file in zip(members, files, strict=True):
+            features = room[: file.tell() // 8]
+            read(file, 0, features, self.steps.memory)
             file.close()
-            documents = involved[group_of == number]
-            yield Held(documents, addresses_of(features, self.steps.sizes[documents]), [features])
+            own = involved[places]
+            yield Held(own, addresses_of(features, self.steps.sizes[own]), [features])
 
 
 def _counts(expected: float, most_bytes: float) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
@@ -360,7 +371,9 @@ def _counts(expected: float, most_bytes: float) -> tuple[np.uint64, npt.NDArray[
 
 
 class KeyFile:
-    """The keys of prefixes in blocks: in memory as far as there is room, beyond it in a file that is read in order.
+    """The keys of prefixes in blocks: in memory where there is room for all, else in a file that is read in order.
+
+    Some in memory would save less than they cost: what is left for the index says how often all of them are read.
 
     Parameters
     ----------
@@ -401,12 +414,14 @@ class KeyFile:
         block = np.concatenate(self._waiting)
         self._waiting, self._waiting_keys = [np.empty(0, np.uint64)], 0
         self._ends.append(self._sets)
-        if self.in_memory + block.nbytes <= self.room:
-            self.in_memory += block.nbytes
-            self._blocks.append(block)
-        else:
-            self._blocks.append((self._file.tell(), len(block)))
-            append(block, self._file, self._memory)
+        self._blocks.append(block)
+        self.in_memory += block.nbytes
+        if self.in_memory > self.room:
+            for place, held in enumerate(self._blocks):
+                if not isinstance(held, tuple):
+                    self._blocks[place] = self._file.tell(), len(held)
+                    append(held, self._file, self._memory)
+            self.room = self.in_memory = 0
 
     def close(self, order: Integers, lengths: Narrow) -> Narrow:
         """End the last block; return where in its block the keys of each set begin: int32[r].

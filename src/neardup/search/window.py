@@ -88,14 +88,14 @@ _BELIEVED = _HOUR
 
 
 class Length(NamedTuple):
-    """How long a window is: in ``time`` (microseconds), ``hour`` or ``documents`` so many, or ``endless`` (None)."""
+    """How long a window is: ``value`` of ``time`` (microseconds), ``hour`` or ``documents``, or ``endless`` (None)."""
 
     unit: str
     value: int | None
 
     @classmethod
     def parse(cls, window: object, by: str = "time") -> Self:
-        """Return what a user wrote; refuse what is no length above 0, or not of whole hours where these are counted."""
+        """Return what a user wrote; refuse what is not above 0, or not in whole hours where these are counted."""
         if by not in ("time", "hour"):
             raise RecipeError(f"window_by {by!r} is not known; choose time or hour")
         if window is None or window == "endless":
@@ -368,7 +368,7 @@ class Window:
         return np.concatenate(gone)
 
     def take(self, arrivals: Arrivals, *, asks: bool = True) -> Best:
-        """Find the best match of each document among those before it if it asks, and enter those that may."""
+        """Find, if it asks, the best match of each document among those before it, and enter those that may."""
         count = len(arrivals.serials)
         best, scores = np.empty((count, 6), np.int64), np.empty(count)
         best.fill(-1)
@@ -386,10 +386,10 @@ class Window:
         return Best(best[:, 0], best[:, 1:4], scores, best[:, 4:].view(np.uint64))
 
     def matches_each(self, arrivals: Arrivals) -> tuple[Integers, Found, Floats]:
-        """Return all that documents match among what is held, themselves too where they are.
+        """Return all matches of documents among what is held, which may include themselves.
 
-        That is which of the documents, ascending, what each matches and how similar these are, the most similar first,
-        then the first to arrive.
+        These are the place of each asking document, ascending, its matches and their similarity: the most similar
+        first, then the first to arrive.
         """
         count, heads = len(arrivals.serials), heads_of(arrivals.block.sizes)
         found = [g.matches(self._items(arrivals, heads, g), 0, count, self._length) for g in self._epochs if g.held]

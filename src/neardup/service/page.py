@@ -129,7 +129,7 @@ def _charts() -> list[Chart]:
             latency,
             "latency",
             "Time to an answer, by minute",
-            "of requests that entered documents; upper ends of the boxes that /metrics counts in",
+            "of requests that entered documents; a point is the upper end of a bucket of /metrics",
             "In how many milliseconds half, and 99 of 100, of the requests of each minute were answered.",
         ),
     ]

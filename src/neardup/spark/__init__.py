@@ -77,7 +77,7 @@ def run(
     classifier : Classifier or path, optional
         In place of a recipe: what ``neardup train`` learned, or its file.
     text_column, id_column, time_column, title_column : str, optional
-        Columns; found by themselves where that is obvious.
+        Columns; detected automatically.
     order : str or list of str, optional
         The columns that say which of two documents is earlier; by default the ids.
     against : DataFrame, optional
@@ -167,7 +167,7 @@ def stream(
     recipe, classifier, window, window_by, against, sample, **choices
         As in ``neardup.Index``.
     text_column, id_column, time_column, title_column : str, optional
-        Columns; found by themselves where that is obvious. ``time_column=""``: documents are of the time of their
+        Columns; detected automatically. ``time_column=""``: documents are of the time of their
         micro-batch.
     order : str or list of str, optional
         The columns that say which of two documents of a micro-batch is earlier, by default their times; then the ids.

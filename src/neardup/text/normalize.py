@@ -84,7 +84,7 @@ class Normalizer(NamedTuple):
 
 
 def tokens(text: str, normalizer: str = "words") -> list[Token]:
-    """Cut a text into tokens in its order, for ``compact`` one for each character kept, and tell where each comes from.
+    """Cut a text into tokens, in its order, and tell where each comes from; ``compact`` has one for each character.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def normalize(text: str, normalizer: str = "words") -> str:
 
 
 def kernel_tables(normalizer: str) -> ut.Tables:
-    """Return the tables that the kernels take, where there is one; text that is all ASCII does not need them."""
+    """Return the tables that the kernels take for a normalizer that has one; ASCII texts do not need them."""
     tables = _named(normalizer).tables
     if tables is None:
         raise RecipeError(f"normalizer {normalizer!r} has no tables; normalize its texts in Python")

@@ -64,9 +64,9 @@ def _breaks(unit: Unit) -> _Breaks:
 
 
 def cut(text: str, unit: Unit) -> list[tuple[int, int]]:
-    """Cut one text into sentences or clauses: the start and end of each in code points, one behind the other.
+    """Cut one text into sentences or clauses; return the start and end of each in code points, without gaps.
 
-    The first begins at 0; an empty text is one empty segment.
+    An empty text is one empty segment.
 
     Examples
     --------
