@@ -35,6 +35,8 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 SHARED = HERE.parents[1] / "shared"
+# What is measured finds modules compiled, as it does for users.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 BENCH_HOME = Path(os.environ.get("BENCH_HOME", Path.home() / ".cache" / "neardup-bench"))
 #: The command line under test: the package of the interpreter that runs the benchmark.
 NEARDUP = [sys.executable, "-m", "neardup"]
