@@ -16,6 +16,14 @@ from saying import says
         (["bare"], ("bare", "no document")),
         (["*.nothing"], ("*.nothing", "no file")),
         (["corpus.jsonl", "--text-column", "body"], ("corpus.jsonl", "'body'", "--text-column", "columns are id")),
+        (["corpus.jsonl", "--text-column", "text,text"], ("'text,text'", "--text-column", "once")),
+        (["corpus.jsonl", "--ignore", "missing.txt"], ("missing.txt", "--ignore", "text file")),
+        (["corpus.jsonl", "--ignore", "blank.txt"], ("blank.txt", "no text", "--ignore")),
+        (["corpus.jsonl", "--ignore", "bare"], ("bare", "--ignore", "text file")),
+        (["corpus.jsonl", "--ignore", "odd.txt"], ("odd.txt", "UTF-8", "byte 0")),
+        (["corpus.jsonl", "--ignore", "taken.jsonl", "--features", "checksum"], ("ignore", "checksum", "words")),
+        (["corpus.jsonl", "--set", "ignore=a b"], ("--ignore FILE",)),
+        (["corpus.jsonl", "-o", "file:///kept.jsonl"], ("file:///kept.jsonl", "path")),
         (["corpus.jsonl", "--id-column", "key"], ("corpus.jsonl", "'key'", "--id-column", "columns are id")),
         (["corpus.jsonl", "--threshold", "1.2"], ("threshold", "1.2", "(0, 1]")),
         (["corpus.jsonl", "--measure", "jacard"], ("measure", "'jacard'", " jaccard, ", "cosine")),
@@ -42,6 +50,8 @@ def test_bad_input(
         (tmp_path / folder).mkdir()
     write_lines(tmp_path / "folder" / "a.jsonl", [{"id": 1, "text": FOX}])
     (tmp_path / "taken.jsonl").write_text("mine")
+    (tmp_path / "blank.txt").write_text("\ufeff \n", "utf-8")
+    (tmp_path / "odd.txt").write_bytes(b"\xff")
     (tmp_path / "broken.jsonl").write_text('{"id": 1, "text": "a"}\n{"id": 2\n')
     before = names_in(tmp_path), names_in(tmp_path / "folder")
     output = [] if "-o" in arguments else ["-o", "out.jsonl"]

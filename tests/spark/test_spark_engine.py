@@ -153,6 +153,16 @@ def test_what_is_no_document_is_rejected(spark: SparkSession) -> None:
         ]
 
 
+def test_several_columns_make_one_text(spark: SparkSession) -> None:
+    copied = "a rose is a rose is a rose"
+    rows = [(1, "a rose", copied[7:]), (2, "", copied), (3, "a tulip", None), (4, None, None), (5, copied, None)]
+    frame = spark.createDataFrame(rows, "id int, title string, text string")
+    chosen: dict[str, Any] = {"text_column": ["title", "text"], "features": "words:2", "threshold": 0.9}
+    memory = neardup.dedup([dict(zip(frame.columns, row, strict=True)) for row in rows], **chosen)
+    with neardup.spark.run(frame, **chosen) as found:
+        assert sorted(row.id for row in found.kept.collect()) == memory.kept == [1, 3]
+
+
 def test_nothing_gives_nothing(spark: SparkSession) -> None:
     frame = spark.createDataFrame([], "id bigint, text string")
     with neardup.spark.run(frame) as found:

@@ -452,7 +452,10 @@ class _Grouped:
 
     def _encode(self, pieces: list[pa.Table]) -> None:
         # Pieces are joined before writing: pages then do not depend on where the pieces met.
-        self._inner.write(pa.concat_tables(pieces).combine_chunks())
+        whole = pa.concat_tables(pieces).combine_chunks()
+        # They hold the same bytes once more, and encoding takes a while.
+        pieces.clear()
+        self._inner.write(whole)
 
     def _written(self) -> None:
         """Wait for the group that is under way; what its thread raised is raised here."""
