@@ -158,7 +158,7 @@ def test_what_cannot_work_is_refused_before_it_starts(
         (InputError, ("strings",), timed.selectExpr("id", "time as text", "time"), {"text_column": "text"}),
         (InputError, ("no column 'rank'", "order"), timed, {"order": ["rank"]}),
         (RecipeError, ("'tfidf'", "no keys", "simhash"), timed, {"recipe": "terms", "sample": ["a"]}),
-        (RecipeError, ("'imatch'", "texts as sample"), timed, {"recipe": "imatch"}),
+        (RecipeError, ("'imatch'", "sample="), timed, {"recipe": "imatch"}),
         (RecipeError, ("against", "'all'", "originals or everything"), timed, {"against": "all"}),
         (InputError, ("no column 'day'", "by"), timed, {"by": "day"}),
         (RecipeError, ("window", "'soon'", "no length"), timed, {"window": "soon"}),
