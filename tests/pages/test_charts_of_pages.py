@@ -74,7 +74,7 @@ def test_axes_of_a_replay_with_hundreds_of_duplicates(tmp_path: Path) -> None:
     neardup("replay", corpus, "--time-column", "time", "--report", page)
     axes = axes_of(page)
     check(axes)
-    assert {"lag", "arrived", "thresholds", "held", "memory"} <= set(axes)
+    assert {"lag", "arrived", "thresholds", "memory"} <= set(axes)
     counts = [*axes["lag"][0], *axes["arrived"][1], *axes["thresholds"][1], *axes["held"][0]]
     assert all(WHOLE.fullmatch(label) for label in counts)
     assert "1,000" in axes["lag"][0]

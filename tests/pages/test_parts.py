@@ -102,8 +102,10 @@ def contrast(one: str, other: str) -> float:
 
 def palette(style: str) -> list[dict[str, str]]:
     """Return the colours of the light and of the dark page, by their names."""
-    blocks = re.findall(r":root(?::not\(\.paper\))? \{([^}]*--back[^}]*)\}", style)
-    return [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks]
+    names: dict[str, dict[str, str]] = {}
+    for mode, block in re.findall(r":root(:not\(\.paper\))? \{([^}]*)\}", style):
+        names.setdefault(mode, {}).update(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+    return list(names.values())
 
 
 def test_colours_can_be_told_apart_in_light_and_dark() -> None:

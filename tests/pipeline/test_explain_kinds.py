@@ -242,7 +242,7 @@ def test_both_steps_are_told() -> None:
     assert says(why, " 5 features shared", "of 5 and 5")
     at_any, first, second = why.sentences
     assert says(at_any, "No threshold would part", "highest")
-    assert says(first, "no longer pass", "first step", " 2 shared features", "fewer than 5.")
+    assert says(first, "no longer pass", "first step", " 3 or fewer shared features")
     assert says(second, "They pass", "second step", " 0.3333 or lower")
     assert why.as_dict()["second_step"] == {
         "measure": "jaccard",
