@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from typing import Any
 
 from neardup.__main__ import main
@@ -15,7 +16,9 @@ write = OutputFile.write
 def pausing(file: OutputFile, data: Any) -> int:
     written = write(file, data)
     if file.name == sys.argv[sys.argv.index("-o") + 1]:
-        signal.pause()
+        # Not signal.pause(): a signal that arrives just before it would be waited for in vain.
+        while OutputFile.write is pausing:
+            time.sleep(0.01)
     return written
 
 

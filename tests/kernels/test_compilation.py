@@ -84,3 +84,9 @@ def test_one_process_compiles_for_all_that_have_the_same_kernels_wherever_they_l
 def test_kernels_work_where_no_folder_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     assert run(f"{ASK}; {USE}", SOURCE.parent, tmp_path / "file") == "None\n9"
+
+
+def test_kernels_work_where_the_disk_is_full(tmp_path: Path) -> None:
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+    assert run(f"{full}; {USE}", SOURCE.parent, tmp_path) == "9"
+    assert not [*tmp_path.rglob("*.nb[ci]")]

@@ -109,8 +109,10 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
         return found
 
     def save_overload(self, signature: Any, code: Any) -> None:
+        # A full disk costs the next process its time, and no run its answer.
         try:
-            super().save_overload(signature, code)
+            with suppress(OSError):
+                super().save_overload(signature, code)
         finally:
             self._unlock()
 
