@@ -320,7 +320,7 @@ def test_killed_at_any_step_it_is_as_before_or_as_after(what: str, after: list[s
 def test_every_flipped_byte_is_found(place: Path) -> None:
     index = nd.build_index({"id": ["a", "b"], "text": [NEWS, OTHER]}, place).remove(["b"])
     files = [place / MANIFEST, *(place / name for name in index.manifest.files)]
-    assert len(files) == 9
+    assert len(files) == 11
     rng = np.random.default_rng(1)
     for file in files:
         whole = file.read_bytes()
@@ -348,10 +348,11 @@ def test_what_made_an_index_is_remembered(place: Path) -> None:
     assert nd.dedup([NEWS], against=index, threshold=0.5, features="words:3", keep="longest").kept == []
     assert nd.dedup([NEWS], against=index, keep="longest").summary["recipe"]["keep"] == "longest"
     said = json.loads((place / MANIFEST).read_text())
-    (place / MANIFEST).write_text(json.dumps(said | {"format": 99, "neardup": "9.9"}))
-    with pytest.raises(nd.StoreError) as newer:
-        nd.open_index(place)
-    assert says(newer.value, "format 99", "9.9", "newer")
+    for form, way in ((99, "newer"), (1, "again")):
+        (place / MANIFEST).write_text(json.dumps(said | {"format": form, "neardup": "9.9"}))
+        with pytest.raises(nd.StoreError) as other:
+            nd.open_index(place)
+        assert says(other.value, f"format {form}", "9.9", way)
 
 
 def test_other_tables_than_those_of_the_index_are_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,7 +394,14 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
 
 
 #: By them an index of one format is told from that of another: see ``manifest.FORMAT``.
-LAYOUT = {"bitmaps": "ee586879", "counts": "760f7710", "entries": "0868d4d7", "heads": "e9a52375", "sizes": "67e086f4"}
+LAYOUT = {
+    "bitmaps": "ee586879",
+    "counts": "760f7710",
+    "ends": "4bf3e4d5",
+    "entries": "0868d4d7",
+    "heads": "e9a52375",
+    "sizes": "67e086f4",
+}
 
 
 def test_bytes_of_the_format(place: Path) -> None:

@@ -17,7 +17,7 @@ from neardup.documents import Corpus, corpus_of
 from neardup.errors import OutputError, RecipeError, StoreError
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, cut
-from neardup.features.store import Block, addresses_of
+from neardup.features.store import Block
 from neardup.files import put_at
 from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
 from neardup.index.segment import (
@@ -29,7 +29,7 @@ from neardup.index.segment import (
     read_removed,
 )
 from neardup.index.writer import IndexWriter, open_writer
-from neardup.kernels.prefixes import overlaps_of_pairs
+from neardup.kernels.prefixes import overlaps_with_one
 from neardup.pipeline.pipeline import checked_threads
 from neardup.pipeline.query import Answer, Similar, answer_of
 from neardup.recipe import Recipe
@@ -37,6 +37,7 @@ from neardup.recipe.measures import similarities
 from neardup.runtime import in_order
 
 Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 #: So often a reader begins again when a writer has merged what it was about to open.
 _TRIES = 20
 
@@ -252,33 +253,27 @@ class DiskIndex:
         if k is not None or self.recipe.second_step or not text or self._plan.distance >= 0:
             return list(self.answer(text, k))
         try:
-            texts = pa.array([text], pa.large_string())
+            data = np.frombuffer(text.encode(), np.uint8)
         except UnicodeEncodeError:
             return list(self.answer(text))
-        block = self._extractor(texts)
-        if not len(block.features):
+        features, _ = self._extractor.sets(data, np.array([0, len(data)]))
+        if not len(features):
             return list(self.answer(text))
         found: list[Similar] = []
         for segment in self._segments:
-            documents = segment.candidates(block)[1]
-            if len(documents):
-                found += self._similar(segment, np.sort(documents), block)
+            documents = segment.candidates_of(features)
+            if documents:
+                found += self._similar(segment, documents, features)
         return sorted(found, key=lambda one: -one.similarity)
 
-    def _similar(self, segment: Segment, documents: Integers, asked: Block) -> list[Similar]:
-        """Return which of a segment's candidates match a document, in keep order."""
-        block = self._extractor(pa.concat_arrays(list(segment.texts(documents))))
-        own, others = addresses_of(asked.features, asked.sizes), addresses_of(block.features, block.sizes)
-        addresses, sizes = np.concatenate([own, others]), np.concatenate([asked.sizes, block.sizes])
-        overlaps = np.empty(len(documents), np.int64)
-        places = np.arange(1, len(sizes))
-        overlaps_of_pairs(places, np.zeros(len(documents), np.int64), addresses, sizes, self._plan.rule, overlaps)
-        match = np.flatnonzero(overlaps >= 0)
-        if not len(match):
-            return []
-        counts = np.column_stack([overlaps[match], np.broadcast_to(sizes[0], len(match)), block.sizes[match]])
-        names = segment.ids().take(pa.array(documents[match])).to_pylist()
-        return [Similar(*of) for of in zip(names, similarities(self.recipe.measure, counts).tolist(), strict=True)]
+    def _similar(self, segment: Segment, documents: list[int], features: Words) -> Iterator[Similar]:
+        """Yield which of a segment's candidates match a set, in keep order."""
+        others, sizes = self._extractor.sets(*segment.bytes_of(documents))
+        counts, ids = overlaps_with_one(features, others, sizes, self._plan.rule), segment.ids()
+        match = np.flatnonzero(counts[:, 0] >= 0)
+        found = similarities(self.recipe.measure, counts[match]).tolist()
+        for place, similarity in zip(match.tolist(), found, strict=True):
+            yield Similar(ids[documents[place]].as_py(), similarity)
 
     def _nearest_matches(self, text: str, k: int) -> list[Similar] | None:
         """Return the k nearest of a text where at least so many match it, which are found without the others."""
