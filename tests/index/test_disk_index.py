@@ -186,7 +186,10 @@ def test_removed_documents_match_nothing(new: list[str], old: list[str], gone: s
 def test_neighbours_and_the_nearest_are_those_of_files(place: Path) -> None:
     old = corpus(80)
     index = nd.build_index(old, place, features="words:1", threshold=0.5)
-    assert list(nd.neighbors(index, 2)) == list(nd.neighbors(old, 2, features="words:1"))
+    for some in ({}, {"of": [3, 70, 3]}, {"first": 5}):
+        for k in (1, 2, 7):
+            expected = list(nd.neighbors(old, k, features="words:1", **some))
+            assert list(nd.neighbors(index, k, **some)) == expected
     for text in old[:12]:
         matches = len(index.query(text))
         for k in (1, matches, matches + 1):
@@ -198,8 +201,10 @@ def test_neighbours_and_the_nearest_are_those_of_files(place: Path) -> None:
 def test_the_nearest_that_match_are_found_without_the_others(place: Path) -> None:
     index = nd.build_index([*corpus(40), NEWS, NEWS], place, threshold=0.5)
     assert sum(len(batch.texts) for batch in index.corpus_for(NEWS, 2).scan()) == 2
+    assert sum(len(batch.texts) for batch in index.corpus_around(1, of=[len(index) - 1]).scan()) == 2
     assert index.corpus_for(NEWS, 2).left_out == len(index) - 2
-    assert index.corpus_for(NEWS, 3).left_out == 0
+    # Nothing else shares a feature.
+    assert index.corpus_for(NEWS, 3).left_out == len(index) - 2
 
 
 def files_of(path: Path) -> dict[str, str]:

@@ -30,6 +30,7 @@ from neardup.kernels.prefixes import (
     enter_entries,
     look_up,
     look_up_one,
+    most_shared_with_one,
 )
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
@@ -359,6 +360,12 @@ class Segment:
         if len(self.removed):
             documents = np.setdiff1d(documents, self.removed).tolist()
         return documents
+
+    def most_shared(self, features: Words) -> Integers:
+        """Return how many features of a set each document has at most; none of the removed ones has any."""
+        most: Integers = most_shared_with_one(features, *self._held)
+        most[self.removed] = 0
+        return most
 
     def _near(self, block: Block) -> tuple[Integers, Integers]:
         asking = np.flatnonzero(block.sizes)

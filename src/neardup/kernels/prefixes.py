@@ -469,6 +469,26 @@ def look_up_one(features, counts, held, index, rule, scratch, out):
 
 
 @kernel
+def most_shared_with_one(features, sizes, bitmaps):
+    """Return the most features that each of some sets shares with one, as sizes and bitmaps have it: int64[n].
+
+    features: uint64[s] of the one; sizes: uint32[n] and bitmaps: uint64[n, 8] of the others.
+    """
+    size = features.shape[0]
+    own = np.zeros(_WORDS, np.uint64)
+    for i in range(size):
+        own[int64((features[i] >> uint64(6)) & uint64(7))] |= uint64(1) << (features[i] & uint64(63))
+    most = np.empty(sizes.shape[0], np.int64)
+    for d in range(sizes.shape[0]):
+        apart = uint64(0)
+        for w in range(_WORDS):
+            apart += popcount(own[w] ^ bitmaps[d, w])
+        other = int64(sizes[d])
+        most[d] = min((size + other - int64(apart)) // 2, size, other)
+    return most
+
+
+@kernel
 def overlaps_with_one(features, others, sizes, rule):
     """Return the overlap of each of some sets with one, and the sizes of both: int64[n, 3]; -1 below the threshold.
 
