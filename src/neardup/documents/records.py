@@ -389,6 +389,8 @@ class Columns(Protocol):
     """What has columns to choose from."""
 
     found: Found
+    #: The files that it is read from: ``found``, and of a run of text files each, a row a file.
+    files: list[Found]
 
     def columns(self) -> dict[str, pa.DataType]:
         """Names and types of the columns, as far as the start of the input shows them."""
@@ -416,6 +418,11 @@ class Source(Columns, Protocol):
     def records(self, keep: np.ndarray) -> Iterator[Raw]:
         """Give the kept rows one by one, as raw as the format allows."""
         ...
+
+
+def name_of_row(source: Source, row: int) -> str:
+    """Return the name of the file that a row of a source is from."""
+    return source.files[row].name if len(source.files) > 1 else source.found.name
 
 
 #: Batches with less text are joined.
