@@ -15,7 +15,6 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier, Given, classifier_of, recipe_beside
@@ -51,15 +50,14 @@ def verdicts_of(
     name_of: Callable[[int], str | None],
 ) -> list[Verdict]:
     """Return the verdicts on documents; name_of: the id of a document by its number."""
-    at = np.full(len(documents), -1)
-    at[found.places] = np.arange(len(found.places))
+    at = {place: k for k, place in enumerate(found.places.tolist())}
     partners = found.partners
     of, similarity, same = partners.serials.tolist(), partners.similarity.tolist(), partners.same.tolist()
     counts = partners.counts.tolist()
     verdicts = []
-    for document, moment, k, some in zip(documents, moments, at.tolist(), found.has_features.tolist(), strict=True):
-        time, flag = min(moment.real / _SECOND, _LATEST), moment.flag if some else "undecidable"
-        if k < 0:
+    for i, (document, moment, some) in enumerate(zip(documents, moments, found.has_features.tolist(), strict=True)):
+        time, flag, k = min(moment.real / _SECOND, _LATEST), moment.flag if some else "undecidable", at.get(i)
+        if k is None:
             verdicts.append(Verdict(document.id, "original", None, None, time, flag, None))
             continue
         kind, said = "exact" if same[k] else "near", judge.contributions(partners, k)
@@ -526,8 +524,9 @@ class Index:
             self._judge.take_back(first, before)
             raise
         self._next += len(documents)
-        for i in np.flatnonzero(found.held).tolist():
-            self._register.hold(first + i, documents[i].id, records[i] if records else None)
+        for i, holds in enumerate(held):
+            if holds:
+                self._register.hold(first + i, documents[i].id, records[i] if records else None)
         self._expire()
         if self.store is None:
             self._verdicts.add(verdicts, [moment.part for moment in moments], moments[-1].oldest)
