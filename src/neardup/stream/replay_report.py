@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     import altair as alt
 
 OURS = COLOURS[0]
-_MICROSECONDS = "µs an item"
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -53,12 +52,15 @@ def by_hour(hours: Rows) -> dict[str, Any]:
     """Return the chart of time by hour of the flow: the median, and the band up to p99."""
     import altair as alt
 
-    chart = alt.Chart(alt.Data(values=_above_zero(hours, "cpu_us_median", "cpu_us_p99")))
-    median = chart.encode(x=_hours(), y=_log("cpu_us_median", _MICROSECONDS))
-    return _finished(
-        median.mark_rule(color=OURS, opacity=0.35).encode(y2="cpu_us_p99:Q"),
-        median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told()),
-    )
+    # A logarithm takes nothing below 0.1.
+    names = ("cpu_us_median", "cpu_us_p99")
+    rows = [_plain(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
+    axis, scale = log_axis(format=",~g", tickCount=6), alt.Scale(type="log")
+    y = alt.Y("cpu_us_median:Q", scale=scale, title="µs an item", axis=axis)
+    median = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
+    line = median.mark_rule(color=OURS, opacity=0.35).encode(y2="cpu_us_p99:Q")
+    points = median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told())
+    return finished(alt.layer(line, points))
 
 
 def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
     layers = [both]
     if full is not None:
         layers.append(dashed([{"hour": full}]).encode(x=_hours()))
-    return _finished(*layers)
+    return finished(alt.layer(*layers))
 
 
 def _hours() -> alt.X:
@@ -84,32 +86,15 @@ def _hours() -> alt.X:
     return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
 
 
-def _log(name: str, title: str) -> alt.Y:
-    import altair as alt
-
-    return alt.Y(f"{name}:Q", scale=alt.Scale(type="log"), title=title, axis=log_axis(format=",~g", tickCount=6))
-
-
 def _told() -> list[alt.Tooltip]:
     """Return what an hour tells when the pointer is on it."""
     counts = {name: (",", name) for name in ("originals", "duplicates", "held")}
     return tooltips(hour=("", "hour"), **counts, cpu_us_median=(",.0f", "median µs"))
 
 
-def _above_zero(rows: Rows, *names: str) -> list[dict[str, Any]]:
-    """Return rows whose values a logarithm can take."""
-    return [_plain(row) | {name: max(round(row[name], 1), 0.1) for name in names} for row in rows]
-
-
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a chart needs of a row."""
     return {name: value for name, value in row.items() if name not in ("items", "bytes")}
-
-
-def _finished(*layers: Any) -> dict[str, Any]:
-    import altair as alt
-
-    return finished(alt.layer(*layers))
 
 
 _HOUR = 3_600_000_000

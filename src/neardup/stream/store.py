@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Self
 
 from neardup.classifier.evidence import Contribution
 from neardup.errors import StoreError
+from neardup.files import flush_folder
 from neardup.recipe.recipe import difference
 from neardup.stream.document import COUNTS, Verdict, count
 
@@ -294,12 +295,8 @@ def create(path: Path, mark: Mark) -> None:
     except BaseException:
         _remove(new)
         raise
-    with contextlib.suppress(OSError):  # not every file system can flush a folder
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    with contextlib.suppress(OSError):
+        flush_folder(path.parent)
 
 
 def _remove(new: Path) -> None:
