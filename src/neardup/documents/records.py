@@ -389,8 +389,6 @@ class Columns(Protocol):
     """What has columns to choose from."""
 
     found: Found
-    #: The files that it is read from: ``found``, and of a run of text files each, a row a file.
-    files: list[Found]
 
     def columns(self) -> dict[str, pa.DataType]:
         """Names and types of the columns, as far as the start of the input shows them."""
@@ -402,6 +400,9 @@ class Source(Columns, Protocol):
 
     Rows are counted from the source's first. A mask over them says which rows the second pass wants.
     """
+
+    #: The files that it is read from: ``found``, and of a run of text files each, a row a file.
+    files: list[Found]
 
     def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
         """Pass one: the wanted columns, chunk by chunk."""
