@@ -183,18 +183,19 @@ def test_removed_documents_match_nothing(new: list[str], old: list[str], gone: s
         assert len(index.add(table.take(pa.array(sorted(gone & set(range(len(old)))), pa.int64())))) == len(old)
 
 
-def test_neighbours_and_the_nearest_are_those_of_files(place: Path) -> None:
-    old = corpus(80)
-    index = nd.build_index(old, place, features="words:1", threshold=0.5)
+@pytest.mark.parametrize(("measure", "threshold"), [("jaccard", 0.5), ("cosine", 0.5), ("euclidean", 3)])
+def test_neighbours_and_the_nearest_are_those_of_files(measure: str, threshold: float, place: Path) -> None:
+    old, choices = corpus(80), {"features": "words:1", "measure": measure}
+    index = nd.build_index(old, place, **choices, threshold=threshold)
     for some in ({}, {"of": [3, 70, 3]}, {"first": 5}):
         for k in (1, 2, 7):
-            expected = list(nd.neighbors(old, k, features="words:1", **some))
+            expected = list(nd.neighbors(old, k, **choices, **some))
             assert list(nd.neighbors(index, k, **some)) == expected
     for text in old[:12]:
         matches = len(index.query(text))
         for k in (1, matches, matches + 1):
             if text and k:
-                expected = list(nd.query(old, text, k=k, features="words:1"))
+                expected = list(nd.query(old, text, k=k, **choices))
                 assert index.query(text, k) == list(nd.query(index, text, k=k)) == expected
 
 

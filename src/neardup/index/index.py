@@ -303,7 +303,9 @@ class DiskIndex:
                 left = left[np.argpartition(-bound[left], room)]
             found.append(np.sort(places[left[:room]]))
             counts = overlaps_with_one(features, *self._sets(found[-1]), _ANY)
-            similar = np.append(similar, similarities(self.recipe.measure, counts))
+            # One that shares nothing is not near, though a distance would have it so.
+            exact = np.where(counts[:, 0] > 0, similarities(self.recipe.measure, counts), -1.0)
+            similar = np.append(similar, exact)
             if k <= len(similar):
                 # A little less, for equally similar ones may differ in the last bit.
                 least = float(np.partition(similar, -k)[-k]) * (1 - 1e-9)
@@ -322,9 +324,12 @@ class DiskIndex:
 
     def corpus_for(self, text: str, k: int | None = None) -> Corpus:
         """Return documents as a corpus, among them all that a text may match, or those that may be the k nearest."""
-        features = self._features(text) if k is None or self._plan.distance < 0 else np.empty(0, np.uint64)
-        if not len(features):
+        if k is not None and self._plan.distance >= 0:
             return self.corpus()
+        features = self._features(text)
+        if not len(features):
+            # Whoever asks is told so before anything is compared.
+            return self.corpus(np.empty(0, np.int64))
         if k is not None:
             return self.corpus(self._nearest(features, k))
         return self.corpus(self.candidates([pa.array([text], pa.large_string())], 1))
