@@ -71,7 +71,7 @@ PARTS = {
     "section": section("key", HOSTILE, HOSTILE, intro=HOSTILE),
     "figures": figures([Chart("key", HOSTILE, HOSTILE, HOSTILE, {})]),
     "legend": legend([HOSTILE], [HOSTILE], label=HOSTILE),
-    "fold": fold(HOSTILE, HOSTILE, key=HOSTILE, searched=HOSTILE),
+    "fold": fold(HOSTILE, HOSTILE, searched=HOSTILE),
     "search": search_field(HOSTILE, label=HOSTILE, noun=HOSTILE),
 }
 
