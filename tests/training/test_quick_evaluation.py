@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from neardup.training.training import LEAST_LABELS, quick_evaluation
 
@@ -29,10 +28,7 @@ def test_several_measures_beat_one() -> None:
     x, labels = made(200)
     found = quick_evaluation(x, labels, np.arange(200))
     assert found is not None
-    assert (found.duplicates, found.others, found.shared) == (100, 100, False)
-    assert found.learned.f1.value is not None
-    assert found.threshold.f1.value is not None
-    assert found.gain.difference.value == pytest.approx(found.learned.f1.value - found.threshold.f1.value)
-    assert found.gain.beyond_chance
+    assert not found.shared
+    assert (found.learned.f1.low or 0) > (found.threshold.f1.value or 1)
     assert found.learned.correct + found.learned.missed == 100
     assert quick_evaluation(x, labels, np.arange(200)) == found
