@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.classifier.columns import TITLES, records_of_table
+from neardup.classifier.columns import TITLES, records_of_table, usual_column
 from neardup.classifier.values import Records
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
@@ -101,8 +101,7 @@ class Material:
         if named and named not in table.column_names:
             columns, flag = ", ".join(table.column_names), "--" + option.replace("_", "-")
             raise InputError(f"there is no column {named!r} for {flag}; the columns are {columns}")
-        lowered = {name.lower(): name for name in reversed(table.column_names)}
-        column = named or next((lowered[name] for name in usual if name in lowered), "")
+        column = named or usual_column(table.column_names, usual)
         if not column or column == self._corpus.text_column:
             return [""] * table.num_rows
         return value_texts(table[column])
