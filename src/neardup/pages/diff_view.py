@@ -41,7 +41,7 @@ def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "")
 
 
 #: Characters of each part of a document that a search looks through.
-_SEARCHED = 4_000
+_SEARCHED = 2_000
 
 
 def pair_fold(summary: str, left: Shown, right: Shown, *, head: str = "", opened: bool = False) -> Html:
