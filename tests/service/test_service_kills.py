@@ -21,7 +21,7 @@ from serving import DOCUMENTS, MAIN, Forked, Process, document, enter, problem, 
 import neardup as nd
 from neardup.stream.store import StoreReader
 
-#: Kills under load; 500 where tests may take long.
+#: Kills under load; 500 where tests may take long: NEARDUP_LONG=1 python -m pytest tests/service -k every_kill
 KILLS = 500 if os.environ.get("NEARDUP_LONG") == "1" else 2
 CALLERS, EACH = 8, 12
 
