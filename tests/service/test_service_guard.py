@@ -337,6 +337,24 @@ def test_callers_that_hang_up_do_no_harm(tmp_path: Path) -> None:
         assert client.get(MAIN).json()["documents"] == 1
 
 
+def test_who_asks_first_whether_to_send_a_body_is_told(tmp_path: Path) -> None:
+    """Not only with the answer, for which it would wait in vain."""
+    body = json.dumps({"documents": [document("a")]}).encode()
+    head = head_of(len(body)).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n").encode()
+    with (
+        served(tmp_path) as client,
+        socket.create_connection(("127.0.0.1", port_of(client)), timeout=60) as connection,
+    ):
+        for status in (b"201", b"200"):
+            connection.sendall(head)
+            assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(body)
+            first, _, rest = connection.recv(65536).partition(b"\r\n")
+            assert first.split(b" ")[1] == status
+            # The answer comes as a whole, its head and its body.
+            assert json.loads(rest.partition(b"\r\n\r\n")[2])["documents"][0]["id"] == "a"
+
+
 def test_many_connections_at_once_are_all_answered(tmp_path: Path) -> None:
     """Each has sent the head of a request and not yet its body, while another document is entered."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
