@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Seconds between looks at the workers.
 _LOOK = 1.0
 
-_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|spark://\S+:\d+|yarn|k8s://\S+")
+_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+:\d+|yarn|k8s://\S+")
 _LOOPBACK = re.compile(r"local\b.*|spark://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+")
 #: Seconds that a master has to answer in.
 _PATIENCE = 10
@@ -47,6 +47,11 @@ def check_address(master: str) -> None:
 def is_here(master: str) -> bool:
     """Return whether all workers of a master are on this machine."""
     return _LOOPBACK.fullmatch(master) is not None
+
+
+def has_executors(master: str) -> bool:
+    """Return whether the workers of a master are other processes than the driver's."""
+    return not master.startswith("local") or master.startswith("local-cluster")
 
 
 def check_master(master: str) -> None:

@@ -21,7 +21,7 @@ from neardup.spark.cluster import check_master, is_here, sources_digest
 from neardup.spark.documents import read
 from neardup.spark.engine import find
 from neardup.spark.failures import told_by_spark
-from neardup.spark.search import Settings, check_recipe
+from neardup.spark.search import check_recipe
 from neardup.spark.session import BRIEF, check_spark, session
 from neardup.spark.stages import Stages, check_folder
 from neardup.version import __version__
@@ -104,7 +104,7 @@ def answered(
     records : bool
         Whether the bytes of what is rejected are wanted.
     pairs_per_document : float, optional
-        As in ``Settings``.
+        As in ``neardup.dedup``; None for all pairs.
 
     Raises
     ------
@@ -137,9 +137,8 @@ def answer(
     """Return what a run of a recipe finds in a corpus that is read in a session."""
     documents = read(spark, corpus, stages, records=records, by_time=goes_by_time(recipe.keep))
     where = {"engine": "spark", "master": spark.sparkContext.master, "workers": stages.workers, "spark": spark.version}
-    settings = Settings(pairs_per_document=pairs_per_document)
     with told_by_spark():
-        return find(corpus, documents, recipe, stages=stages, settings=settings, details=where)[0]
+        return find(corpus, documents, recipe, stages=stages, pairs_per_document=pairs_per_document, details=where)[0]
 
 
 def corpus_identity(corpus: Corpus) -> Any:

@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import RecipeError
-from neardup.spark.cluster import check_address, check_workers, guarded, is_here, silent, wait_for_workers
+from neardup.spark.cluster import (
+    check_address,
+    check_workers,
+    guarded,
+    has_executors,
+    is_here,
+    silent,
+    wait_for_workers,
+)
 from neardup.spark.failures import first_line, told_by_spark
 from neardup.version import __version__
 
@@ -169,7 +177,7 @@ def session(
         with told_by_spark():
             spark = _started(master, given, path)
         stack.callback(stop, spark)
-        if not master.startswith("local"):
+        if has_executors(master):
             wait_for_workers(spark, master, wait)
             stack.enter_context(guarded(spark, master, wait))
         parallel = int(spark.sparkContext.defaultParallelism)
