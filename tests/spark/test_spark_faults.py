@@ -32,6 +32,11 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
         ),
         ("java.lang.OutOfMemoryError: Java heap space", errors.RecipeError, ("spark.executor.memory",)),
         (
+            "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot",
+            errors.RecipeError,
+            ("Python 3.12", "this is 3.11", "PYSPARK_PYTHON"),
+        ),
+        (
             "An error occurred while calling None.a.B.\n: java.lang.IllegalStateException: the thing is shut",
             errors.RecipeError,
             ("the thing is shut;", "its log"),

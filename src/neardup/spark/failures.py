@@ -11,6 +11,8 @@ from neardup.errors import InputError, NeardupError, RecipeError, option
 
 #: How a worker's own error is found in the trace that Spark hands over.
 _OWN = re.compile(r"neardup\.errors\.(\w+): (.+?)(?=\n\s*at |\n\n|\Z|\n\tat )", re.DOTALL)
+#: PySpark says what to do only in a second line.
+_VERSIONS = re.compile(r"different version: ([\d.]+) than that in driver: (\d+\.\d+)")
 #: What a line of Java's begins with that says nothing to the user, and lines that do not at all.
 _CLASS = re.compile(r"^(: )?([a-z]\w*\.)+\w*(Exception|Error): ")
 _NOTHING = ("WARNING", "An error occurred while calling", "Error while", "Caused by: ", "at ")
@@ -66,6 +68,12 @@ def _told(message: str) -> NeardupError:
     if own is not None:
         kind = getattr(errors, own[1], InputError)
         return kind(" ".join(own[2].split())) if issubclass(kind, NeardupError) else InputError(own[2])
+    versions = _VERSIONS.search(message)
+    if versions is not None:
+        return RecipeError(
+            f"the workers of Spark run Python {versions[1]}, and this is {versions[2]}: let PYSPARK_PYTHON name one of "
+            f"theirs that is {versions[2]}"
+        )
     if "OutOfMemoryError" in message:
         return RecipeError(
             "a machine of Spark has no memory left: give it more with "

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql.streaming import StatefulProcessor
 
 from neardup.classifier.classifier import Classifier
-from neardup.documents.records import is_text_type
+from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, is_text_type, not_utf8
 from neardup.errors import RecipeError
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
@@ -89,7 +89,7 @@ class Work(NamedTuple):
 
 #: by: the group; now: the time of the micro-batch in microseconds since 1970; data: documents as a blob.
 BLOB_COLUMNS = "by string, now bigint, data binary"
-NO_ID, NO_TEXT, NO_TIME, NOT_UTF8 = "no id", "no text", "no readable time", "not valid UTF-8"
+NO_TIME = "no readable time"
 _COLUMNS = ("id", "text", "title")
 _ORDER = "order_"
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -185,15 +185,14 @@ def arrived_documents(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def strings_of(values: Any) -> tuple[pa.LargeStringArray, Bools]:
     """Return a column as texts, and which of them are not valid UTF-8: those are null."""
+    broken = _none(len(values))
     if not is_text_type(values.type):
-        return values.cast(pa.large_string()), _none(len(values))
-    raw = values.cast(pa.large_binary())
-    try:
-        return raw.cast(pa.large_string()), _none(len(values))
-    except pa.ArrowInvalid:
-        found = [_decoded(value) for value in raw.to_pylist()]
-        text = pa.array(found, pa.large_string())
-        return text, _mask(text.is_null()) & ~_mask(raw.is_null())
+        return values.cast(pa.large_string()), broken
+    raw = as_bytes(values)
+    broken[not_utf8(raw)] = True
+    if broken.any():
+        raw = pc.if_else(pa.array(broken), pa.scalar(None, pa.large_binary()), raw)
+    return raw.cast(pa.large_string()), broken
 
 
 def in_order(blobs: Sequence[bytes], now: int) -> tuple[pa.Table, pa.Table]:
@@ -215,13 +214,6 @@ def in_order(blobs: Sequence[bytes], now: int) -> tuple[pa.Table, pa.Table]:
     table = table.take(pc.sort_indices(table, sort_keys=keys))
     aside = pc.is_valid(table["aside"])
     return table.filter(pc.invert(aside)), table.filter(aside)
-
-
-def _decoded(value: bytes | None) -> str | None:
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _note(aside: list[str | None], mask: Bools, reason: str) -> None:
@@ -255,7 +247,7 @@ _HELD = pa.schema(
         ("real", pa.int64()),
     ]
 )
-#: What comes out of a stream, for Arrow and for Spark.
+#: What comes out of a stream.
 VERDICTS = pa.schema(
     [
         ("id", pa.string()),
@@ -272,10 +264,6 @@ VERDICTS = pa.schema(
         ("serial", pa.int64()),
         ("by", pa.string()),
     ]
-)
-VERDICT_COLUMNS = (
-    "id string, kind string, of string, similarity double, time timestamp, flag string, o bigint, a bigint, b bigint, "
-    "score double, evidence string, serial bigint, by string"
 )
 
 

@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import RecipeError
 from neardup.spark.cluster import (
-    check_address,
+    check_master,
     check_workers,
     guarded,
     has_executors,
     is_here,
-    silent,
     wait_for_workers,
 )
 from neardup.spark.failures import first_line, told_by_spark
@@ -163,7 +162,7 @@ def session(
     RecipeError
         In one sentence: no PySpark, no Java, no such cluster, no workers, or workers without this package.
     """
-    check_address(master)
+    check_master(master)
     check_spark()
     given = dict(settings or {})
     with contextlib.ExitStack() as stack:
@@ -215,7 +214,7 @@ def _started(master: str, settings: dict[str, str], log: str) -> SparkSession:
         try:
             spark: SparkSession = builder.getOrCreate()
         except Exception as error:
-            _refuse_if_silent(master, error, log)
+            _refuse_if_silent(error, log)
             raise
     if here and before is not None:
         # PySpark's own handler calls Java from inside whatever call of Java is interrupted.
@@ -228,10 +227,8 @@ def _started(master: str, settings: dict[str, str], log: str) -> SparkSession:
     return spark
 
 
-def _refuse_if_silent(master: str, error: Exception, log: str) -> None:
-    """Say what is wrong with a cluster that a session could not be started on."""
-    if master.startswith("spark://"):
-        raise silent(master, first_line(str(error))) from None
+def _refuse_if_silent(error: Exception, log: str) -> None:
+    """Say why the Java of a session did not start."""
     said = Path(log).read_text("utf-8", "replace") if os.path.exists(log) else ""
     if "Gateway" in type(error).__name__ or "JAVA_GATEWAY" in str(error):
         raise RecipeError(f"Spark does not start: {first_line(said) or first_line(str(error))}") from None

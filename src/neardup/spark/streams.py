@@ -20,7 +20,7 @@ from neardup.recipe import AnyRecipe
 from neardup.search.window import Length, check_keys
 from neardup.spark.documents import column_of, documents_of, text_of
 from neardup.spark.features import Shared
-from neardup.spark.flow import BLOB_COLUMNS, VERDICT_COLUMNS, FlowOperator, Work, blobs_of, unpacked
+from neardup.spark.flow import BLOB_COLUMNS, VERDICTS, FlowOperator, Work, blobs_of, unpacked
 from neardup.spark.session import require_packages
 from neardup.stream.index import chosen_recipe, statistics_for
 from neardup.times import FORMS
@@ -149,6 +149,7 @@ def stream(
         If an option does not fit, before anything starts.
     """
     from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     require_packages("streams on Spark need, here and on all workers,", _NEEDED)
     if not frame.isStreaming:
@@ -175,7 +176,7 @@ def stream(
     sent = Shared(frame.sparkSession, work)
     groups = dated.mapInArrow(partial(blobs_of, sent), BLOB_COLUMNS).groupBy("by")
     found = groups.transformWithStateInPandas(FlowOperator(sent), "data binary", "Append", "None")
-    return found.mapInArrow(_rows, VERDICT_COLUMNS)
+    return found.mapInArrow(_rows, from_arrow_schema(VERDICTS))
 
 
 def prepare(spark: SparkSession, *, alone: bool) -> None:
