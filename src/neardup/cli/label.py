@@ -40,7 +40,7 @@ _ON_THE_PAGE = (
 )
 
 
-_QUEUE, _PAGE, _TABLES = "Which pairs are asked", "The page", "Labels in tables, in place of the page"
+_QUEUE, _PAGE, _TABLES = "Which pairs are asked", "The page", "Labels as tables, without the page"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
