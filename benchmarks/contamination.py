@@ -8,7 +8,7 @@ each item is planted once, in one of these ways:
     verbatim       as it is
     re-wrapped     in lines of seven words, quoted with >
     re-punctuated  in capitals, a dash between all words in the place of punctuation
-    excerpt        its first 60 %
+    excerpt        its first 60%
     paraphrased    one word in six is another one
     boilerplate    not planted; it and a training text end with one sentence of 18 words
     absent         not planted

@@ -1,7 +1,7 @@
 r"""The corpora of the benchmarks: those of ../shared/bench and made ones, the same bytes every time.
 
 A name like G100k is 100,000 documents of made-up words: two thirds have 60-300 words of their own, the rest
-are copies of an earlier one with 0-12 % of the words replaced. R20k is Reuters-21578; N100k and N500k are mixes of its
+are copies of an earlier one with 0-12% of the words replaced. R20k is Reuters-21578; N100k and N500k are mixes of its
 paragraphs and of documentation of Linux, which ../shared/bench/prepare makes; N1M is one more, made once there by
 
     cd $BENCH_HOME/corpora
@@ -107,7 +107,7 @@ class Words:
 
 
 def edited_copies(count: int, seed: int = 1) -> Iterator[str]:
-    """Yield texts; a third are copies of one of the last thousand with 0-12 % of the words replaced."""
+    """Yield texts; a third are copies of one of the last thousand with 0-12% of the words replaced."""
     words = Words(seed)
     recent: list[list[str]] = []
     for i in range(count):

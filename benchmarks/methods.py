@@ -323,7 +323,7 @@ def page_table(page: str) -> Callable[[dict[str, Any]], str]:
             known = {row["recipe"]: row for row in corpus["rows"]}
             several, documents = len(wanted) > 1, corpus["documents"]
             rows += [[corpus["corpus"], *_figures(known[name], documents, several=several)] for name in wanted]
-        header = ["corpus", *(["recipe"] if len(wanted) > 1 else []), "best at", "precision", "recall", "F1 (95 %)"]
+        header = ["corpus", *(["recipe"] if len(wanted) > 1 else []), "best at", "precision", "recall", "F1 (95%)"]
         return table([*header, "own at", "precision", "recall", "F1", "CPU µs a document"], rows)
 
     return made

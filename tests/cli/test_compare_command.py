@@ -43,7 +43,7 @@ def labels(tmp_path: Path) -> Path:
 def test_the_table(corpus: Path, labels: Path) -> None:
     result = neardup("compare", corpus, "--labels", labels, "--recipes", "jaccard, default", "--thresholds", ".5,.9")
     lines = result.stdout.splitlines()
-    assert says(lines[0], "5 documents", "2 labelled duplicates", "1 labelled as different", "95 %")
+    assert says(lines[0], "5 documents", "2 labelled duplicates", "1 labelled as different", "95%")
     assert [line.split()[0] for line in lines if line.startswith((" jaccard", " default"))] == ["jaccard", "default"]
     assert "Too few groups for a test: default and jaccard" in result.stdout
     assert "Few labels: 2 duplicates" in result.stderr

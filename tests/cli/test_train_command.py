@@ -40,7 +40,7 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
     result = neardup("train", corpus, "--labels", labels, *CHOICES, "--kernel", "linear")
     lines = result.stdout.splitlines()
     assert lines[0].startswith("189 labelled pairs of 160 documents: ")
-    assert lines[0].endswith("; 95 % intervals")
+    assert lines[0].endswith("; 95% intervals")
     heads = [line.split()[0] for line in lines if line.strip()]
     for head in ("unseen", "learned", "best", "gain", "measure", "numbers", "coefficient", "wanted", "0.95", "0.99"):
         assert head in heads or any(head in line for line in lines), head

@@ -11,11 +11,11 @@ import numpy as np
 
 from neardup.kernels import Bools, Floats
 
-#: The numbers of a range: the least, where 1 % and 99 % lie below, the most.
+#: The numbers of a range: the least, where 1% and 99% lie below, the most.
 _QUANTILES = (0.0, 0.01, 0.99, 1.0)
 #: A measure is outside where it leaves its range by more than this share of it.
 _WIDER = 0.1
-#: A text is outside where it is shorter than 1 % of the training texts, or longer than 99 %, by more than this factor.
+#: A text is outside where it is shorter than 1% of the training texts, or longer than 99%, by more than this factor.
 _TIMES = 2.0
 #: Scripts of fewer training texts than this share, and measures unknown of fewer pairs, count as not met in training.
 _RARE = 0.01
@@ -24,7 +24,7 @@ _LETTERS = 40
 #: With fewer candidates than this, shares say nothing.
 _FEWEST = 20
 #: At most this share of the candidates may lie outside. Folds of the labels cannot say it, for labels are alike: of
-#: Reuters' 0.6 % lie outside of the other folds' domain, of all its candidates 14 %. From 31 % on (r8), precision was
+#: Reuters' 0.6% lie outside of the other folds' domain, of all its candidates 14%. From 31% on (r8), precision was
 #: below that of a threshold (benchmarks/learned.py home).
 MOST_OUTSIDE = 0.25
 #: A run turns down at least this part of the share that was turned down in training: labels are chosen from what is
@@ -60,7 +60,7 @@ class DomainCounts(NamedTuple):
 class Domain(NamedTuple):
     """What the training pairs of a classifier were like."""
 
-    #: float64[r, 4]: of each measure the least value, the quantiles of 1 and 99 %, and the highest value; NaN where it
+    #: float64[r, 4]: of each measure the least value, the quantiles of 1 and 99%, and the highest value; NaN where it
     #: was never known.
     measures: Floats
     #: float64[r]: the share of pairs of which the measure was not known.

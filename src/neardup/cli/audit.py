@@ -62,7 +62,7 @@ def show_audit(found: Audit) -> None:
         f"{count_text(found.documents, 'document')}, {pairs} of distinct texts, {found.own.returned:,} returned"
     )
     unsure = f", {found.unsure:,} unsure" if found.unsure else ""
-    console.print(f"{count_text(found.drawn, 'pair')} drawn, {judged:,} judged{unsure}; [dim]95 % intervals[/dim]")
+    console.print(f"{count_text(found.drawn, 'pair')} drawn, {judged:,} judged{unsure}; [dim]95% intervals[/dim]")
     if judged:
         console.print()
         console.print(_points(found))

@@ -205,7 +205,7 @@ def _show(found: Comparison, *, every: bool) -> None:
             table.add_row(*map(Text, cells), style="bold" if best and scored.name == found.best else "")
     duplicates = count_text(found.duplicates, "labelled duplicate")
     others = "all other pairs are different" if found.complete else f"{found.others:,} labelled as different"
-    console.print(f"{count_text(found.documents, 'document')}, {duplicates}, {others}; [dim]95 % intervals[/dim]")
+    console.print(f"{count_text(found.documents, 'document')}, {duplicates}, {others}; [dim]95% intervals[/dim]")
     console.print(table)
     for sentence in lead_sentences(found.to_dict()):
         console.print(Text(visible(sentence, lines=False)))

@@ -69,7 +69,7 @@ def contamination(
     min_words: Annotated[int, option("NUMBER", "Skip texts of the test set with fewer words.", min=1)] = 8,
     fail_over: Annotated[
         float | None,
-        option("SHARE", "Exit with 1 where a larger share of items is found, such as 0.1%.", parser=parse_share),
+        option("SHARE", "Exit with 1 if a larger share of items is found, such as 0.1%.", parser=parse_share),
     ] = None,
     output: Annotated[
         str | None,

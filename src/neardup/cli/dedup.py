@@ -91,9 +91,7 @@ def dedup(
     annotate: Annotated[
         bool, switch("--annotate", "Write dropped documents to -o, too, with columns that give the verdict.", MORE)
     ] = False,
-    annotate_prefix: Annotated[
-        str, option("PREFIX", "What the names of the columns of --annotate begin with.", MORE)
-    ] = "neardup_",
+    annotate_prefix: Annotated[str, option("PREFIX", "Prefix of the columns that --annotate adds.", MORE)] = "neardup_",
     within: Annotated[
         str | None,
         option(

@@ -40,7 +40,7 @@ _ON_THE_PAGE = (
 )
 
 
-_QUEUE, _PAGE, _TABLES = "Which pairs are asked", "The page", "Labels in tables, in place of the page"
+_QUEUE, _PAGE, _TABLES = "Which pairs are asked", "The page", "Labels as tables, without the page"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +324,7 @@ def _show(found: Sequence[Agreement]) -> None:
     if not any(one.pairs for one in found):
         console.print("No two labellers have judged the same pair.")
         return
-    table = grid("labellers", "pairs", "agree", "kappa", "95 %", "same", "different", "apart", "unsure")
+    table = grid("labellers", "pairs", "agree", "kappa", "95%", "same", "different", "apart", "unsure")
     table.columns[0].min_width = 12
     for one in found:
         both, first, second, none = one.table

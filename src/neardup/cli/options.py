@@ -180,7 +180,7 @@ Inputs = Annotated[
 Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
 Against = Annotated[
     list[str] | None,
-    option("REF", "A reference, files or an index: all of it stays, none is written."),
+    option("REF", "A reference, files or an index: never dropped and never written."),
 ]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise the page asks for it.", LABELS)]
@@ -393,7 +393,7 @@ Precision = Annotated[
 
 ForceDomain = Annotated[
     bool,
-    switch("--force-domain", "Go on where the documents are unlike those of the training.", CLASSIFIER),
+    switch("--force-domain", "Go on even if the documents are unlike those of the training.", CLASSIFIER),
 ]
 
 
@@ -634,7 +634,7 @@ class ReportOptions:
         option(
             "NUMBER|none",
             "How far below the threshold the report looks, 0.2 by default (half the threshold below 0.4; 2 bits with "
-            "simhash); none for not at all.",
+            "simhash); none to leave that out.",
             REPORT,
         ),
     ] = None

@@ -65,7 +65,7 @@ def pairs(
 ) -> None:
     """List every pair at or above the threshold.
 
-    With --against also the pairs with the reference; then right_from says which side right is of.
+    With --against, pairs with the reference are listed, too; right_from says on which side right is.
     """
     to_file = None if output == "-" else output
     to_screen = output == "-" or printing or as_json

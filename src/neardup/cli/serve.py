@@ -79,7 +79,7 @@ def serve(
 
     Its page is at the address that it prints, its calls at /docs.
 
-    Ctrl-C or SIGTERM ends it; what it took is answered.
+    Ctrl-C or SIGTERM ends it; requests that it accepted are answered.
     """
     from neardup.service.server import check_packages, stop_signals
 

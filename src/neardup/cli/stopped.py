@@ -100,7 +100,9 @@ def _file(origin: str) -> str:
 @with_options
 def release(
     store: StoreFile,
-    name: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The item, as neardup stopped says.")],
+    name: Annotated[
+        str, typer.Argument(metavar="ID", show_default=False, help="The item's id, as neardup stopped lists it.")
+    ],
     by: Annotated[str | None, option("NAME", "Who releases it; you by default.")] = None,
     sample: Annotated[
         str | None,

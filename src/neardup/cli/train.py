@@ -58,7 +58,7 @@ def show_training(training: Training) -> None:
     console.print(
         f"{count_text(counts['pairs'], 'labelled pair')} of {count_text(counts['documents'], 'document')}: "
         f"{count_text(counts['duplicates'], 'duplicate')}, {count_text(counts['others'], 'other')}; "
-        "[dim]95 % intervals[/dim]"
+        "[dim]95% intervals[/dim]"
     )
     console.print(_figures(training))
     console.print(Text(_verdict(training)))

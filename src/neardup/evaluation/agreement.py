@@ -50,7 +50,7 @@ class Agreement(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """About 95 %, by the standard error of Fleiss, Cohen & Everitt 1969; None where kappa is none."""
+        """About 95%, by the standard error of Fleiss, Cohen & Everitt 1969; None where kappa is none."""
         kappa = self.kappa
         if kappa is None:
             return None

@@ -58,7 +58,7 @@ def _shares(found: AuditResult, scale: Scale, at: int) -> Chart:
     sides = list(dict.fromkeys(row["side"] for row in rows))
     own = scale.shown(found.own.score) if scale == found.scale and found.scale == found.other_scale else None
     said = "; ".join(f"{row['side']} at {row['between']}: {row['share']:.2f}" for row in rows)
-    way = "points: the share found; upright lines: 95 % intervals; level lines: the stratum"
+    way = "points: the share found; upright lines: 95% intervals; level lines: the stratum"
     return Chart(
         key=f"share{at or ''}",
         title=f"Share of duplicates by {scale.name}",
@@ -147,7 +147,7 @@ def _by_threshold(found: AuditResult) -> list[Chart]:
         Chart(
             key="threshold",
             title="Precision and recall at other thresholds",
-            note="ringed: the working point; shaded: 95 % intervals. A threshold that is chosen here ought to be "
+            note="ringed: the working point; shaded: 95% intervals. A threshold that is chosen here ought to be "
             "audited again with other pairs",
             told=f"Precision and recall by threshold of {found.scale.name}: {told}",
             specification=_figures_chart(rows, found.scale),
@@ -364,7 +364,7 @@ def _reading() -> Html:
             "the number of its pairs.",
             "recall among candidates": "The share of returned pairs among all duplicates that the candidate rule "
             "lets pass. Other pairs were not looked at.",
-            "intervals": "95 %: where the truth is known, at least 92 of 100 such samples gave intervals that hold it. "
+            "intervals": "95%: where the truth is known, at least 92 of 100 such samples gave intervals that hold it. "
             "They say what drawing pairs leaves open, not whether the labels are right.",
             "stands for": "Where few pairs of a large stratum were drawn, each speaks for many that nobody read.",
             "documents in pairs": "Words that differ are marked and underlined; long equal passages are folded.",

@@ -50,7 +50,7 @@ class Band(NamedTuple):
     judged: int
     same: int
     unsure: int
-    #: Of duplicates among its pairs, with a 95 % interval.
+    #: Of duplicates among its pairs, with a 95% interval.
     share: Figure
 
     def between(self, scale: Scale) -> str:
@@ -102,7 +102,7 @@ class AuditResult:
     points : tuple of Point
         The working point and others, the strictest first.
     duplicates : Figure
-        How many pairs are duplicates, with a 95 % interval.
+        How many pairs are duplicates, with a 95% interval.
     if_unsure : dict
         Precision and recall if all unsure pairs were ``different``, or all ``same``.
     sample : pyarrow.Table or None

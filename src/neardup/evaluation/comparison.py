@@ -70,7 +70,7 @@ class Row(NamedTuple):
     missed: int
     #: Returned pairs that carry no label; they count nowhere else.
     unlabelled: int
-    #: With 95 % intervals. Accuracy, the share of labelled pairs that are put on the right side, has no value where
+    #: With 95% intervals. Accuracy, the share of labelled pairs that are put on the right side, has no value where
     #: pairs without a label count as none.
     precision: Figure
     recall: Figure
@@ -206,7 +206,7 @@ class Comparison:
         """Return each system at its best threshold as a tabular of LaTeX, figures with their intervals."""
         lines = [
             f"% Best threshold of each system by F1; {self.documents:,} documents, {self.duplicates:,} labelled "
-            "duplicates; 95 % intervals.",
+            "duplicates; 95% intervals.",
             r"\begin{tabular}{lrrrr}",
             r"system & threshold & precision & recall & $F_1$ \\",
             r"\hline",

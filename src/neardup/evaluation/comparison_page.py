@@ -372,7 +372,7 @@ def _explained(content: Mapping[str, Any]) -> Html:
         "F1": "2 correct / (returned + all labelled duplicates): 1 is perfect.",
         "accuracy": "The share of labelled pairs judged rightly: duplicates that are returned, others that are not. "
         "It depends on how many of each are labelled, so compare it on the same labels only.",
-        "intervals": f"95 %, from {content['resamples']:,} draws of groups with replacement: documents that labelled "
+        "intervals": f"95%, from {content['resamples']:,} draws of groups with replacement: documents that labelled "
         "duplicates connect are one group and stand or fall together. A figure of 1 without an error in any group has "
         "an interval without width; that does not make it certain.",
         "a classifier": "Its thresholds are those of the probability; its own is the cut that it was saved with.",

@@ -65,7 +65,7 @@ def exact_limits(cell: Cell) -> tuple[int, int]:
     """Return the fewest and the most duplicates with which such a sample is no surprise on either side.
 
     With K duplicates among N pairs, the number among n judged ones is hypergeometric; K is within the limits if
-    neither P(X <= x) nor P(X >= x) is 2.5 % or less.
+    neither P(X <= x) nor P(X >= x) is 2.5% or less.
     """
     low = high = cell.same
     step = most = cell.pairs - cell.judged + cell.same
@@ -302,7 +302,7 @@ class Point(NamedTuple):
     own: bool
     #: How many pairs of distinct texts.
     returned: int
-    #: Among those pairs, and of the duplicates among the candidates; with 95 % intervals.
+    #: Among those pairs, and of the duplicates among the candidates; with 95% intervals.
     precision: Figure
     recall: Figure
 

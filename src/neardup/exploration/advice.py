@@ -3,7 +3,7 @@
 The rule, in four steps:
 
 1. **Features**: of the n-grams that were compared, those with the widest gap between what unrelated pairs reach and
-   what 90 % of similar pairs score at least (``separation_of``); of lengths within 0.02 of the widest gap the longest,
+   what 90% of similar pairs score at least (``separation_of``); of lengths within 0.02 of the widest gap the longest,
    whose features are rarer. Character q-grams, which cost more to compare, replace words where they widen the gap by
    0.05. Where the sample has fewer than 10 similar pairs: the shortest n-grams whose unrelated pairs stay below 0.1.
 2. **Measure**: Jaccard, whose formula people know and whose join is the fastest.
@@ -61,7 +61,7 @@ class Separation:
     reach: float
     #: How many pairs of the sample count as similar.
     alike: int
-    #: The similarity that 90 % of them have at least; None where they are fewer than 10.
+    #: The similarity that 90% of them have at least; None where they are fewer than 10.
     level: float | None
 
     @property
@@ -264,7 +264,7 @@ def _why_features(choice: Choice) -> str:
         if own.reach <= _LOW_REACH:
             return f"{begin}: {name} are the shortest n-grams whose unrelated pairs stay below {_LOW_REACH:g}."
         return f"{begin}: with {name}, unrelated pairs reach least far, {own.reach:.2f}."
-    reached = f"unrelated pairs reach {own.reach:.2f}, and 90 % of the {own.alike:,} similar pairs score at least "
+    reached = f"unrelated pairs reach {own.reach:.2f}, and 90% of the {own.alike:,} similar pairs score at least "
     if own.gap <= 0:
         return f"Nothing separates similar from unrelated pairs here; {name} comes closest: {reached}{own.level:.2f}."
     return f"{name} separates pairs best: {reached}{own.level:.2f}."
@@ -280,7 +280,7 @@ def _why_threshold(recipe: Recipe, valley: Valley | None, pairs: Floats, *, whol
     if 0 < count < FEWEST_CLEAR:
         found += ", too few to rely on"
     if valley is None:
-        shared = f", where two texts of equal length share {200 * at / (1 + at):.0f} % of their n-grams"
+        shared = f", where two texts of equal length share {200 * at / (1 + at):.0f}% of their n-grams"
         means = shared if recipe.measure == "jaccard" else ""
         return f"There is no valley to cut in, so the threshold is {at:g}{means}. In the {where}, {found}."
     raised = f"; {at:g} is the lowest threshold allowed" if at > valley.high else ""
@@ -314,7 +314,7 @@ def _alternatives_of(choice: Choice, recipe: Recipe, pairs: Floats, *, whole: bo
         if own.level is not None and own.gap is not None:
             wide, best = own.gap, choice.own.gap or 0.0
             than = f"{choice.view.name} has {best:.2f}" if wide < best - _SAME else "about as wide"
-            why += f", 90 % of similar pairs score at least {own.level:.2f}: a gap of {wide:.2f}; {than}"
+            why += f", 90% of similar pairs score at least {own.level:.2f}: a gap of {wide:.2f}; {than}"
         elif view.n is not None and choice.view.n is not None and view.n > choice.view.n:
             why += ", but each changed word breaks more n-grams"
         found.append((view.name, why))

@@ -137,7 +137,7 @@ def lengths_in_words(lengths: Lengths) -> str:
     """Return how long documents are: the median, and the range of nearly all."""
     at = {f"{part:g}": value for part, value in lengths.quantiles}
     return (
-        f"the median has {at['0.5']:,} {lengths.unit}, 90 % have {at['0.05']:,} to {at['0.95']:,}, "
+        f"the median has {at['0.5']:,} {lengths.unit}, 90% have {at['0.05']:,} to {at['0.95']:,}, "
         f"the longest has {at['1']:,}"
     )
 

@@ -144,7 +144,7 @@ def _advice(exploration: Observations) -> Html:
 #: Views of one kind share a chart; what each kind is called.
 _KINDS = {"words": "Runs of words (n-grams)", "qgrams": "Runs of characters (q-grams)", "": "Recipes"}
 #: What a row says of a view: how it separates pairs, and what its histogram looks like.
-_SEPARATED = ("unrelated pairs reach", "90 % of similar pairs score", "gap")
+_SEPARATED = ("unrelated pairs reach", "90% of similar pairs score", "gap")
 _FIGURES = ("share nothing", "valley", "pairs above it")
 
 
@@ -406,7 +406,7 @@ def _how_to_read(exploration: Observations) -> Html:
         "often, and each changed word breaks more of them.",
         "unrelated, similar": "Unrelated pairs are the bulk. How far the most similar of them reaches in the whole "
         "corpus is estimated from how fast their number falls. Similar pairs are the closest of the sample. The wider "
-        "the gap between that reach and what 90 % of similar pairs score, the better a view separates them.",
+        "the gap between that reach and what 90% of similar pairs score, the better a view separates them.",
         "idf": "Rare n-grams count more than frequent ones. Compare its line with that of the same n-grams without "
         "weights: where unrelated pairs fall faster and similar pairs stay, weights help.",
         "valley": "The sparse stretch between unrelated and related pairs. Where it is not clear, pairs thin out "

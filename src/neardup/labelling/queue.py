@@ -378,7 +378,7 @@ def _facts(lessons: Lessons | None, found: QuickEvaluation | None, vector: Vecto
             "model F1",
             _figure(found.learned.f1),
             f"What is learned from {same} same and {different} different, judged on pairs that it was not learned "
-            f"from; in brackets where it lies with 95 % confidence.{flattered}",
+            f"from; in brackets where it lies with 95% confidence.{flattered}",
         ),
         Fact(
             "best threshold F1",

@@ -40,13 +40,13 @@ def sized(size: float) -> str:
 
 
 def share(part: float, of: float) -> str:
-    """Return a part of a whole in per cent: 49 %, 3.2 %, 0.04 %; 0 % of nothing."""
+    """Return a part of a whole as a percentage: 49%, 3.2%, 0.04%; 0% of nothing."""
     value = 100 * part / of if of else 0.0
     if value in (0, 100) or 9.95 <= value < 99.5:
-        return f"{value:.0f} %"
+        return f"{value:.0f}%"
     # A share that is not all must not look like it.
     digits = f"{min(value, 99.99):.2f}" if value >= 99.95 else f"{value:.1f}" if value >= 0.095 else f"{value:.2g}"
-    return f"{digits} %"
+    return f"{digits}%"
 
 
 def sparkline(counts: Sequence[int], cells: int, *, blocks: bool = True) -> str:

@@ -196,7 +196,7 @@ def rule_in_words(recipe: Recipe) -> str:
     if unit is None or of is None or wanted.multiset or recipe.signature or recipe.is_weighted or recipe.second_step:
         return ""
     runs = f"runs of {counted(wanted.n, unit)}"
-    return f"Two documents match if they share at least {100 * recipe.threshold:g} % of {of.format(runs)}."
+    return f"Two documents match if they share at least {100 * recipe.threshold:g}% of {of.format(runs)}."
 
 
 def value_of(what: str, similarity: float, *, distance: bool) -> str:

@@ -19,7 +19,7 @@ from neardup.kernels import Bools, Floats, Integers
 class Figures(NamedTuple):
     """What verdicts are worth."""
 
-    #: With 95 % intervals.
+    #: With 95% intervals.
     precision: Figure
     recall: Figure
     f1: Figure
