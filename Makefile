@@ -30,16 +30,12 @@ demo: $(BASE)
 manual: $(BASE)
 	@mkdir -p build && $(BIN)/python scripts/manual.py build/neardup.1
 
-# Two processes: more would only help where there are more than two processors, and each takes 1.5 GB.
-# Those of Spark run in one of them, in one session, and the promises in the other.
 test: $(STAMP) browser java
-	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark --ignore tests/promises
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark tests/promises
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # The same with more examples, longer streams, larger corpora and more kills.
 test-long: $(STAMP)
-	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark --ignore tests/promises
-	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
+	NEARDUP_LONG=1 $(BIN)/python -m pytest -n auto --dist loadfile --ignore tests/promises
 
 # A real cluster on loopback, and what dies in it: some ten minutes.
 test-cluster: $(STAMP) java

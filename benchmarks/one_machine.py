@@ -1,15 +1,17 @@
 """What the command line costs on one machine: by size, by memory, on corpora made to hurt, at its first start.
 
-one_machine.py [growth] [memory] [hard] [first-run] [threads] [blog-job] [neighbors] [--small] [--runs N]
+one_machine.py [growth] [memory] [hard] [first-run] [threads] [blog-job] [neighbors] [goals] [--small] [--runs N]
 
 growth     CPU time a document, as the corpus grows
 memory     peak memory as a multiple of the text, with a budget and without, and whether the bytes are the same
 hard       copies of ten documents; texts with one footer that all have; slightly different copies of one text
 first-run  the first run ever, when the kernels are compiled; the second; ``neardup --help``
-threads    what of each stage one thread does alone, and from it the time with more threads than the machine has
+threads    one thread beside two; what of each stage one thread does alone, and from it the time with more threads than
+the machine has
 blog-job   exact multiset Jaccard of word 4-grams over 400,000 job adverts, for which a blog estimated eight days.
 Its corpus is not public whole: the texts mix the sentences of its 2,499 public adverts to 1.5 KB each
 neighbors  the three nearest of 1,000 documents among 100,000, by several features and measures, with one thread
+goals      what was set out for beside what is reached, here and in the results of other sections and scripts
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from corpora import corpus, edited_copies, job_adverts, made, near_copies, one_footer, ten_documents
-from measuring import JOB, NEARDUP, SHARED, Run, Section, measure, measured, note, summarize, table, warm_up
+from measuring import JOB, NEARDUP, RESULTS, SHARED, Run, Section, measure, measured, note, summarize, table, warm_up
 
 Results = dict[str, Any]
 
 #: What was set out for: growth of the time a document; peak memory over the text; seconds of each start.
 GROWTH, TIMES_THE_TEXT = 1.3, 3.0
-STARTS = {"first run ever": 15.0, "second run": 1.5, "--help": 0.3}
+STARTS = {"first run ever": 8.0, "second run": 0.7, "--help": 0.15}
 #: For which the time is extrapolated.
 THREADS = (1, 2, 4, 8, 16)
 HARD = {
@@ -127,7 +129,7 @@ def hard_table(results: Results) -> str:
 
 def first_run(given: argparse.Namespace) -> Results:
     """Measure starts with an empty folder for compiled kernels each time."""
-    file = made("start-200", islice(edited_copies(1000), 200))
+    file = made("start-20", islice(edited_copies(1000), 20))
     taken: dict[str, list[Run]] = {name: [] for name in STARTS}
     for number in range(given.runs):
         note(f"run {number + 1} of {given.runs}")
@@ -141,20 +143,38 @@ def first_run(given: argparse.Namespace) -> Results:
 
 def first_run_table(results: Results) -> str:
     """Return what starting costs."""
-    rows = [[r["start"], r["wall_s"], r["cpu_s"], STARTS[r["start"]]] for r in results["rows"]]
-    return table(["start", "wall s", "CPU s", "allowed s"], rows)
+    rows = [[r["start"], r["wall_s"], r["cpu_s"], r["rss_mb"], STARTS[r["start"]]] for r in results["rows"]]
+    return table(["start", "wall s", "CPU s", "peak RSS MB", "aim, CPU s"], rows)
 
 
 def threads(given: argparse.Namespace) -> Results:
-    """Measure what of each stage one thread does alone, with two threads."""
+    """Measure corpora with one thread and with two, and what of each stage one thread does alone."""
     warm_up()
-    name = (given.corpora or ["G20k" if given.small else "N500k"])[0]
-    return {"rows": [{"corpus": name} | deduped(corpus(name), given, job=["--threads", "2", "--force"])]}
+    names = given.corpora or (["G20k"] if given.small else ["N500k", "M1M"])
+    rows = []
+    for name in names:
+        for count in (1, 2):
+            note(f"{name}, threads {count}")
+            job = [*JOB[:-2], str(count), "--force"]
+            rows.append({"corpus": name, "threads": count} | deduped(corpus(name), given, job=job))
+    return {"rows": rows}
 
 
 def threads_table(results: Results) -> str:
-    """Return the serial share of each stage, and what Amdahl's law makes of it."""
-    (row,) = results["rows"]
+    """Return one thread beside two, the serial share of each stage, and what Amdahl's law makes of it."""
+    pairs = list(zip(results["rows"][::2], results["rows"][1::2], strict=True))
+    beside = [
+        [
+            one["corpus"],
+            one["cpu_s"],
+            one["wall_s"],
+            two["cpu_s"],
+            two["wall_s"],
+            f"{one['wall_s'] / two['wall_s']:.2f}",
+        ]
+        for one, two in pairs
+    ]
+    row = pairs[0][1]
     # What is no stage is the start: one thread does all of it.
     start = row["cpu_s"] - sum(stage["cpu_s"] for stage in row["stages"])
     parts = [("start", start, start)]
@@ -168,7 +188,9 @@ def threads_table(results: Results) -> str:
     for count in THREADS:
         seconds = alone + (whole - alone) / count
         lines.append([count, f"{seconds:.1f}", f"{whole / seconds:.2f}"])
+    header = ["corpus", "one thread: CPU s", "wall s", "two: CPU s", "wall s", "times as fast"]
     return (
+        f"{table(header, beside)}\n\nThe stages of {row['corpus']} with two threads:\n\n"
         f"{table(['stage', 'CPU s', 'of one thread alone', 'share'], shares)}\n\n"
         "Extrapolated from these shares by Amdahl's law, not measured: the parts of one thread stay as they are, and "
         f"all else is divided.\n\n{table(['threads', 'seconds', 'times as fast'], lines)}"
@@ -219,6 +241,104 @@ def neighbors_table(results: Results) -> str:
     return table(["", "documents", "k", "wall s", "CPU s", "peak PSS MB"], rows)
 
 
+def goals(given: argparse.Namespace) -> Results:
+    """Measure what no other section does: 20 documents, and two recipes whose cost lies elsewhere than the join."""
+    warm_up()
+    name = "G20k" if given.small else "N100k"
+    few = made("start-20", islice(edited_copies(1000), 20))
+    asked = {
+        "20 documents": (few, []),
+        f"{name}, --recipe checksum": (corpus(name), ["--recipe", "checksum"]),
+        f"{name}, --recipe ddd": (corpus(name), ["--recipe", "ddd"]),
+    }
+    rows = []
+    for label, (file, options) in asked.items():
+        note(label)
+        job = [*options, "--threads", "2", "--force"]
+        deduped(file, argparse.Namespace(runs=1), job=job)  # compiles, where that is not done
+        rows.append({"job": label} | deduped(file, given, job=job))
+    return {"rows": rows}
+
+
+def goals_table(results: Results) -> str:
+    """Return each aim beside what is reached; what other sections and scripts measured comes from their results."""
+    lines = []
+    for what, wanted, reached, unit in [*_of_sizes(), *_of_threads_and_peers(), *_of_starts(results["rows"])]:
+        met = ""
+        if reached is not None:
+            met = "yes" if (reached >= wanted if unit == "times faster" else reached <= wanted) else "no"
+        found = "not measured" if reached is None else f"{reached:,.4g} {unit}"
+        lines.append([what, f"{wanted:,g} {unit}", found, met])
+    return table(["", "aim", "reached", "met"], lines)
+
+
+#: What it is about, the aim, what is reached or None where that is not measured, and the unit.
+_Aim = tuple[str, float, float | None, str]
+
+
+def _rows_of(name: str) -> list[Results]:
+    path = RESULTS / f"{name}.json"
+    found: list[Results] = json.loads(path.read_text("utf-8"))["rows"] if path.exists() else []
+    return found
+
+
+def _over(one: float | None, other: float | None) -> float | None:
+    return one / other if one and other else None
+
+
+def _of_sizes() -> list[_Aim]:
+    runs = {row["run"]: row for row in _rows_of("scale")}
+    whole, small, ten, long = (runs.get(name, {}) for name in ("M1M:", "M1M:500MB", "M10M:2GB", "L1M:500MB"))
+    a_document = [_over(row.get("cpu_s"), row.get("documents")) for row in (ten, whole)]
+    return [
+        ("M1M in 500 MB, CPU over that without a budget", 2.2, _over(small.get("cpu_s"), whole.get("cpu_s")), "times"),
+        ("M1M in 500 MB, wall over that without a budget", 3, _over(small.get("wall_s"), whole.get("wall_s")), "times"),
+        ("M1M in 500 MB, peak RSS", 500, small.get("rss_mb"), "MB"),
+        ("M10M in 2 GB, CPU a document over that of M1M without a budget", 2.2, _over(*a_document), "times"),
+        ("L1M in 500 MB, CPU", 55, long.get("cpu_s"), "s"),
+        ("L1M in 500 MB, peak RSS", 500, long.get("rss_mb"), "MB"),
+        ("15,000,000 documents of 3.45 KB in 4 GB, CPU", 1200, None, "s"),
+    ]
+
+
+def _of_threads_and_peers() -> list[_Aim]:
+    walls = {(row["corpus"], row["threads"]): row["wall_s"] for row in _rows_of("threads") if "threads" in row}
+    cpu = {(row["corpus"], row["peer"]): row["cpu_s"] for row in _rows_of("peers") if row["variant"] != "lsh"}
+    found: list[_Aim] = [
+        (f"{name}, two threads beside one", 1.8, _over(walls.get((name, 1)), walls.get((name, 2))), "times faster")
+        for name in ("N500k", "M1M")
+    ]
+    for name, wanted in (("N100k", 2.3), ("N500k", 2.0)):
+        reached = _over(cpu.get((name, "neardup")), cpu.get((name, "polars")))
+        found.append((f"{name}, CPU over that of Polars for exact copies", wanted, reached, "times"))
+    fastest = [cpu["R20k", peer] for peer in ("rensa", "gaoya") if ("R20k", peer) in cpu]
+    if fastest:
+        found.append(("R20k, CPU of the fastest peer", min(fastest), cpu.get(("R20k", "neardup")), "s"))
+    return found
+
+
+def _of_starts(rows: list[Results]) -> list[_Aim]:
+    found: list[_Aim] = [
+        (f"{row['job']}, CPU", wanted, row["cpu_s"], "s")
+        for row in rows
+        if (wanted := _AIMS.get(row["job"].rpartition(" ")[2])) is not None
+    ]
+    found += [("20 documents, peak RSS", 160, row["rss_mb"], "MB") for row in rows if row["job"] == "20 documents"]
+    starts = {row["start"]: row["cpu_s"] for row in _rows_of("first-run")}
+    found += [(f"{start}, CPU", STARTS[start], starts.get(start), "s") for start in ("first run ever", "--help")]
+    items = {
+        row["at_once"]: row["cpu_us"]["median"]
+        for row in _rows_of("window")
+        if row["corpus"] == "R20k" and not row["joined_to"]
+    }
+    found.append(("ddd against a window of 8,000, an item in batches", 50, items.get(256), "µs"))
+    found.append(("ddd against a window of 8,000, an item one by one", 90, items.get(1), "µs"))
+    return found
+
+
+#: CPU seconds, by the last word of a job.
+_AIMS = {"documents": 0.7, "checksum": 1.2, "ddd": 14.0}
+
 SECTIONS = {
     "growth": Section(growth, {"growth": growth_table}),
     "memory": Section(memory, {"memory": memory_table}),
@@ -227,6 +347,7 @@ SECTIONS = {
     "threads": Section(threads, {"threads": threads_table}),
     "blog-job": Section(blog_job, {"blog-job": blog_job_table}),
     "neighbors": Section(neighbors, {"neighbors": neighbors_table}),
+    "goals": Section(goals, {"goals": goals_table}),
 }
 
 if __name__ == "__main__":

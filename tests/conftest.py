@@ -35,18 +35,40 @@ settings.register_profile("default", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
+#: What takes longest comes first, so that no process is left alone with it at the end; each test goes where there is
+#: time, unless what its file builds for all its tests costs more than the tests.
+_FIRST = ("tests/spark/", "tests/test_docs.py", "tests/pipeline/test_corpora.py", "tests/search/test_recomputed.py")
+_APART = ("tests/test_docs.py", "tests/search/test_recomputed.py")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest; among them and after them, any order will do."""
+    places = {item: [item.nodeid.startswith(start) for start in _FIRST] for item in items}
+    items.sort(key=lambda item: places[item].index(True) if any(places[item]) else len(_FIRST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two processes a processor, for tests wait as long as they compute; each takes up to 1.5 GB."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(2 * len(os.sched_getaffinity(0)), memory // 2_000_000_000))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Where processes take whole files, those of Spark go to one of them: each would start a Java of its own."""
+    """Files stay whole, and those of Spark together, for each process would start a Java of its own."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
 
     class ByRoom(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = str(super()._split_scope(nodeid))
-            return "tests/spark" if file.startswith("tests/spark/") else file
+            if nodeid.startswith(_APART):
+                return nodeid
+            return "tests/spark" if nodeid.startswith("tests/spark/") else str(super()._split_scope(nodeid))
 
+    config.option.loadscopereorder = False
     return ByRoom(config, log)
 
 

@@ -140,7 +140,10 @@ IGNORED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "force": (("label", "IN", "--store", "DB", "--force"), ("--force", "--export", "leave it out")),
     "labeller": (("audit", "IN", "--labeller", "anna"), ("--labeller anna", "--store FILE")),
     "ignore-unknown": (("audit", "IN", "--ignore-unknown"), ("--ignore-unknown", "--labels FILE")),
-    "sample": (("watch", "FOLDER", "--originals", "OUT", "--store", "STORE", "--sample", "IN"), ("--sample ", "'default'", "leave it out")),
+    "sample": (
+        ("watch", "FOLDER", "--originals", "OUT", "--store", "STORE", "--sample", "IN"),
+        ("--sample ", "'default'", "leave it out"),
+    ),
 }
 
 

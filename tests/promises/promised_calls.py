@@ -46,6 +46,8 @@ def _as_a_process(arguments: list[str], given: io.IOBase, out: io.IOBase, err: i
     """Put arguments and streams where a process has them; put back all that a command may change in its process."""
     before = sys.argv, sys.stdin, sys.stdout, sys.stderr
     finders, paths = list(sys.meta_path), list(sys.path)
+    # Another test may have imported it; a process begins without.
+    entry = sys.modules.pop("neardup.__main__", None)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     sys.argv = ["neardup", *arguments]
     streams = [io.TextIOWrapper(stream, encoding="utf-8") for stream in (given, out, err)]  # type: ignore[type-var]
@@ -55,6 +57,8 @@ def _as_a_process(arguments: list[str], given: io.IOBase, out: io.IOBase, err: i
     finally:
         sys.argv, sys.stdin, sys.stdout, sys.stderr = before
         sys.meta_path[:], sys.path[:] = finders, paths
+        if entry is not None:
+            sys.modules["neardup.__main__"] = entry
         for number, handler in handlers.items():
             signal.signal(number, handler)
         for stream in streams:

@@ -55,9 +55,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which of the ways features go, however small the corpus of a test is."""
     if request.param == "counted in parts":
         monkeypatch.setattr("neardup.features.recomputed._FEWEST_BITS", 8)
-        monkeypatch.setattr("neardup.features.recomputed._FEATURES_AT_A_TIME", 1000)
+        monkeypatch.setattr("neardup.features.recomputed._FEATURES_AT_A_TIME", 3000)
     if request.param != "held":
         monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
+        monkeypatch.setattr("neardup.search.join._MOST_PARTS", 16)
     if request.param == "parts":
         monkeypatch.setattr(recomputed, "_KEYS_AT_A_TIME", 50)
         monkeypatch.setattr("neardup.search.join._FEWEST_PARTS", 8)
@@ -270,7 +271,7 @@ def test_a_budget_is_refused_before_the_work(tmp_path: Path, suffix: str, monkey
 def test_blocks_of_keys_and_parts_of_the_index_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(400, seed=7)
     plain = nd.dedup(texts, features="words:1", threshold=0.4)
-    for keys, parts in ((1, 1), (1, 1024), (10**6, 2), (300, 64)):
+    for keys, parts in ((1, 1), (1, 256), (10**6, 2), (300, 64)):
         monkeypatch.setattr(recomputed, "_KEYS_AT_A_TIME", keys)
         monkeypatch.setattr("neardup.search.join._FEWEST_PARTS", parts)
         for room in (0, 3000):
