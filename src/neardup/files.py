@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -70,7 +71,7 @@ class Unfinished:
             os.fsync(self.handle)
         os.replace(self.path, target)
         self._removal.detach()
-        _flush(os.path.dirname(target))
+        flush_folder(os.path.dirname(target))
         self._close()
 
     def discard(self) -> None:
@@ -150,11 +151,14 @@ def _remove_quietly(path: str, *, folder: bool) -> None:
         _remove(path, folder=folder)
 
 
-def _flush(folder: str) -> None:
-    """Make the disk hold a folder's entries."""
-    handle = os.open(folder or ".", os.O_RDONLY)
+def flush_folder(folder: str | os.PathLike[str]) -> None:
+    """Make the disk hold a folder's entries, as far as its file system can."""
+    handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
     finally:
         os.close(handle)
 

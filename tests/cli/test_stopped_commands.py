@@ -1,4 +1,4 @@
-"""``neardup stopped`` and ``neardup release``: what a watcher stopped, and items that are taken back."""
+"""What a watcher stopped: ``neardup stopped``, ``neardup release`` and ``neardup report`` on its store."""
 
 from __future__ import annotations
 
@@ -108,3 +108,51 @@ def test_beside_a_watcher_the_list_is_read_and_the_watcher_releases() -> None:
     (said,) = (event for line in err.splitlines() if (event := json.loads(line))["event"] == "released")
     assert (code, said["id"], said["by"], Path(said["file"]).name) == (0, "x", "ann", "more.jsonl")
     assert sorted(path.name for path in Path().glob("news.db*")) == ["news.db", "news.db.lock"]
+
+
+def test_the_page_of_a_watcher_that_runs_and_of_one_that_has_stopped(inbox: Path) -> None:
+    started = process(*WATCH)
+    Path("in/late.txt").write_text(FOX)
+    end = time.monotonic() + NEVER
+    while len(rows()) < 4:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    said = neardup("report", "news.db", "-o", "page.html").stderr
+    assert says(said, "6 items", "4 duplicates", "page.html")
+    page = Path("page.html").read_text("utf-8")
+    assert "neardup report news.db -o page.html" in page
+    assert "wire/again.txt" in page
+    started.send_signal(signal.SIGTERM)
+    code, _, err = finished(started)
+    assert code == 0, err
+    (inbox / "rose-again.txt").write_text(ROSE)
+    neardup(*WATCH, "--once")
+    # An earlier report is replaced.
+    assert says(neardup("report", "news.db", "-o", "page.html").stderr, "7 items", "5 duplicates")
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (("-o", "page.htm"), ("page.htm ", ".html")),
+        (("-o", "none/page.html"), ("folder none ", "exist", "make it")),
+        (("-o", "in/page.html"), ("in/page.html", "is inside", "in:")),
+        (("-o", "mine.html"), ("mine.html", "exists", "--force")),
+        (("-o", "page.html", "--precision", "0.9"), ("--precision", "--classifier")),
+    ],
+)
+def test_report_refusals(options: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    Path("mine.html").write_text("mine")
+    assert says(refused("report", "news.db", *options), *parts)
+    assert Path("mine.html").read_text() == "mine"
+    assert not list(Path().glob("page*"))
+
+
+def test_what_is_no_store_is_refused() -> None:
+    assert says(refused("report", "none.db", "-o", "page.html"), "none.db", "no store")
+    assert says(refused("report", "out/fox.txt", "-o", "page.html"), "out/fox.txt")
+
+
+def test_packages_that_draw_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert 'pip install "neardup[report]"' in refused("report", "news.db", "-o", "page.html")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from deciding import LearnedIndex, classifier_of
 from hypothesis import strategies as st
 from naive_window import Expected, NaiveIndex
 
@@ -56,6 +57,18 @@ RECIPES = {
     "bigrams": Recipe(features="words:1", threshold=0.3, second_step="jaccard(words:2) >= 0.5"),
 }
 
+#: Linear and RBF, with cuts that let some candidates pass and some not.
+CLASSIFIERS = {
+    "sets": classifier_of("sets"),
+    "sets, bent": classifier_of("sets", gamma=0.7, bias=-0.1),
+    "facts": classifier_of("facts", bias=-0.2),
+    "facts, bent": classifier_of("facts", gamma=0.4, bias=0.0),
+    "weights": classifier_of("weights"),
+    "everything": classifier_of("sets").everything(),
+}
+#: One that goes by times and titles: of texts that say no time, a question has none either.
+TIMED = "times"
+_TIMED = classifier_of("times", weights=(1.0, -0.6, 0.5), bias=0.0)
 
 WORDS = ["fox", "dog", "the", "is", "Owl", "ran.", "said", "東京"]
 LONG = [[f"{start}{x}" for x in range(40)] for start in ("a", "b")]
@@ -109,11 +122,20 @@ def same(found: Sequence[nd.Verdict], expected: Sequence[Expected], *, counts: b
         assert plain == (wanted if counts else wanted._replace(counts=plain.counts))
 
 
+def index_of(recipe: str | Recipe, **choices: Any) -> nd.Index:
+    """An index by a recipe, or by a classifier, of that name."""
+    if recipe == TIMED or recipe in CLASSIFIERS:
+        return nd.Index(classifier=_TIMED if recipe == TIMED else CLASSIFIERS[str(recipe)], **choices)
+    return nd.Index(RECIPES.get(recipe, recipe) if isinstance(recipe, str) else recipe, **choices)
+
+
 def both(recipe: str | Recipe, **choices: Any) -> tuple[nd.Index, NaiveIndex]:
     """An index and its twin, of the same choices."""
-    found = RECIPES.get(recipe, recipe) if isinstance(recipe, str) else recipe
+    index = index_of(recipe, **choices)
     twin = {key: value for key, value in choices.items() if key != "path"}
-    return nd.Index(found, **choices), NaiveIndex(found, **twin)
+    if index.classifier is not None:
+        return index, LearnedIndex(index.classifier, **twin)
+    return index, NaiveIndex(index.recipe, **twin)
 
 
 def held(index: nd.Index, twin: NaiveIndex) -> list[str]:

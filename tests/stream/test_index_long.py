@@ -13,7 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex, QuickIndex
 from places import SHARED as DATA
-from streaming import AT_LENGTH, DAY, NOON, RECIPES, TEXTS, SetClock, asked, documents, examples, held, same
+from streaming import (
+    AT_LENGTH,
+    CLASSIFIERS,
+    DAY,
+    NOON,
+    RECIPES,
+    TEXTS,
+    SetClock,
+    asked,
+    documents,
+    examples,
+    held,
+    index_of,
+    same,
+)
 
 import neardup as nd
 from neardup.recipe import Recipe
@@ -24,17 +38,31 @@ def dropped(verdicts: Sequence[nd.Verdict]) -> dict[str, tuple[str | None, float
     return {v.id: (v.of, v.similarity) for v in verdicts if v.is_duplicate}
 
 
-def of_dedup(texts: Sequence[str], recipe: Recipe) -> dict[str, tuple[str, float]]:
-    found = nd.dedup(texts, recipe=recipe, keep="first", threads=1)
-    return {f"d{drop.id}": (f"d{drop.keeper}", drop.similarity) for drop in found.dropped}
+FACTS = st.sampled_from(
+    [
+        "Profit of Acme rose to 1,000 crowns",
+        "Profit of Acme rose to 1000 crowns",
+        "Profit of Acme rose to ١٠٠٠ crowns",
+        "Profit of Borealis rose to 17 crowns",
+        "profit rose to CROWNS",
+        "اسعار النفط ارتفعت 17",
+        "اسعار النفط ارتفعت",
+        "naïve café",
+        "naive cafe\u0301",
+        "\x00",
+    ]
+)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-@settings(max_examples=examples(12))
-@given(st.lists(TEXTS, max_size=30))
+@pytest.mark.parametrize("recipe", [*RECIPES, *CLASSIFIERS])
+@settings(max_examples=examples(15))
+@given(st.lists(st.one_of(TEXTS, FACTS), max_size=30))
 def test_an_endless_window_is_a_deduplication(recipe: str, texts: list[str]) -> None:
-    index = nd.Index(RECIPES[recipe], window=None)
-    assert dropped(index.add_many(documents(texts))) == of_dedup(texts, RECIPES[recipe])
+    index = index_of(recipe, window=None)
+    way: Any = {"classifier": index.classifier} if index.classifier else {"recipe": index.recipe}
+    found = nd.dedup(texts, **way, keep="first", threads=1)
+    expected = {f"d{drop.id}": (f"d{drop.keeper}", drop.similarity) for drop in found.dropped}
+    assert dropped(index.add_many(documents(texts))) == expected
 
 
 def corpus(name: str, count: int) -> list[tuple[str, str]]:

@@ -6,11 +6,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from deciding import classifier_of
 from naive_window import NaiveIndex
 from streaming import NOON, asked, documents, said
 
 import neardup as nd
+from neardup.classifier.values import Measurer, Records
 from neardup.errors import InputError, UnknownDocument
 from neardup.recipe import Recipe
 
@@ -154,3 +157,24 @@ def test_threads_get_what_some_order_gives() -> None:
     order = list(index)
     assert len(order) == 320
     assert [said(verdicts[id]) for id in order] == twin.add_many(by_id[id] for id in order)
+
+
+def test_a_verdict_carries_what_it_went_by() -> None:
+    classifier = classifier_of("facts", bias=0.5)
+    texts = ["Acme paid 5 crowns to Borealis today", "Acme paid 6 crowns to Borealis today"]
+    _, near, exact, last = nd.Index(classifier=classifier, window=None).add_many(
+        documents([*texts, texts[0], "nothing"])
+    )
+    measurer = Measurer(classifier.vector, classifier.statistics)
+    x = measurer.measure(measurer.prepare(Records(texts)), np.array([0]), np.array([1]))
+    (g,) = classifier.score(x).tolist()
+    assert (near.kind, near.score) == ("near", g)
+    assert near.similarity == pytest.approx(float(classifier.probability(np.array([g]))[0]), abs=1e-9)
+    assert near.counts == (round((near.similarity or 0) * 10**9), 10**9, 10**9)
+    contributions = dict(zip(classifier.vector.names, classifier.contributions(x)[0].tolist(), strict=True))
+    assert {push.measure: push.amount for push in near.measures} == contributions
+    assert {push.measure: push.value for push in near.measures} == dict(zip(classifier.vector.names, x[0], strict=True))
+    assert sorted(near.measures, key=lambda push: -abs(push.amount)) == list(near.measures)
+    assert near.evidence.startswith(f"{near.measures[0].measure} {near.measures[0].amount:+.2f}, ")
+    assert (exact.kind, exact.similarity, exact.score, exact.measures, exact.evidence) == ("exact", 1.0, None, (), "")
+    assert (last.kind, last.score, last.measures) == ("original", None, ())

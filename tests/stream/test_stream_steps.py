@@ -10,11 +10,10 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from deciding import classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
-from streaming import AT_LENGTH, NOON, RECIPES, SetClock, examples
+from streaming import AT_LENGTH, NOON, RECIPES, TIMED, SetClock, examples, index_of
 from test_index_properties import STREAMS, WINDOWS, Step, timed
 
 import neardup as nd
@@ -190,15 +189,19 @@ def check(
         serial += size
 
 
-@pytest.mark.parametrize("recipe", RECIPES if AT_LENGTH else ["default", "simhash", "lsh", "edit"])
+NAMES = [*(RECIPES if AT_LENGTH else ["default", "simhash", "lsh", "edit"]), "sets", "facts", TIMED]
+
+
+@pytest.mark.parametrize("recipe", NAMES)
 @settings(max_examples=examples(6))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.data())
 def test_micro_batches_give_what_one_index_gives(
     recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
 ) -> None:
-    chosen, (length, by, _), clock = RECIPES[recipe], window, SetClock()
-    index = nd.Index(chosen, window=length, window_by=by, against=against, now=clock)
-    check(stream, window, work_of(chosen, length, by, against), index, clock, data)
+    (length, by, _), clock = window, SetClock()
+    index = index_of(recipe, window=length, window_by=by, against=against, now=clock)
+    work = work_of(index.recipe, length, by, against, index.classifier)
+    check(stream, window, work, index, clock, data)
 
 
 @settings(max_examples=examples(120))
@@ -209,21 +212,6 @@ def test_times_of_all_kinds_give_what_one_index_gives(
     chosen, (length, by, _), clock = RECIPES["words"], window, SetClock()
     index = nd.Index(chosen, window=length, window_by=by, against=against, now=clock)
     check(stream, window, work_of(chosen, length, by, against), index, clock, data)
-
-
-@pytest.mark.parametrize("vector", ["sets", "facts", "times"])
-@settings(max_examples=examples(8))
-@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.data())
-def test_a_classifier_says_the_same(
-    vector: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
-) -> None:
-    classifier = (
-        classifier_of(vector) if vector != "times" else classifier_of("times", weights=(1.0, -0.6, 0.5), bias=0.0)
-    )
-    (length, by, _), clock = window, SetClock()
-    index = nd.Index(classifier=classifier, window=length, window_by=by, against=against, now=clock)
-    work = work_of(index.recipe, length, by, against, index.classifier)
-    check(stream, window, work, index, clock, data)
 
 
 def test_a_document_that_was_ahead_comes_back_with_its_own_time() -> None:

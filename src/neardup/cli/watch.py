@@ -7,7 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import Field, asdict, dataclass, fields, make_dataclass, replace
 from operator import getitem
 from types import FrameType
@@ -240,36 +240,27 @@ def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> Non
     store = index.store
     if store is None:
         raise RecipeError("a watcher needs a store: name one with --store news.db")
-    if not sys.stderr.isatty():
-        log = Log()
-        watcher = Watcher(settings, index, store, log)
+    log = Log()
+    watcher = Watcher(settings, index, store, log)
+    with ExitStack() as shown:
+        if sys.stderr.isatty():
+            from neardup.watch.watcher import Panel
+
+            log.listener = shown.enter_context(Panel(watcher, lambda text: visible(text, lines=False), size_text)).hear
         _say_started(log, index, settings, windows)
         with _until_signal(watcher, log), _foreign_as_event(log):
             counters = watcher.run()
         log.say("stopped", **counters.as_dict(), held=len(index))
-        return
-
-    from neardup.watch.watcher import Panel
-
-    heard: list[Any] = []
-    log = Log(lambda event, fields: heard[0](event, fields))
-    watcher = Watcher(settings, index, store, log)
-    with Panel(watcher, lambda text: visible(text, lines=False), size_text) as panel:
-        heard.append(panel.hear)
-        with _until_signal(watcher, log), _foreign_as_event(log):
-            counters = watcher.run()
-    say(_summary(counters))
+    if log.listener is not None:
+        say(_summary(counters))
 
 
 def _say_started(log: Log, index: Index, settings: WatchSettings, windows: DurableWindow) -> None:
+    names = ("inbox", "originals", "duplicates", "quarantine", "done")
     log.say(
         "started",
         pid=os.getpid(),
-        inbox=settings.inbox,
-        originals=settings.originals,
-        duplicates=settings.duplicates,
-        quarantine=settings.quarantine,
-        done=settings.done,
+        **{name: getattr(settings, name) for name in names},
         store=windows.store,
         recipe=index.recipe.name,
         fingerprint=index.recipe.fingerprint,

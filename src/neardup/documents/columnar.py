@@ -64,7 +64,7 @@ class ColumnarSource:
         *,
         cut: bool = False,
     ) -> None:
-        self.found = found
+        self.found, self.files = found, [found]
         self.data = data
         self._schema = _without_views(data.schema)
         self._types = {field.name: field.type for field in self._schema}

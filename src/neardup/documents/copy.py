@@ -158,7 +158,7 @@ def places_of(sources: Sequence[Source], output: str) -> dict[str, Found]:
     """Return the places below a folder of what is written there, each with its input; refuse two of one place."""
     taken: dict[str, Found] = {}
     for source in sources:
-        for found in source.files if isinstance(source, TextFiles) else [source.found]:
+        for found in source.files:
             place = _place_of(found)
             if not isinstance(source, TextFiles):
                 if not output.endswith("/"):

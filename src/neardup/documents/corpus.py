@@ -45,6 +45,7 @@ from neardup.documents.records import (
     as_strings,
     join_order,
     joined_texts,
+    name_of_row,
     readable_texts,
     repeated_ids,
     single,
@@ -206,9 +207,9 @@ class Corpus:
         They are no part of what is rejected, copied or counted here, and are closed with this corpus. A file on both
         sides is refused.
         """
-        mine = {_identity(found): found.name for source in self.sources for found in _files(source)}
+        mine = {_identity(found): found.name for source in self.sources for found in source.files}
         for source in reference.sources:
-            for found in _files(source):
+            for found in source.files:
                 same = mine.get(_identity(found))
                 if same is not None:
                     raise InputError(
@@ -292,24 +293,21 @@ class Corpus:
                 for chunk in chunks:
                     batch, broken = valid_records(chunk, self.wanted, row, name_of_ids(source))
                     placed = [replace(fault, row=fault.row + row - first) for fault in broken]
-                    self._reject(source, placed)
+                    for fault in placed:
+                        self._rejections.add(source, fault)
                     damage += [fault for fault in placed if fault.reason in TORN]
                     row += chunk.rows
                     yield batch
             self._finish(source, row - first, damage)
 
-    def _reject(self, source: Source, broken: Iterable[Broken]) -> None:
-        for fault in broken:
-            self._rejections.add(_name(source, fault.row), fault)
-
     def _finish(self, source: Source, rows: int, damage: Iterable[Broken]) -> None:
         """Close the count of a source, whose rows are known now, and whose damage is."""
-        self._rejections.finish(source, _names(source), rows)
+        self._rejections.finish(source, rows)
         self._bounds.append(self._bounds[-1] + rows)
         lost: dict[str, int] = {}
         reasons: dict[str, str] = {}
         for fault in damage:
-            name = _name(source, fault.row)
+            name = name_of_row(source, fault.row)
             reasons.setdefault(name, fault.reason)
             lost[name] = lost.get(name, 0) + fault.count
         for name, reason in reasons.items():
@@ -321,7 +319,8 @@ class Corpus:
         """Take over what a scan in other processes found of each source: its rows, and what is broken, by row there."""
         self._begin()
         for source, (rows, broken) in zip(self.sources, tallies, strict=True):
-            self._reject(source, broken)
+            for fault in broken:
+                self._rejections.add(source, fault)
             self._finish(source, rows, [fault for fault in broken if fault.reason in TORN])
         self._end()
 
@@ -353,15 +352,14 @@ class Corpus:
     def _place(self, row: int) -> str:
         source = bisect_right(self._bounds, row) - 1
         own = row - self._bounds[source]
-        return f"{_name(self.sources[source], own)}, row {own}" if self._inputs else f"row {own}"
+        return f"{name_of_row(self.sources[source], own)}, row {own}" if self._inputs else f"row {own}"
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Reject, or raise under strict, rows that only the caller can judge, such as those without a time."""
         chosen = self._mask_of(rows)
         for source, mask in self._masked(chosen):
             if mask.any():
-                found = source.records(mask) if self._rejected_path or self._strict else None
-                self._rejections.reject(source, np.flatnonzero(mask), reason, found, _names(source))
+                self._rejections.reject(source, mask, reason)
 
     def copy(
         self,
@@ -468,7 +466,7 @@ class Corpus:
 
     def _refuse_if_changed(self) -> None:
         for source in self.sources:
-            for found in _files(source):
+            for found in source.files:
                 if found.filesystem is not None:
                     found.refuse_if_changed()
 
@@ -489,10 +487,6 @@ class Corpus:
         self.close(commit=kind is None)
 
 
-def _files(source: Source) -> list[Found]:
-    return source.files if isinstance(source, TextFiles) else [source.found]
-
-
 def _identity(found: Found) -> tuple[str, str]:
     """Return what tells a file from others; of data in memory something that nothing else has."""
     if found.name == STDIN:
@@ -502,17 +496,9 @@ def _identity(found: Found) -> tuple[str, str]:
     return found.filesystem.type_name, os.path.realpath(found.path)
 
 
-def _names(source: Source) -> list[str] | None:
-    return [found.name for found in source.files] if isinstance(source, TextFiles) else None
-
-
 def name_of_ids(source: Source) -> str:
     """Return what makes the ids of a source its own; empty for text files, whose ids are their names."""
     return "" if isinstance(source, TextFiles) else source.found.name
-
-
-def _name(source: Source, row: int) -> str:
-    return source.files[row].name if isinstance(source, TextFiles) else source.found.name
 
 
 #: What documents are called: by their column of ids, by row numbers, or by their file and the column of ids.

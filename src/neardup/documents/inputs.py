@@ -203,11 +203,10 @@ def _spooled_stdin(spool: str) -> Found:
     if os.path.exists(path):
         raise InputError("- is given twice: standard input can be read only once")
     with readable(STDIN):
-        _spool_lines(sys.stdin.buffer, path)
-    return _found(arrow_fs.LocalFileSystem(), path, STDIN)
+        return _spooled(sys.stdin.buffer, path, STDIN)
 
 
-def _spool_lines(stream: BinaryIO, path: str) -> None:
+def _spooled(stream: BinaryIO, path: str, name: str) -> Found:
     """Copy to a file what can be read once only; lines are compressed, for they are read in order."""
     head = stream.read(_HEAD)
     plain = codec_of_bytes(head) is not None or any(head.startswith(magic) for magic, _ in _MAGIC_KINDS)
@@ -217,6 +216,8 @@ def _spool_lines(stream: BinaryIO, path: str) -> None:
             while head:
                 spool.write(head)
                 head = stream.read(_HEAD)
+    status = os.stat(path)
+    return Found(arrow_fs.LocalFileSystem(), path, name, status.st_size, status.st_mtime_ns)
 
 
 def _of_uri(uri: str, notes: list[str], spool: str) -> list[Found]:
@@ -236,14 +237,6 @@ def _globbed(name: str) -> list[str]:
     return files or matches
 
 
-def _found(filesystem: Any, path: str, name: str) -> Found:
-    with readable(name):
-        info = filesystem.get_file_info(path)
-        if info.type == arrow_fs.FileType.NotFound:
-            raise FileNotFoundError(name)
-    return Found(filesystem, path, name, info.size or 0, info.mtime_ns)
-
-
 def _of_path(filesystem: Any, path: str, name: str, notes: list[str], spool: str) -> list[Found]:
     with readable(name):
         info = filesystem.get_file_info(path)
@@ -261,8 +254,7 @@ def _spooled_pipe(path: str, name: str, spool: str) -> Found:
     handle, copy = tempfile.mkstemp(dir=spool)
     os.close(handle)
     with readable(name), open(path, "rb") as pipe:
-        _spool_lines(pipe, copy)
-    return _found(arrow_fs.LocalFileSystem(), copy, name)
+        return _spooled(pipe, copy, name)
 
 
 def _of_folder(filesystem: Any, path: str, name: str, notes: list[str]) -> list[Found]:

@@ -111,7 +111,7 @@ class LineSource:
         types: dict[str, pa.DataType],
         span: Span | None = None,
     ) -> None:
-        self.found = found
+        self.found, self.files = found, [found]
         self.dialect = dialect
         self.line_feeds = 0
         self._span = span

@@ -97,8 +97,6 @@ class OutputFile:
         if codec == "gzip":
             # A time of 0 and no name: the same content gives the same bytes.
             self._sink = gzip.GzipFile("", "wb", 6, self._base, mtime=0)
-        elif codec == "zstd":
-            self._sink = pa.CompressedOutputStream(pa.PythonFile(self._base, "w"), "zstd")
         elif codec is not None:
             self._sink = pa.CompressedOutputStream(pa.PythonFile(self._base, "w"), codec)
 

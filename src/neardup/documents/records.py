@@ -401,6 +401,9 @@ class Source(Columns, Protocol):
     Rows are counted from the source's first. A mask over them says which rows the second pass wants.
     """
 
+    #: The files that it is read from: ``found``, and of a run of text files each, a row a file.
+    files: list[Found]
+
     def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
         """Pass one: the wanted columns, chunk by chunk."""
         ...
@@ -416,6 +419,11 @@ class Source(Columns, Protocol):
     def records(self, keep: np.ndarray) -> Iterator[Raw]:
         """Give the kept rows one by one, as raw as the format allows."""
         ...
+
+
+def name_of_row(source: Source, row: int) -> str:
+    """Return the name of the file that a row of a source is from."""
+    return source.files[row].name if len(source.files) > 1 else source.found.name
 
 
 #: Batches with less text are joined.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from neardup.documents.output import OutputFile
-from neardup.documents.records import Broken, Raw, Source
+from neardup.documents.records import Broken, Raw, Source, name_of_row
 from neardup.errors import BrokenRecord, InputError, option
 
 _EXAMPLES = 5
@@ -75,8 +75,9 @@ class Rejections:
         self._file = None if path is None else OutputFile(path)
         self._deferred: list[Broken] = []
 
-    def add(self, name: str, broken: Broken) -> None:
+    def add(self, source: Source, broken: Broken) -> None:
         """Count a record, whose row counts from the source's first, and write it or remember to."""
+        name = name_of_row(source, broken.row)
         single = broken.count == 1 and broken.line is None
         example = Example(name, broken.line, broken.row if single else None, broken.reason, broken.detail)
         if self._strict:
@@ -91,7 +92,7 @@ class Rejections:
         else:
             self._write(name, broken, broken.record)
 
-    def finish(self, source: Source, name_of_row: Sequence[str] | None, rows: int) -> None:
+    def finish(self, source: Source, rows: int) -> None:
         """Write what was remembered of a source, fetching the records it was read without."""
         if not self._deferred:
             return
@@ -103,29 +104,17 @@ class Rejections:
             if record is None and broken.count == 1:
                 raw = next(raws, None)
                 record = None if raw is None else raw.record
-            name = source.found.name if name_of_row is None else name_of_row[broken.row]
-            self._write(name, broken, record)
+            self._write(name_of_row(source, broken.row), broken, record)
         self._deferred = []
 
-    def reject(
-        self,
-        source: Source,
-        rows: np.ndarray,
-        reason: str,
-        raws: Iterator[Raw] | None,
-        names: Sequence[str] | None,
-    ) -> None:
-        """Count and write rows of a source that were good when they were read.
-
-        ``raws`` holds the same rows as raw records, or is None where their places do not matter; ``names`` holds the
-        file of each row, for a source of several files.
-        """
-        for row in rows.tolist():
-            raw = next(raws, None) if raws is not None else None
-            line = None if raw is None else raw.line
-            record = None if raw is None else raw.record
-            name = source.found.name if names is None else names[row]
-            self.add(name, Broken(row, reason, 1, line, record=record))
+    def reject(self, source: Source, mask: np.ndarray, reason: str) -> None:
+        """Count and write rows of a source, under a mask, that were good when they were read."""
+        # Nobody asks for their places where they are only counted.
+        raws = source.records(mask) if self._file is not None or self._strict else iter(())
+        for row in np.flatnonzero(mask).tolist():
+            raw = next(raws, None)
+            line, record = (None, None) if raw is None else (raw.line, raw.record)
+            self.add(source, Broken(row, reason, 1, line, record=record))
 
     def _write(self, name: str, broken: Broken, record: bytes | None) -> None:
         if self._file is None:

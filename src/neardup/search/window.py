@@ -299,6 +299,8 @@ class Arrivals(NamedTuple):
 
 def part_of(block: Block, heads: Integers, begin: int, end: int) -> Block:
     """Return the documents [begin, end) of a block; heads: where the features of each begin."""
+    if end - begin == len(block.sizes):
+        return block
     part = slice(begin, end)
     return Block(
         block.features[heads[begin] : heads[end]],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from neardup.classifier.evidence import Contribution, Evidence
 from neardup.errors import InputError, shown
@@ -56,8 +57,8 @@ class Document:
         return self._microseconds
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+# A tuple, for a flow makes one for each document, and a frozen record takes three times as long to make.
+class Verdict(NamedTuple):
     """What was decided about a document when it arrived.
 
     Attributes
@@ -99,6 +100,11 @@ class Verdict:
         return self.kind != "original"
 
     @property
+    def has_equal_features(self) -> bool:
+        """Whether all features of a duplicate are those of what it repeats."""
+        return self.kind == "exact" or (self.counts is not None and len(set(self.counts)) == 1)
+
+    @property
     def evidence(self) -> str:
         """The measures that pushed a classifier most, in a few words; empty where there is no score."""
         return "" if self.score is None else str(Evidence(self.score, self.similarity or 0.0, self.measures))
@@ -117,6 +123,20 @@ class Verdict:
             "evidence": self.evidence,
             "measures": [one.as_dict() for one in self.measures],
         }
+
+
+#: What verdicts may be flagged with, and under which names they are counted.
+FLAGS = ("late", "ahead", "future", "undecidable")
+COUNTS = ("arrived", "originals", "duplicates", *FLAGS)
+
+
+def count(counts: dict[str, int], verdicts: Iterable[Verdict], by: int = 1) -> None:
+    """Add verdicts to counts by the names in ``COUNTS``; ``by=-1`` takes them away."""
+    for verdict in verdicts:
+        counts["arrived"] += by
+        counts["duplicates" if verdict.is_duplicate else "originals"] += by
+        if verdict.flag:
+            counts[verdict.flag] += by
 
 
 def _checked_time(timestamp: object) -> int | None:

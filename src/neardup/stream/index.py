@@ -15,7 +15,6 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier, Given, classifier_of, recipe_beside
@@ -32,7 +31,7 @@ from neardup.search.window import EventTime, FlowClock, Length, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
 from neardup.stream.parts import Findings, Kept, Record
-from neardup.stream.register import IndexStatistics, Register
+from neardup.stream.register import IndexStatistics, RecentVerdicts, Register
 from neardup.stream.store import Mark, Store, Stored, StoreReader, text_digest
 
 _SECOND = 1_000_000
@@ -51,15 +50,14 @@ def verdicts_of(
     name_of: Callable[[int], str | None],
 ) -> list[Verdict]:
     """Return the verdicts on documents; name_of: the id of a document by its number."""
-    at = np.full(len(documents), -1)
-    at[found.places] = np.arange(len(found.places))
+    at = {place: k for k, place in enumerate(found.places.tolist())}
     partners = found.partners
     of, similarity, same = partners.serials.tolist(), partners.similarity.tolist(), partners.same.tolist()
     counts = partners.counts.tolist()
     verdicts = []
-    for document, moment, k, some in zip(documents, moments, at.tolist(), found.has_features.tolist(), strict=True):
-        time, flag = min(moment.real / _SECOND, _LATEST), moment.flag if some else "undecidable"
-        if k < 0:
+    for i, (document, moment, some) in enumerate(zip(documents, moments, found.has_features.tolist(), strict=True)):
+        time, flag, k = min(moment.real / _SECOND, _LATEST), moment.flag if some else "undecidable", at.get(i)
+        if k is None:
             verdicts.append(Verdict(document.id, "original", None, None, time, flag, None))
             continue
         kind, said = "exact" if same[k] else "near", judge.contributions(partners, k)
@@ -243,7 +241,9 @@ class Index:
     def _begin(self) -> None:
         """Begin with what the store holds, or with nothing."""
         self._next = 0
-        self._register = Register(keeps_verdicts=self.store is None)
+        self._register = Register()
+        #: Where there is a store, it has all verdicts.
+        self._verdicts = RecentVerdicts(self._register.serials)
         self._judge = Judge(
             self.recipe,
             FlowClock(self._length, self._now),
@@ -341,8 +341,9 @@ class Index:
             if self.store is not None:
                 state = self._judge.state(without=self._register.serials.get(name))
                 self.store.record([], {"clock": json.dumps(state)}, gone=self.store.find(name, text=False))
+            else:
+                self._verdicts.forget(verdict)
             self._leave(name)
-            self._register.forget(verdict)
 
     def replace(self, document: Document) -> Verdict:
         """Forget the document with this id, and judge and enter this one in its place; a store does both or neither.
@@ -361,7 +362,8 @@ class Index:
             gone = None if self.store is None else self.store.find(document.id, text=False)
             try:
                 self._leave(document.id)
-                self._register.forget(verdict)
+                if self.store is None:
+                    self._verdicts.forget(verdict)
                 return self._add([document], gone)[0]
             except BaseException:
                 if self.store is not None:
@@ -431,13 +433,14 @@ class Index:
         self._next += 1
         self._leave(verdict.id)
         self._register.hold(serial, verdict.id, record if self._judge.needs_records else None)
-        self._register.release(verdict)
+        if self.store is None:
+            self._verdicts.change(stopped, verdict)
         return verdict
 
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the verdict on a document, None if there is none (without a store: none in the window's time)."""
         with self._lock:
-            return self.store.verdict_of(name) if self.store is not None else self._register.verdict(name)
+            return (self.store or self._verdicts).verdict_of(name)
 
     def text_of(self, name: str) -> str | None:
         """Return the text of a held document, None if there is none (texts are kept by stores and for second steps)."""
@@ -459,9 +462,9 @@ class Index:
     def statistics(self) -> IndexStatistics:
         """What was seen and is held."""
         with self._lock:
-            window, counts = self._judge.window, self._register.counts
+            window = self._judge.window
             return IndexStatistics(
-                **counts,
+                **(self.store or self._verdicts).counts,
                 held=len(self._register),
                 bytes=window.bytes,
                 segments=window.segments,
@@ -521,11 +524,12 @@ class Index:
             self._judge.take_back(first, before)
             raise
         self._next += len(documents)
-        for i in np.flatnonzero(found.held).tolist():
-            self._register.hold(first + i, documents[i].id, records[i] if records else None)
-        self._register.count(verdicts)
+        for i, holds in enumerate(held):
+            if holds:
+                self._register.hold(first + i, documents[i].id, records[i] if records else None)
         self._expire()
-        self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
+        if self.store is None:
+            self._verdicts.add(verdicts, [moment.part for moment in moments], moments[-1].oldest)
         if interrupted is not None:
             raise interrupted
         self._warn_of_foreign()
@@ -565,7 +569,7 @@ class Index:
         return verdicts_of(documents, moments, found, judge, self._register.name)
 
     def _refuse_known(self, names: Sequence[str]) -> None:
-        known = self.store.known(names) if self.store is not None else self._register.known(names)
+        known = (self.store or self._verdicts).known(names)
         seen: set[str] = set()
         for name in names:
             if name in known or name in seen:
@@ -613,7 +617,6 @@ class Index:
 
     def _restore(self, store: Store) -> None:
         """Bring back the window that a store holds."""
-        self._register.count_as(store.counts)
         self._next = store.next_serial
         state = store.state("clock")
         if state is None:

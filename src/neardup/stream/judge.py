@@ -82,6 +82,8 @@ class Judge:
         self._revived: dict[int, int] = {}
         self._awaited: int | None = None
         self._segments_before: list[tuple[int, int]] = []
+        #: The number of the oldest segment that was not dropped yet.
+        self._least: int | None = None
 
     @property
     def needs_records(self) -> bool:
@@ -102,15 +104,16 @@ class Judge:
         """
         block, heads = self._block(texts)
         has_features = block.sizes > 0
-        may = has_features & np.array([moment.flag != "late" for moment in moments], np.bool_)
+        may = has_features.astype(np.int8) * (1 + self._everything)
+        if late := [i for i, moment in enumerate(moments) if moment.flag == "late"]:
+            may[late] = 0
         held = np.zeros(len(moments), np.bool_)
         places, found = list[Integers](), list[Partners]()
         self._now = first, records
         for begin, end in _runs(moments):
             self._begin(moments[begin], first + begin)
             numbers = np.arange(first + begin, first + end)
-            enters = may[begin:end].astype(np.int8) * (1 + self._everything)
-            arrivals = arrivals_of(part_of(block, heads, begin, end), moments[begin:end], numbers, enters)
+            arrivals = arrivals_of(part_of(block, heads, begin, end), moments[begin:end], numbers, may[begin:end])
             place, partners, held[begin:end] = self._ask(arrivals, records[begin:end])
             places.append(begin + place)
             found.append(partners)
@@ -296,12 +299,15 @@ class Judge:
         """Drop the segments that have left the window; return the numbers of the documents in them."""
         if self.clock.clock is None or self.clock.length.value is None:
             return np.empty(0, np.int64)
+        if self.clock.pending is None:
+            self._ahead = None
         least = (self.clock.clock - self.clock.length.value) // self.clock.length.part
+        if least == self._least:
+            return NOBODY.serials
+        self._least = least
         gone = self.window.drop_segments(least)
         while len(self._segments) > 1 and self._segments[0][0] < least:
             self._segments.pop(0)
-        if self.clock.pending is None:
-            self._ahead = None
         for serial in self._revived.keys() & set(gone.tolist() if self._revived else ()):
             del self._revived[serial]
         return gone

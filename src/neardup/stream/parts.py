@@ -99,4 +99,4 @@ def arrivals_of(
 ) -> Arrivals:
     """Return documents as the window takes them, from their moments, their numbers, and whether they enter."""
     times, leaves, least = np.array([moment[:3] for moment in moments], np.int64).T.copy()
-    return Arrivals(block, times, leaves, least, numbers.astype(np.int64), enters)
+    return Arrivals(block, times, leaves, least, numbers, enters)

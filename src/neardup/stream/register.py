@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from neardup.classifier.domain import DomainCounts
-from neardup.stream.document import Verdict
+from neardup.stream.document import COUNTS, Verdict, count
 from neardup.stream.parts import Record
-
-FLAGS = ("late", "ahead", "future", "undecidable")
 
 
 class IndexStatistics(NamedTuple):
@@ -36,16 +34,12 @@ class IndexStatistics(NamedTuple):
 
 
 class Register:
-    """Ids and numbers of what the window holds, records and verdicts where they are needed, and counts."""
+    """Ids and numbers of what the window holds, and records where they are needed."""
 
-    def __init__(self, *, keeps_verdicts: bool) -> None:
-        self._keeps_verdicts = keeps_verdicts
+    def __init__(self) -> None:
         self.serials: dict[str, int] = {}  #: the number of each held document by id
-        self.counts = dict.fromkeys(("arrived", "originals", "duplicates", *FLAGS), 0)  #: as in ``IndexStatistics``
         self._names: dict[int, str] = {}
         self._records: dict[int, Record] = {}
-        self._verdicts: dict[str, Verdict] = {}
-        self._segments: deque[tuple[int, list[str]]] = deque()
 
     def __len__(self) -> int:
         return len(self.serials)
@@ -60,14 +54,6 @@ class Register:
     def record(self, serial: int) -> Record | None:
         """Return what a second step goes by of a held document, None where that is not kept."""
         return self._records.get(serial)
-
-    def verdict(self, name: str) -> Verdict | None:
-        """Return the verdict on a document, None where none is kept."""
-        return self._verdicts.get(name)
-
-    def known(self, names: Sequence[str]) -> set[str]:
-        """Return which of the ids have verdicts here."""
-        return self._verdicts.keys() & set(names)
 
     @property
     def first(self) -> int | None:
@@ -90,44 +76,30 @@ class Register:
                 del self.serials[name]
             self._records.pop(serial, None)
 
-    def count(self, verdicts: Iterable[Verdict]) -> None:
-        """Count verdicts."""
-        for verdict in verdicts:
-            self.counts["arrived"] += 1
-            self.counts["duplicates" if verdict.is_duplicate else "originals"] += 1
-            if verdict.flag:
-                self.counts[verdict.flag] += 1
 
-    def release(self, verdict: Verdict) -> None:
-        """Count a duplicate as the original that it is from now on."""
-        self.counts["originals"] += 1
-        self.counts["duplicates"] -= 1
-        if self._keeps_verdicts:
-            self._verdicts[verdict.id] = verdict
+class RecentVerdicts:
+    """The verdicts of an index without a store, as long as its window, and the counts of all that were given."""
 
-    def forget(self, verdict: Verdict) -> None:
-        """Forget a verdict, and that it was counted."""
-        self.counts["arrived"] -= 1
-        self.counts["duplicates" if verdict.is_duplicate else "originals"] -= 1
-        if verdict.flag:
-            self.counts[verdict.flag] -= 1
-        if self._verdicts.pop(verdict.id, None) is not None:
-            # Should the id come again, it is forgotten with its new segment only.
-            for _, names in self._segments:
-                if verdict.id in names:
-                    names.remove(verdict.id)
+    def __init__(self, held: Container[str]) -> None:
+        self.counts = dict.fromkeys(COUNTS, 0)
+        self._held = held
+        self._verdicts: dict[str, Verdict] = {}
+        self._segments: deque[tuple[int, list[str]]] = deque()
 
-    def count_as(self, counts: Mapping[str, int]) -> None:
-        """Take over counts, as from a store."""
-        self.counts |= counts
+    def verdict_of(self, name: str) -> Verdict | None:
+        """Return the verdict on the document of that id, None if there is none any more."""
+        return self._verdicts.get(name)
 
-    def remember(self, verdicts: Sequence[Verdict], segments: Sequence[int], oldest: int) -> None:
+    def known(self, names: Sequence[str]) -> set[str]:
+        """Return which of the ids have verdicts."""
+        return self._verdicts.keys() & set(names)
+
+    def add(self, verdicts: Sequence[Verdict], segments: Sequence[int], oldest: int) -> None:
         """Keep verdicts by their segments, and forget those of segments before the oldest, but of what is still held.
 
         A document that was ahead is held long after its segment if a second one confirms it.
         """
-        if not self._keeps_verdicts:
-            return
+        count(self.counts, verdicts)
         for verdict, segment in zip(verdicts, segments, strict=True):
             self._verdicts[verdict.id] = verdict
             if not self._segments or self._segments[-1][0] != segment:
@@ -135,7 +107,22 @@ class Register:
             self._segments[-1][1].append(verdict.id)
         while len(self._segments) > 1 and self._segments[0][0] < oldest:
             for name in self._segments.popleft()[1]:
-                if name in self.serials:
+                if name in self._held:
                     self._segments[-1][1].append(name)
                 else:
                     self._verdicts.pop(name, None)
+
+    def change(self, gone: Verdict, now: Verdict) -> None:
+        """Put a verdict in the place of another on the same document."""
+        count(self.counts, [gone], -1)
+        count(self.counts, [now])
+        self._verdicts[now.id] = now
+
+    def forget(self, verdict: Verdict) -> None:
+        """Forget a verdict, and that it was counted."""
+        count(self.counts, [verdict], -1)
+        del self._verdicts[verdict.id]
+        # Should the id come again, it is forgotten with its new segment only.
+        for _, names in self._segments:
+            if verdict.id in names:
+                names.remove(verdict.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -32,6 +31,7 @@ from neardup.pages.report import Extent, Report
 from neardup.pages.report_page import Section, report_page
 from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
+from neardup.recipe import Recipe
 from neardup.runtime import Clock
 from neardup.search.margin import has_threshold, loosened, scale_of
 from neardup.search.window import Length
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     import altair as alt
 
 OURS = COLOURS[0]
-_MICROSECONDS = "µs an item"
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -53,12 +52,15 @@ def by_hour(hours: Rows) -> dict[str, Any]:
     """Return the chart of time by hour of the flow: the median, and the band up to p99."""
     import altair as alt
 
-    chart = alt.Chart(alt.Data(values=_above_zero(hours, "cpu_us_median", "cpu_us_p99")))
-    median = chart.encode(x=_hours(), y=_log("cpu_us_median", _MICROSECONDS))
-    return _finished(
-        median.mark_rule(color=OURS, opacity=0.35).encode(y2="cpu_us_p99:Q"),
-        median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told()),
-    )
+    # A logarithm takes nothing below 0.1.
+    names = ("cpu_us_median", "cpu_us_p99")
+    rows = [_plain(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
+    axis, scale = log_axis(format=",~g", tickCount=6), alt.Scale(type="log")
+    y = alt.Y("cpu_us_median:Q", scale=scale, title="µs an item", axis=axis)
+    median = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
+    line = median.mark_rule(color=OURS, opacity=0.35).encode(y2="cpu_us_p99:Q")
+    points = median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told())
+    return finished(alt.layer(line, points))
 
 
 def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
     layers = [both]
     if full is not None:
         layers.append(dashed([{"hour": full}]).encode(x=_hours()))
-    return _finished(*layers)
+    return finished(alt.layer(*layers))
 
 
 def _hours() -> alt.X:
@@ -84,32 +86,15 @@ def _hours() -> alt.X:
     return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
 
 
-def _log(name: str, title: str) -> alt.Y:
-    import altair as alt
-
-    return alt.Y(f"{name}:Q", scale=alt.Scale(type="log"), title=title, axis=log_axis(format=",~g", tickCount=6))
-
-
 def _told() -> list[alt.Tooltip]:
     """Return what an hour tells when the pointer is on it."""
     counts = {name: (",", name) for name in ("originals", "duplicates", "held")}
     return tooltips(hour=("", "hour"), **counts, cpu_us_median=(",.0f", "median µs"))
 
 
-def _above_zero(rows: Rows, *names: str) -> list[dict[str, Any]]:
-    """Return rows whose values a logarithm can take."""
-    return [_plain(row) | {name: max(round(row[name], 1), 0.1) for name in names} for row in rows]
-
-
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a chart needs of a row."""
     return {name: value for name, value in row.items() if name not in ("items", "bytes")}
-
-
-def _finished(*layers: Any) -> dict[str, Any]:
-    import altair as alt
-
-    return finished(alt.layer(*layers))
 
 
 _HOUR = 3_600_000_000
@@ -209,84 +194,53 @@ class _Pairs:
 
 Integers = npt.NDArray[np.int64]
 
-_AT_ONCE = 1 << 16
-
 
 class Arrived:
-    """Takes verdicts, about 40 bytes of each and 100 more of a duplicate, and makes a flow of them."""
+    """Takes verdicts, keeps those on duplicates, and makes a flow of all."""
 
     def __init__(self) -> None:
         self._rows, self._times = array("q"), array("q")
-        self._duplicates, self._similarity = array("q"), array("d")
-        self._exact = bytearray()
-        self._counts = array("q")
-        self._learned: dict[int, str] = {}
-        self._recent: list[str] = []
-        self._of: list[pa.Array] = []
+        #: The verdicts on duplicates, by their numbers in order of arrival.
+        self.duplicates: dict[int, Verdict] = {}
 
     def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
         """Take the verdicts of some documents."""
         for item, verdict in zip(items, verdicts, strict=True):
-            place = len(self._rows)
+            if verdict.is_duplicate:
+                self.duplicates[len(self._rows)] = verdict
             self._rows.append(item.row)
             self._times.append(item.time)
-            if verdict.of is None:
-                continue
-            self._duplicates.append(place)
-            self._similarity.append(verdict.similarity or 0.0)
-            self._exact.append(verdict.kind == "exact")
-            self._counts.extend(verdict.counts or (-1, -1, -1))
-            self._recent.append(verdict.of)
-            if verdict.score is not None:
-                self._learned[place] = verdict.evidence
-        if len(self._recent) >= _AT_ONCE:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._of.append(pa.array(self._recent, pa.large_string()))
-        self._recent = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     @property
     def rows(self) -> Integers:
         """The rows of the items in the corpus, in order of arrival."""
         return np.array(self._rows, np.int64)
 
-    @property
-    def learned(self) -> Mapping[int, str]:
-        """What pushed a classifier, in a few words, by the numbers of duplicates in order of arrival."""
-        return self._learned
-
-    def counts(self, number: int) -> tuple[int, int, int] | None:
-        """Return o, a and b behind a duplicate's similarity, by its number in order of arrival; None without any."""
-        at = bisect_left(self._duplicates, number)
-        if at == len(self._duplicates) or self._duplicates[at] != number:
-            return None
-        o, a, b = self._counts[3 * at : 3 * at + 3]
-        return None if o < 0 else (o, a, b)
-
     def flow(self, timeline: Timeline) -> Verdicts:
         """Return all that arrived."""
-        self._flush()
         names = Names(timeline.rows, timeline.ids)
         arrived = _array(names.of(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
-        named = pa.chunked_array(self._of, pa.large_string())
+        verdicts = list(self.duplicates.values())
+        named = pa.array([verdict.of for verdict in verdicts], pa.large_string())
         # What a store held before is named, and nothing else is known of it.
-        older = _array(pc.unique(named.filter(pc.invert(pc.is_in(named, value_set=arrived)))))
+        older = pc.unique(named.filter(pc.invert(pc.is_in(named, value_set=arrived))))
         ids, before = pa.concat_arrays([older, arrived]), len(older)
-        count, places = before + len(self._rows), before + np.array(self._duplicates, np.int64)
+        count, places = before + len(self._rows), before + np.array(list(self.duplicates), np.int64)
         of = np.full(count, ORIGINAL, np.int64)
-        of[places] = pc.index_in(named, value_set=ids).to_numpy().astype(np.int64)
-        similarity, exact = np.zeros(count), np.zeros(count, np.bool_)
-        similarity[places] = np.array(self._similarity)
-        exact[places] = np.frombuffer(self._exact, np.bool_) if self._exact else False
-        o, a, b = np.array(self._counts, np.int64).reshape(-1, 3).T
-        equal = exact.copy()
-        equal[places] |= (o == a) & (a == b) & (o >= 0)
+        of[places] = pc.index_in(named, value_set=ids).to_numpy(zero_copy_only=False).astype(np.int64)
+        similarity, exact, equal = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        similarity[places] = [verdict.similarity or 0.0 for verdict in verdicts]
+        exact[places] = [verdict.kind == "exact" for verdict in verdicts]
+        equal[places] = [verdict.has_equal_features for verdict in verdicts]
         times = np.concatenate([np.full(before, NO_TIME, np.int64), np.array(self._times, np.int64)])
         return Verdicts(ids=ids, times=times, of=of, similarity=similarity, exact=exact, equal=equal, before=before)
+
+
+def evidence_in_words(verdict: Verdict | None, recipe: Recipe) -> str:
+    """Return by what a document is a duplicate: a classifier's measures, or the counts behind its similarity."""
+    if verdict is not None and verdict.score is not None:
+        return verdict.evidence
+    return counts_in_words(None if verdict is None else verdict.counts, recipe)
 
 
 def _array(values: Any) -> Any:
@@ -414,9 +368,7 @@ class _Texts:
         return {place: named(shown[place]) for place in some}
 
     def evidence(self, place: int) -> str:
-        number = place - self._before
-        learned = self._arrived.learned.get(number)
-        return learned if learned else counts_in_words(self._arrived.counts(number), self._settings.recipe)
+        return evidence_in_words(self._arrived.duplicates.get(place - self._before), self._settings.recipe)
 
     def matching(self, texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
         recipe, classifier = self._settings.recipe, self._settings.classifier

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple, Self
 
 from neardup.classifier.evidence import Contribution
 from neardup.errors import StoreError
+from neardup.files import flush_folder
 from neardup.recipe.recipe import difference
-from neardup.stream.document import Verdict
+from neardup.stream.document import COUNTS, Verdict, count
 
 _OPEN, _CLOSED = "pid", "closed"
 
@@ -133,8 +134,6 @@ _CACHE_KIB = 64 << 10
 _BUSY_S = 10.0
 #: Up to here a suspect file is checked with its indexes, 2 s per GB; beyond only its structure, 0.6 s per GB.
 _THOROUGH = 4 << 30
-
-TALLIES = ("arrived", "originals", "duplicates", "late", "ahead", "future", "undecidable")
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -290,18 +289,14 @@ def create(path: Path, mark: Mark) -> None:
             connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.executescript(_SCHEMA)
             connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
-            connection.executemany("INSERT INTO tally VALUES (?, 0)", [(name,) for name in (*TALLIES, "forgotten")])
+            connection.executemany("INSERT INTO tally VALUES (?, 0)", [(name,) for name in (*COUNTS, "forgotten")])
             _set_wal(connection, path)
         new.rename(path)
     except BaseException:
         _remove(new)
         raise
-    with contextlib.suppress(OSError):  # not every file system can flush a folder
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    with contextlib.suppress(OSError):
+        flush_folder(path.parent)
 
 
 def _remove(new: Path) -> None:
@@ -525,16 +520,6 @@ def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
     return Stored(serial, verdict, origin, time, leaves, True, text, title), ""
 
 
-def counted(tally: Mapping[str, int], rows: Sequence[Stored], by: int = 1) -> dict[str, int]:
-    """Return the counts with some more documents, or with as many fewer."""
-    total = dict(tally)
-    for row in rows:
-        flag = (row.verdict.flag,) if row.verdict.flag else ()
-        for name in ("arrived", "duplicates" if row.verdict.is_duplicate else "originals", *flag):
-            total[name] += by
-    return total
-
-
 def storable(name: str) -> bool:
     """Whether UTF-8 can hold an id; one that it cannot was never stored."""
     try:
@@ -600,7 +585,7 @@ class StoreReader:
     def counts(self) -> dict[str, int]:
         """How many documents arrived, how many were originals and duplicates, and how many had each flag."""
         found = self._numbers()
-        return {name: found.get(name, 0) for name in TALLIES}
+        return {name: found.get(name, 0) for name in COUNTS}
 
     @property
     def held_count(self) -> int:
@@ -825,10 +810,10 @@ class Store(StoreReader):
     def _load(self) -> None:
         """Take the numbers that are kept in memory from the file."""
         tally = dict(self._connection.execute("SELECT name, value FROM tally"))
-        if set(tally) != {*TALLIES, "forgotten"}:
+        if set(tally) != {*COUNTS, "forgotten"}:
             raise damaged(self.path, "its counts are gone")
         self._forgotten: int = tally.pop("forgotten")
-        self._tally: dict[str, int] = {name: tally[name] for name in TALLIES}
+        self._tally: dict[str, int] = {name: tally[name] for name in COUNTS}
         (last,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
         self._next = 0 if last is None else last + 1
         (first,) = self._connection.execute(_OLDEST_TEXT).fetchone()
@@ -887,10 +872,11 @@ class Store(StoreReader):
         """
         if not rows and not state and gone is None:
             return
-        tally = counted(self._tally, rows)
+        tally = dict(self._tally)
+        count(tally, [row.verdict for row in rows])
         with self._writing() as connection:
             if gone is not None:
-                tally = counted(tally, [gone], -1)
+                count(tally, [gone.verdict], -1)
                 for table in ("documents", "held", "kept"):
                     connection.execute(f"DELETE FROM {table} WHERE serial = ?", (gone.serial,))  # noqa: S608
             for statement, values in statements(rows, placed=released_by is not None):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import heapq
 import os
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -184,10 +184,6 @@ def _below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + os.sep)
 
 
-if sys.platform != "win32":
-    import fcntl
-
-
 @contextmanager
 def inbox_lock(inbox: str, *, shared: bool) -> Iterator[None]:
     """Let no other watcher take files out of an inbox while the block lasts, but those that share it as well.
@@ -195,9 +191,6 @@ def inbox_lock(inbox: str, *, shared: bool) -> Iterator[None]:
     The system lets go of it when the process ends, however it ends. Where folders cannot be locked, as on some network
     folders, nobody is kept out.
     """
-    if sys.platform == "win32":
-        yield
-        return
     handle = -1
     try:
         try:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import NeardupError
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     from neardup.stream.store import Store
     from neardup.watch.records import Item
 
-#: Documents and characters that are judged and stored at once.
-_AT_ONCE, _CHARACTERS = 512, 1 << 22
-
 
 class Task(NamedTuple):
     """An item of a file that is being judged, counted from 1."""
@@ -37,8 +32,9 @@ class Task(NamedTuple):
     number: int
 
 
-#: Of a batch: its items, its files, and the bytes of both.
-_ITEMS, _FILES, _BYTES = 512, 512, 16_000_000
+#: Of a batch: its items, its files, and the bytes of its files and characters of its items together. The index stores
+#: more than that at once, so that all of a batch is stored, or nothing.
+_ITEMS, _FILES, _SIZE = 512, 512, 1 << 22
 #: Seconds after which a file that could not be read is tried again, at most.
 _LATEST = 60.0
 #: Times its patience that a file has not changed when it is taken for complete at first sight.
@@ -68,7 +64,7 @@ class Gatherer:
         """Give the next items to judge; none if there is nothing to take now."""
         tasks: list[Task] = []
         size = 0
-        while len(tasks) < _ITEMS and len(self.complete) < _FILES and size < _BYTES and not stopping():
+        while len(tasks) < _ITEMS and len(self.complete) < _FILES and size < _SIZE and not stopping():
             if self._open is None:
                 self._open = self._next()
                 if self._open is None:
@@ -81,6 +77,7 @@ class Gatherer:
                 self._open = None
                 continue
             self._number += 1
+            size += len(item.text)
             tasks.append(Task(self._open, item, self._number))
         return tasks
 
@@ -164,26 +161,11 @@ class ItemJudge:
         self._counters = counters
         self._numbers = Numbers()
 
-    def judge(self, tasks: deque[Task]) -> None:
-        """Judge items, tell their files, and take them from those that are given.
+    def judge(self, tasks: Sequence[Task]) -> None:
+        """Judge the items of a batch and tell their files.
 
-        Raises ``StoreError`` if verdicts cannot be kept: then none was given for what is left, and it can be tried
-        again.
+        Raises ``StoreError`` if verdicts cannot be kept: then none was given, and it can be tried again.
         """
-        while tasks:
-            part: list[Task] = []
-            size = 0
-            # The index stores so much at once, so that all of it is stored, or nothing.
-            for task in islice(tasks, _AT_ONCE):
-                size += len(task.item.text)
-                if part and size > _CHARACTERS:
-                    break
-                part.append(task)
-            self._judge(part)
-            for _ in part:
-                tasks.popleft()
-
-    def _judge(self, tasks: Sequence[Task]) -> None:
         new = [task for task in tasks if task.pending.before(task.number - 1) is None]
         ids = self._ids(new)
         documents = [_document(name, task) for task, name in zip(new, ids, strict=True)]

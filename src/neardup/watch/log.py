@@ -107,14 +107,14 @@ class Log:
     """
 
     def __init__(self, listener: Listener | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._listener = listener
+        self.listener = listener  #: who shows events; None for lines on stderr
         self._clock = clock
         self._troubles: dict[str, _Trouble] = {}
 
     def say(self, event: str, **fields: Any) -> None:
         """Tell an event."""
-        if self._listener is not None:
-            self._listener(event, fields)
+        if self.listener is not None:
+            self.listener(event, fields)
             return
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
@@ -29,6 +30,18 @@ class Stamp(NamedTuple):
 def stamp_of(status: os.stat_result) -> Stamp:
     """Return the stamp in what the system says of a file."""
     return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def stamp_at(path: str) -> Stamp | None:
+    """Return the stamp of the file at a path, links not followed; None where no file is.
+
+    Raises ``OSError`` if the system cannot say.
+    """
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return stamp_of(status) if stat.S_ISREG(status.st_mode) else None
 
 
 def origin_of(path: str, stamp: Stamp) -> str:

@@ -8,7 +8,8 @@ import shutil
 from collections.abc import Collection
 from contextlib import suppress
 
-from neardup.watch.names import SIDECAR_LINES, Numbers, Stamp, numbered, sidecar_of, stamp_of
+from neardup.files import flush_folder
+from neardup.watch.names import SIDECAR_LINES, Numbers, Stamp, numbered, sidecar_of, stamp_at, stamp_of
 
 #: What a system says that has no hard links, no more of them for this file, or none to files of others.
 _NO_LINK = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
@@ -44,17 +45,6 @@ def open_file(path: str) -> int:
     return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
-def is_still(path: str, stamp: Stamp) -> bool:
-    """Return whether a file is there and as it was.
-
-    Raises ``OSError`` if the system cannot say.
-    """
-    try:
-        return stamp_of(os.lstat(path)) == stamp
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-
-
 def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
     """Move a file to a free name; to another file system by a copy that is complete when it appears.
 
@@ -69,13 +59,13 @@ def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
         if error.errno not in _NO_LINK:
             raise
         rename_new(source, target)
-        if not is_still(target, stamp):
+        if stamp_at(target) != stamp:
             # In the moment between the look and the rename, another file took the name: it goes back, to be judged.
             rename_new(target, source)
             raise Replaced from None
         return
     try:
-        if is_still(source, stamp):
+        if stamp_at(source) == stamp:
             os.unlink(source)
     except OSError:
         drop(target)
@@ -84,7 +74,7 @@ def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
 
 def link(source: str, stamp: Stamp, target: str, beside: str, *, copies: bool = True) -> None:
     """Give a file a second name, a free one; copy it to another file system. The rest is that of `move`."""
-    if not is_still(source, stamp):
+    if stamp_at(source) != stamp:
         raise Replaced
     try:
         os.link(source, target, follow_symlinks=False)
@@ -95,7 +85,7 @@ def link(source: str, stamp: Stamp, target: str, beside: str, *, copies: bool = 
             raise
         copy(source, stamp, target, beside)
         return
-    if not is_still(target, stamp):
+    if stamp_at(target) != stamp:
         # In the moment between the look and the link, another file took the name: it is to be judged.
         os.unlink(target)
         raise Replaced
@@ -156,22 +146,6 @@ def drop(path: str) -> None:
         os.unlink(path)
     except OSError:
         return
-
-
-def flush_folders(folders: Collection[str]) -> None:
-    """Make the disk hold the names in folders, as far as the system can."""
-    for folder in folders:
-        try:
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            continue
-        try:
-            os.fsync(handle)
-        except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
-                raise
-        finally:
-            os.close(handle)
 
 
 #: In a folder that files go to: what is not yet complete.
@@ -264,7 +238,9 @@ class OutputFolder:
 
     def flush(self) -> None:
         """Make the disk hold the names that were given."""
-        flush_folders(self._touched)
+        for folder in self._touched:
+            with suppress(FileNotFoundError):
+                flush_folder(folder)
         self._touched.clear()
 
 

@@ -14,7 +14,7 @@ from neardup.errors import NeardupError
 from neardup.text.encoding import page_text
 from neardup.watch.inbox import Found
 from neardup.watch.items import items_in
-from neardup.watch.names import Stamp, origin_of, shown, stamp_of
+from neardup.watch.names import Stamp, origin_of, shown, stamp_at, stamp_of
 from neardup.watch.outputs import OutputFolder, Records, open_file
 from neardup.watch.records import Broken, Item, Items, Note
 
@@ -127,18 +127,10 @@ def _read(path: str, stamp: Stamp) -> bytes:
         after = stamp_of(os.fstat(handle))
     finally:
         os.close(handle)
-    now = _stamp_at(path)
+    now = stamp_at(path)
     if now != stamp or after != stamp or len(data) != stamp.size:
         raise Changed(now)
     return data
-
-
-def _stamp_at(path: str) -> Stamp | None:
-    try:
-        status = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    return stamp_of(status) if stat.S_ISREG(status.st_mode) else None
 
 
 ORIGINALS, DUPLICATES, QUARANTINE, DONE = "originals", "duplicates", "quarantine", "done"

@@ -19,7 +19,7 @@ from zlib import crc32
 from neardup.errors import OutputError
 from neardup.watch import outputs as moving
 from neardup.watch.log import Log, reason
-from neardup.watch.names import SIDECAR, SIDECAR_LINES, file_of, sidecar_of
+from neardup.watch.names import SIDECAR, SIDECAR_LINES, file_of, sidecar_of, stamp_at
 from neardup.watch.outputs import OutputFolder
 from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, PendingFile
 from neardup.watch.settings import WatchSettings
@@ -80,7 +80,7 @@ class Placer:
     def _is_there(self, origin: str) -> bool:
         try:
             path, stamp = file_of(origin)
-            return moving.is_still(os.path.join(self._settings.inbox, path), stamp)
+            return stamp_at(os.path.join(self._settings.inbox, path)) == stamp
         except (ValueError, TypeError):
             # The store has served others too, who name origins as they like.
             return False

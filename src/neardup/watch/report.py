@@ -22,7 +22,6 @@ from neardup.pages.builder import named
 from neardup.pages.diff import Shown
 from neardup.pages.report import Extent
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts
-from neardup.stream.document import Verdict
 from neardup.stream.index import stored_recipe
 from neardup.stream.store import Stored, StoreReader
 from neardup.text.html import content_of
@@ -54,11 +53,6 @@ class Delivered:
         self._originals, self._duplicates, self._content = originals, duplicates, content
         self._left = most
         self._files: dict[str, dict[str, Item]] = {}
-
-    def item(self, name: str, origin: str, *, is_duplicate: bool) -> Item | None:
-        """Return an item, as ``find`` does, without its path."""
-        found = self.find(name, origin, is_duplicate=is_duplicate)
-        return None if found is None else found[0]
 
     def find(self, name: str, origin: str, *, is_duplicate: bool) -> tuple[Item, str] | None:
         """Return an item and the path of its file, empty for one of several; None where it is not there to be read."""
@@ -165,8 +159,8 @@ class StoredFlow:
         held = self._reader.find(row.id, text=True)
         if held is not None and held.text is not None:
             return content_of(held.text, self._content)
-        item = self._delivered.item(row.id, row.origin, is_duplicate=row.verdict.is_duplicate)
-        return None if item is None else content_of(item.text, self._content)
+        found = self._delivered.find(row.id, row.origin, is_duplicate=row.verdict.is_duplicate)
+        return None if found is None else content_of(found[0].text, self._content)
 
     def _shown(self, place: int, text: str) -> Shown:
         head, feed, _ = text[: _TITLE + 1].partition("\n")
@@ -213,15 +207,11 @@ def _flow_of(rows: Sequence[Stored], before: int) -> Verdicts:
         of=of,
         similarity=np.array([row.verdict.similarity or 0.0 for row in rows], np.float64),
         exact=np.array([row.verdict.kind == "exact" for row in rows], np.bool_),
-        equal=np.array([_has_equal_features(row.verdict) for row in rows], np.bool_),
+        equal=np.array([row.verdict.has_equal_features for row in rows], np.bool_),
         before=before,
         sources=_sources(rows),
         elsewhere=elsewhere,
     )
-
-
-def _has_equal_features(verdict: Verdict) -> bool:
-    return verdict.kind == "exact" or (verdict.counts is not None and len(set(verdict.counts)) == 1)
 
 
 def _sources(rows: Sequence[Stored]) -> Any:
@@ -308,15 +298,14 @@ class StoreReport:
 
     def _report(self, reader: StoreReader, stored: StoredFlow, recipe: Recipe, inbox: str) -> Report:
         from neardup.pages.builder import About, Sources, build_report
-        from neardup.pages.sweep import counts_in_words
         from neardup.search.margin import has_threshold, scale_of
+        from neardup.stream.replay_report import evidence_in_words
 
         flow, counts = stored.flow, reader.counts
         reported = len(flow) - flow.before
 
         def evidence(place: int) -> str:
-            verdict = stored.row(place).verdict
-            return verdict.evidence if verdict.score is not None else counts_in_words(verdict.counts, recipe)
+            return evidence_in_words(stored.row(place).verdict, recipe)
 
         def matching(texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
             return _matching(stored, texts, recipe, self.classifier)

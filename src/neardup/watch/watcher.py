@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -50,7 +49,7 @@ class Watcher:
         self._placer = Placer(settings, store, log)
         self._gatherer = Gatherer(settings, self.inbox, store, self._placer, log)
         self._judge = ItemJudge(index, store, log, self.counters)
-        self._tasks: deque[Task] = deque()
+        self._tasks: list[Task] = []
         self._next_look = 0.0
         self._failed: set[str] = set()
         self._pause = 0.0
@@ -103,7 +102,7 @@ class Watcher:
         if not self._unfinished:
             self._release()
         if not self._unfinished:
-            self._tasks.extend(self._gatherer.gather(lambda: self._stopping))
+            self._tasks = self._gatherer.gather(lambda: self._stopping)
             self._unfinished = bool(self._tasks or self._gatherer.complete)
         if not self._unfinished:
             self._wait()
@@ -131,6 +130,7 @@ class Watcher:
         try:
             if self._tasks:
                 self._judge.judge(self._tasks)
+                self._tasks = []
             for pending in self._gatherer.completed():
                 self._placer.add(pending)
             self._placer.place()
