@@ -90,3 +90,13 @@ def opened(
 
 def _outside(url: str, home: str) -> bool:
     return not url.startswith(("data:", "blob:")) and url.split("#")[0] != home
+
+
+def draw(page: Any) -> None:
+    """Bring every chart of a page into sight, and wait until all are drawn."""
+    for chart in page.locator(".chart").all():
+        # Charts above it that are drawn meanwhile may move it out of sight again.
+        page.wait_for_function(
+            "chart => { chart.scrollIntoView({ block: 'center' }); return chart.querySelector('svg.marks'); }",
+            arg=chart.element_handle(),
+        )

@@ -125,9 +125,7 @@ def test_from_python_with_documents_that_would_do_harm(tmp_path: Path) -> None:
 def test_charts_and_search_in_a_browser(tmp_path: Path) -> None:
     found_in(drawing(90)).write(tmp_path / "page.html")
     with browser.opened(tmp_path / "page.html", dark=True) as view:
-        for chart in view.locator(".chart").all():
-            chart.scroll_into_view_if_needed()
-            chart.locator("svg.marks").wait_for()
+        browser.draw(view)
         assert view.locator(".chart svg.marks").count() == 2
         name = view.locator("#pairs details summary bdi").first.inner_text()
         view.fill("#pairs-search", name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import opened
+from browser import draw, opened
 from hypothesis import given
 from hypothesis import strategies as st
 from markup import Markup, asks_for_nothing
@@ -278,9 +278,7 @@ def test_a_page_in_a_browser(hostile_page: str, width: int, tmp_path: Path) -> N
     path = tmp_path / "compare.html"
     path.write_text(hostile_page, "utf-8")
     with opened(path, width=width) as page:
-        for chart in page.locator(".chart").all():
-            chart.scroll_into_view_if_needed()
-            chart.locator("svg.marks").wait_for()
+        draw(page)
         assert page.locator(".chart svg.marks").count() == page.locator("figure details table").count() == 3
         assert page.title() == "Recipes compared - neardup"
         page.locator("[data-highlight]").last.click()

@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 from handmade import classifier_of
 from hypothesis import given
-from hypothesis import strategies as st
+from test_compare import Pair, found, labels_of, parts_of, truths
 
 from neardup.documents import corpus_of
-from neardup.errors import RecipeError
 from neardup.evaluation.comparison import Comparison, compare
 from neardup.evaluation.scores import accuracies, tally
-from neardup.keep.pairs import PairArrays
-from neardup.labels.labels import Labels, read_labels
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 
@@ -87,29 +84,9 @@ def test_rows_of_a_classifier_are_what_runs_find(cut: float, steep: float) -> No
     assert scored.rows[-1].correct < 2 * FAMILIES or steep > 1
 
 
-pairs_of_eight = [(i, j) for i in range(8) for j in range(i + 1, 8)]
-similarity = st.sampled_from([0.4, 0.5, 0.6, 0.7, 0.9])
-
-
-def parts_of(found: dict[tuple[int, int], float]) -> list[PairArrays]:
-    rows = sorted(found.items())
-    left, right = (np.array([pair[side] for pair, _ in rows], np.int64) for side in (0, 1))
-    return [PairArrays(left, right, np.array([value for _, value in rows], np.float64))]
-
-
-def labels_of(truth: dict[tuple[int, int], bool], *, complete: bool = False) -> Labels | None:
-    try:
-        return read_labels([(i, j, d) for (i, j), d in truth.items()], [str(i) for i in range(8)], complete=complete)
-    except RecipeError:
-        return None
-
-
-@given(
-    st.dictionaries(st.sampled_from(pairs_of_eight), similarity),
-    st.dictionaries(st.sampled_from(pairs_of_eight), st.booleans(), min_size=2),
-)
-def test_accuracy_is_that_of_loops(found: dict[tuple[int, int], float], truth: dict[tuple[int, int], bool]) -> None:
-    known = labels_of(truth)
+@given(found, truths)
+def test_accuracy_is_that_of_loops(found: dict[Pair, float], truth: dict[Pair, bool]) -> None:
+    known = labels_of(truth, complete=False)
     if known is None:
         return
     cuts = [0.5, 0.7]

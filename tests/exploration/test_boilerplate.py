@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents import corpus_of
-from neardup.documents.corpus import Corpus
-from neardup.documents.records import Batch
 from neardup.exploration.runs import MOST_PLACES, Growing, Grown, SharedRuns, least_texts, shared_runs, written
 from neardup.text.normalize import tokens
 
@@ -170,30 +168,3 @@ def test_where_too_many_places_would_be_held_runs_must_be_more_frequent() -> Non
     few = found_in(texts, 8, 4, most_places=100)
     assert few.least == 8
     assert by_words(few, texts) == {run: times for run, times in by_words(every, texts).items() if times >= 8}
-
-
-class InPieces:
-    """A corpus that hands out so few texts at a time."""
-
-    def __init__(self, corpus: Corpus, size: int) -> None:
-        self._corpus, self._size = corpus, size
-        self.total_bytes = corpus.total_bytes
-
-    def scan(self) -> Iterator[Batch]:
-        for batch in self._corpus.scan():
-            for begin in range(0, len(batch.texts), self._size):
-                end = begin + self._size
-                yield Batch(batch.texts[begin:end], batch.rows[begin:end], None, None, 0)
-
-
-def test_threads_pieces_and_memory_change_nothing() -> None:
-    texts = adverts()
-    every = np.ones(40, np.bool_)
-    expected = found_in(texts, 8, 5)
-    for size, threads, memory in ((1, 2, None), (7, 3, 1 << 20), (40, 1, 1 << 30)):
-        pieces: object = InPieces(corpus_of(texts), size)
-        found = shared_runs(pieces, every, every, run=8, least=5, threads=threads, memory=memory, text_bytes=1 << 14)  # type: ignore[arg-type]
-        assert found[:2] == expected[:2]
-        for one, other in zip(found[2:6], expected[2:6], strict=True):
-            assert np.asarray(one).tolist() == np.asarray(other).tolist()
-        assert found.words == expected.words

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from saying import says
 
@@ -84,7 +84,7 @@ def test_the_pairs_of_the_sample_are_by_positions_in_the_corpus() -> None:
     assert [*zip(*(column.tolist() for column in found.pairs), strict=True)] == expected
 
 
-def test_threads_and_files_change_nothing(tmp_path: Path) -> None:
+def test_threads_memory_pieces_and_files_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = made(3)
     rows = [json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)]
     parts = []
@@ -94,9 +94,14 @@ def test_threads_and_files_change_nothing(tmp_path: Path) -> None:
     (tmp_path / "all.jsonl").write_text("".join(rows))
     options: dict[str, Any] = {"sample": 80, "lengths": (1, 3), "recipes": ("terms",), "seed": 4}
     told = []
-    for names_of, threads in (([str(tmp_path / "all.jsonl")], 1), ([str(tmp_path / "all.jsonl")], 3), (parts, 2)):
+    whole = [str(tmp_path / "all.jsonl")]
+    for names_of, threads, memory in ((whole, 1, None), (whole, 3, 1 << 28), (parts, 2, 1 << 28)):
+        if names_of is parts:
+            monkeypatch.setattr("neardup.features.reading._PIECE", 1000)
         with open_corpus(names_of) as corpus:
-            found = nd.explore(corpus, threads=threads, **options)
+            found = nd.explore(corpus, threads=threads, memory=memory, **options)
+        sources = [source.documents for source in found.profile.sources]
+        assert sources == ([] if names_of is whole else [len(rows) - 90, 89, 1])
         # Which files were read, and which one a document comes from, is all that differs.
         plain = {"profile": found.as_dict()["profile"] | {"sources": [], "sources_found": 0}, "examples": []}
         read = {"inputs": [], "advice": found.as_dict()["advice"] | {"command": []}}
@@ -119,6 +124,9 @@ ODD = st.text(
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@example(["one", "two"], False)
+@example(["", "", "word", "word"], False)
+@example(["all of us are equal and say the same words"] * 20, True)
 @given(st.lists(ODD, min_size=2, max_size=9), st.booleans())
 def test_any_texts_can_be_explored(texts: list[str], repeated: bool) -> None:
     clean = [text.encode("utf-8", "replace").decode() for text in texts]
@@ -126,21 +134,5 @@ def test_any_texts_can_be_explored(texts: list[str], repeated: bool) -> None:
     assert found.views[0].pairs == found.sample.pairs
     json.dumps(found.as_dict()).encode()
     assert 0 < found.advice.threshold <= 1
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        ["one", "two"],
-        ["", ""],
-        ["", "", "word", "word"],
-        ["all of us are equal and say the same words"] * 40,
-        ["\x00", "\x00"],
-    ],
-)
-def test_odd_corpora_are_explored(texts: list[str]) -> None:
-    found = nd.explore(texts)
-    assert found.views[0].pairs == len(texts) * (len(texts) - 1) // 2
     assert found.advice.reason
-    assert 0 < found.advice.threshold <= 1
     assert (found.advice.given, found.advice.command, found.suspects) == (False, (), ())

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-from neardup.documents import Corpus, corpus_of, open_corpus
+from neardup.documents import corpus_of, open_corpus
 from neardup.exploration.sample import draw_sample, hashes_of
 
 TEXTS = [f"document {n} says {'moon ' * (n % 7)}日本 \u0627\u0644 😀" for n in range(500)]
@@ -28,28 +27,13 @@ def written(folder: Path, rows: Iterable[dict[str, Any]], *sizes: int) -> list[s
     return names
 
 
-def drawn(corpus: Corpus, **options: Any) -> tuple[list[int], list[str]]:
-    with corpus:
-        found, _ = draw_sample(corpus, **options)
-    assert [TEXTS[place] for place in found.positions.tolist()] == found.texts
-    return found.positions.tolist(), found.texts
-
-
 def test_the_smallest_hashes_are_drawn() -> None:
     keys = hashes_of(np.arange(500), 7)
     assert len(set(keys.tolist())) == 500
-    positions, _ = drawn(corpus_of(TEXTS), sample=40, seed=7)
-    assert positions == sorted(np.argsort(keys)[:40].tolist())
-
-
-def test_threads_batches_and_files_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = drawn(corpus_of(TEXTS), sample=33, seed=1)
-    assert drawn(corpus_of(TEXTS), sample=33, seed=1, threads=3) == expected
-    rows = [{"id": n, "text": text} for n, text in enumerate(TEXTS)]
-    for sizes in ((), (1, 200), (0, 499, 0)):
-        assert drawn(open_corpus(written(tmp_path, rows, *sizes)), sample=33, seed=1, threads=2) == expected
-    monkeypatch.setattr("neardup.features.reading._PIECE", 100)
-    assert drawn(corpus_of(TEXTS), sample=33, seed=1, threads=2) == expected
+    with corpus_of(TEXTS) as corpus:
+        found, _ = draw_sample(corpus, sample=40, seed=7)
+    assert found.positions.tolist() == sorted(np.argsort(keys)[:40].tolist())
+    assert found.texts == [TEXTS[place] for place in found.positions]
 
 
 def test_broken_records_move_nobody(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,23 +91,6 @@ def test_templates_and_families_are_those_of_the_run() -> None:
     assert [slot.distinct for slot in template.slots] == [8, 8]
     assert template.ids == ("0", "1", "2", "3", "4")
     json.dumps(asdict(found))
-
-
-def test_threads_and_files_change_nothing(tmp_path: Path) -> None:
-    texts = corpus_texts()
-    rows = [json.dumps({"id": f"d{at}", "text": text}) + "\n" for at, text in enumerate(texts)]
-    (tmp_path / "all.jsonl").write_text("".join(rows))
-    for at, part in enumerate([rows[:3], rows[3:20], rows[20:]]):
-        (tmp_path / f"part{at}.jsonl").write_text("".join(part))
-    one = profile(open_corpus([tmp_path / "all.jsonl"]))
-    for threads, memory in ((2, None), (3, 1 << 20)):
-        with open_corpus([tmp_path / f"part{at}.jsonl" for at in range(3)]) as corpus:
-            other = profile(corpus, threads=threads, memory=memory)
-        assert other.sources_found == 3
-        assert [source.documents for source in other.sources] == sorted([3, 17, len(texts) - 20], reverse=True)
-        assert sum(source.bytes for source in other.sources) == other.bytes
-        same = asdict(one) | {"sources": asdict(other)["sources"], "sources_found": 3}
-        assert asdict(other) == same
 
 
 def naive_quantile(lengths: Sequence[int], part: int) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import opened
+from browser import draw, opened
 from calling import neardup, write_lines
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -38,12 +38,7 @@ def flow(texts: list[str], minutes: int) -> list[dict[str, Any]]:
 def axes_of(path: Path) -> dict[str, list[list[str]]]:
     """The labels of each axis that are not blank, by the charts of a page; charts that are not drawn have none."""
     with opened(path) as page:
-        for chart in page.locator(".chart").all():
-            # Charts above it that are drawn meanwhile may move it out of sight again.
-            page.wait_for_function(
-                "chart => { chart.scrollIntoView({ block: 'center' }); return chart.querySelector('svg.marks'); }",
-                arg=chart.element_handle(),
-            )
+        draw(page)
         found: dict[str, list[list[str]]] = page.evaluate(
             """() => Object.fromEntries([...document.querySelectorAll(".chart")].map((chart) => [chart.id,
             [...chart.querySelectorAll(".role-axis-label")].map((axis) =>

@@ -13,7 +13,7 @@ from typing import Any
 
 import browser
 import pytest
-from browser import opened
+from browser import draw, opened
 from calling import neardup
 from markup import Markup, asks_for_nothing
 from saying import says
@@ -100,13 +100,6 @@ def watched(folder: Path) -> Path:
     return folder / "watch.html"
 
 
-def through(page: Any) -> None:
-    """Scroll to the end and wait until all charts are drawn."""
-    for chart in page.locator(".chart").all():
-        chart.scroll_into_view_if_needed()
-        expect(chart.locator("svg.marks")).to_be_visible()
-
-
 def open_all(page: Any) -> None:
     page.evaluate("document.querySelectorAll('main details').forEach(one => { one.open = true })")
 
@@ -125,7 +118,7 @@ def test_a_page_draws_itself_fits_its_window_and_keeps_texts_texts(kind: str, re
     asks_for_nothing(Markup(path.read_text("utf-8")))
     for width, dark in ((1280, False), (360, True)):
         with opened(path, width=width, dark=dark) as page:
-            through(page)
+            draw(page)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             open_all(page)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -279,7 +272,7 @@ def test_the_slider_of_a_watcher_only_rises_and_says_what_it_means(watched: Path
 
 def test_a_chart_says_what_the_pointer_is_on_and_can_be_saved(run: Path, tmp_path: Path) -> None:
     with opened(run, dark=True, accept_downloads=True) as page:
-        through(page)
+        draw(page)
         page.locator("#similarity .mark-rect path").first.hover()
         expect(page.locator("#vg-tooltip-element")).to_contain_text("dropped documents")
         for kind in ("svg", "png"):
@@ -320,7 +313,7 @@ def test_keys_reach_everything_and_it_shows(run: Path) -> None:
 
 def test_landmarks_and_names_for_a_screen_reader(run: Path) -> None:
     with opened(run) as page:
-        through(page)
+        draw(page)
         expect(page.get_by_role("main")).to_have_count(1)
         expect(page.get_by_role("navigation", name="Contents")).to_have_count(1)
         expect(page.get_by_role("heading", level=1)).to_have_count(1)

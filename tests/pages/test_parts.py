@@ -1,23 +1,27 @@
-"""What pages are put together from: what is text stays text, and every part says what it is."""
+"""What pages are put together from: texts stay texts, what is cut is counted, and numbers are what they say."""
 
 from __future__ import annotations
 
 import html
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markup import Markup
 
+from neardup.pages import numbers
 from neardup.pages.charts import COLOURS
 from neardup.pages.html import (
     Chart,
     Html,
     bar,
+    clipped,
     closing,
     command,
     escaped,
+    excerpt,
     facts,
     figures,
     fold,
@@ -71,7 +75,7 @@ PARTS = {
     "section": section("key", HOSTILE, HOSTILE, intro=HOSTILE),
     "figures": figures([Chart("key", HOSTILE, HOSTILE, HOSTILE, {})]),
     "legend": legend([HOSTILE], [HOSTILE], label=HOSTILE),
-    "fold": fold(HOSTILE, HOSTILE, key=HOSTILE, searched=HOSTILE),
+    "fold": fold(HOSTILE, HOSTILE, searched=HOSTILE),
     "search": search_field(HOSTILE, label=HOSTILE, noun=HOSTILE),
 }
 
@@ -129,3 +133,69 @@ def test_colours_can_be_told_apart_in_light_and_dark() -> None:
             assert contrast(one[front], one["back"]) >= 3, front
         for colour in COLOURS:
             assert contrast(colour, one["back"]) >= 3, colour
+
+
+NOTE = re.compile(r"<bdi[^>]*> … ([\d,]+) [a-z ]+ not shown … </bdi>")
+PIECES = st.sampled_from(
+    ["a", "wide ", "\u0301", "e\u0301\u0323", "x" * 300, "\u0301" * 20, " " * 100, "\n", "東京", "🦊" * 250, "<b>"]
+)
+
+
+@given(st.lists(PIECES, max_size=12).map("".join), st.integers(0, 900))
+def test_what_is_shown_and_what_is_counted_are_the_text(whole: str, most: int) -> None:
+    shown = excerpt(whole, most)
+    hidden = sum(int(number.replace(",", "")) for number in NOTE.findall(shown))
+    left = html.unescape(NOTE.sub("", shown))
+    assert len(left) + hidden == len(whole)
+    assert len(left) <= most
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft",
+        "https://example.org/" + "path/" * 40,
+        "東京都は火曜日、新しい図書館を開いた。" * 20,
+        "שָׁלוֹם עֲלֵיכֶם",
+        "กรุงเทพมหานคร" * 40,
+        "a\u0323\u0302\u0301 tiếng Việt",
+        "two\n\nparagraphs",
+    ],
+)
+def test_what_people_write_stays_whole(kept: str) -> None:
+    assert html.unescape(excerpt(kept, 10_000)) == kept
+    assert clipped(kept, 10_000) == " ".join(kept.split())
+
+
+@given(st.floats(0, 9e14))
+def test_short_numbers_are_short_and_near(value: float) -> None:
+    written = numbers.short(value)
+    assert len(written) <= 4
+    if written == "<.1":
+        assert 0 < value < 0.05
+        return
+    number = float(written.rstrip("kMGT")) * 1000 ** "kMGT".find(written[-1]) * (1000 if written[-1] in "kMGT" else 1)
+    number = float(written) if written[-1].isdigit() else number
+    assert number == pytest.approx(value, rel=0.06, abs=0.051)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 10_000))
+def test_only_nothing_is_0_and_only_all_is_100(part: int, of: int) -> None:
+    written = numbers.share(min(part, of), of)
+    assert (written == "0 %") == (part == 0)
+    assert (written == "100 %") == (part >= of)
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=100, max_size=100), st.sampled_from([10, 20, 50]))
+def test_sparklines(counts: list[int], cells: int) -> None:
+    line = numbers.sparkline(counts, cells)
+    sums = np.array(counts, object).reshape(cells, -1).sum(axis=1)
+    assert len(line) == cells
+    assert [one == " " for one in line] == [not total for total in sums]
+    levels = [" ▁▂▃▄▅▆▇█".index(one) for one in line]
+    # More pairs are never lower.
+    assert [level for _, level in sorted(zip(sums.tolist(), levels, strict=True))] == sorted(levels)
+    plain = numbers.sparkline(counts, cells, blocks=False)
+    assert [" .:-=+*#@".index(one) for one in plain] == levels
+    if max(sums) > 1:
+        assert max(levels) == 8

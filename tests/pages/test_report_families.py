@@ -1,19 +1,27 @@
-"""Which families, members and pairs a report shows, and what it says of them, against the definitions."""
+"""What a report shows of families, members and pairs, against the definitions; its page, the same for the same run."""
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
+import browser
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trained import SETS, texts, trained
 from ways import TEXTS, WAYS
 
+import neardup as nd
 from neardup.documents import corpus_of
 from neardup.pages.batch_report import report_of
 from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Report
+from neardup.pages.report_page import report_page
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
@@ -174,3 +182,44 @@ def test_an_empty_corpus_and_one_without_duplicates_have_reports() -> None:
         assert not report.rows
         assert sum(report.similarity) == 0
         assert result.plot_similarity().to_dict()["layer"]
+
+
+pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
+
+BASE = "the harbour board voted on tuesday to widen the eastern channel at a cost of forty million crowns this year"
+TABLE = pa.table(
+    {
+        "id": ["a", "b", "c", "d"],
+        "text": [BASE, BASE + ".", BASE.replace("tuesday", "wednesday"), "one"],
+        "title": ["Harbour", "Harbour again", "Harbour on wednesday", "one word"],
+    }
+)
+
+
+def result_of(**options: Any) -> Result:
+    return nd.dedup(TABLE, features="words:2", threshold=0.75, margin=0.4, **options)
+
+
+def shown(result: Result) -> str:
+    report: Report = report_of(result._found, result.summary)
+    assert len(report.stages) == 4
+    return report_page(replace(report, stages=(), facts={}))
+
+
+def test_the_same_run_has_the_same_page_with_any_threads(tmp_path: Path) -> None:
+    pages = [shown(result_of(threads=threads)) for threads in (1, 2)]
+    assert pages[0] == pages[1]
+    lines = tmp_path / "in.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()))
+    with nd.dedup_files(str(lines), features="words:2", threshold=0.75, margin=0.4) as result:
+        told = shown(result).replace(str(lines), "")
+    assert re.sub("<header.*?</header>", "", told) == re.sub("<header.*?</header>", "", pages[0])
+
+
+def test_a_page_without_anything_to_tell_opens_and_says_so(tmp_path: Path) -> None:
+    nd.dedup([]).report(tmp_path / "none.html")
+    nd.dedup(["a rose", "a tulip"], margin=0.2).report(tmp_path / "few.html")
+    for name in ("none.html", "few.html"):
+        with browser.opened(tmp_path / name) as view:
+            assert "How this was made" in view.inner_text("main")
+            assert "Nothing to show: no dropped documents" in view.inner_text("main")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import opened
+from browser import draw, opened
 
 from neardup.pages.report import Report
 from neardup.recipe import load_recipe
@@ -37,9 +37,7 @@ def test_a_page_in_a_browser(width: int, tmp_path: Path) -> None:
     path = tmp_path / "replay.html"
     path.write_text(replay_page(content(40), REPORT), "utf-8")
     with opened(path, width=width) as page:
-        for chart in page.locator(".chart").all():
-            chart.scroll_into_view_if_needed()
-            chart.locator("svg.marks").wait_for()
+        draw(page)
         assert page.locator(".chart svg.marks").count() == page.locator("figure details table").count() == 2
         assert page.title() == "Replayed - neardup"
         assert HOSTILE in page.locator("#made").text_content()

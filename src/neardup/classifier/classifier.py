@@ -68,6 +68,11 @@ def rule_text(rule: Recipe) -> str:
     return f"{rule.measure}({rule.features}) >= {rule.threshold:g}"
 
 
+def platt_probability(f: Floats) -> Floats:
+    """Return 1 / (1 + exp(f)), Platt's probability, without overflow."""
+    return np.asarray(1 / (1 + np.exp(np.clip(f, -700, 700))), np.float64)
+
+
 class Machine(NamedTuple):
     """What g(x) = sum of dual_s K(support_s, z) + intercept is made of, with z = (x - center) / scale.
 
@@ -99,7 +104,7 @@ class Machine(NamedTuple):
 
     def probability(self, g: Floats) -> Floats:
         """Return how probable it is that pairs with such a g are near-duplicates."""
-        return np.asarray(1 / (1 + np.exp(np.clip(self.a * g + self.b, -700, 700))), np.float64)
+        return platt_probability(self.a * g + self.b)
 
     @property
     def kernel(self) -> str:

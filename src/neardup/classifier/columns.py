@@ -50,12 +50,17 @@ def columns_for(
     return title, time
 
 
+def usual_column(names: Sequence[str], usual: Sequence[str]) -> str:
+    """Return the column with the first of the usual names, be they written in capitals; empty where there is none."""
+    lowered = {name.lower(): name for name in reversed(names)}
+    return next((lowered[name] for name in usual if name in lowered), "")
+
+
 def column_of(names: Sequence[str], named: str, usual: Sequence[str], measure: str, option: str) -> str:
     """Return the column that a measure looks at: the named one, else the first of the usual ones."""
-    lowered = {name.lower(): name for name in reversed(names)}
     found = named if named in names else ""
     if not named:
-        found = next((lowered[name] for name in usual if name in lowered), "")
+        found = usual_column(names, usual)
     if not found:
         what = f"no column {named!r}" if named else f"none of the columns {', '.join(usual)}"
         raise RecipeError(

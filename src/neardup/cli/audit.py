@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from neardup.evaluation.audit import Audit, Sample
     from neardup.evaluation.estimates import Point
-    from neardup.evaluation.population import Judged, Vote
+    from neardup.evaluation.population import Vote
     from neardup.evaluation.scores import Figure
     from neardup.labels.store import LabelStore
 
@@ -180,10 +180,11 @@ def audit(
     outputs = ("--sample-to", sample_to), ("--quarantine", read.quarantine), ("--report", report)
     check_outputs(read_besides, *outputs, force=force, checks={"--sample-to": _check_sample})
 
+    from neardup.documents import write_table
     from neardup.evaluation.audit import MOST, draw_sample, examples_of
     from neardup.evaluation.population import votes_of, votes_of_store
     from neardup.labelling.server import PACKAGES
-    from neardup.labels.store import checked_name
+    from neardup.labels.store import LabelStore, checked_name
     from neardup.service.server import check_packages
 
     if store is not None:
@@ -208,12 +209,12 @@ def audit(
         if labels is not None:
             votes = votes_of(labels, drawn.places, **reading_labels.given)
         if store is not None:
-            kept = stack.enter_context(_opened(store))
+            kept = stack.enter_context(LabelStore(store))
             _ask(drawn, kept, name, port=page.port, open_browser=not page.no_browser)
             votes += votes_of_store(kept.labels, drawn.places)
         known = drawn.judged(votes)
         if sample_to is not None:
-            _write(drawn, known, sample_to, force=force)
+            write_table(drawn.table(known), sample_to, force=force)
         found = drawn.audit(known)
         if report is not None:
             most = MOST if report_pairs is None else report_pairs
@@ -233,12 +234,6 @@ def _check_sample(name: str, inputs: Sequence[str], force: bool) -> None:
     if not name.endswith(_TABLES):
         raise OutputError(f"{name} is no table that can be judged; name it {', '.join(_TABLES[:-1])} or {_TABLES[-1]}")
     check_output(name, inputs, force)
-
-
-def _opened(store: str) -> LabelStore:
-    from neardup.labels.store import LabelStore
-
-    return LabelStore(store)
 
 
 def _ask(drawn: Sample, store: LabelStore, labeller: str | None, *, port: int, open_browser: bool) -> None:
@@ -262,12 +257,6 @@ def _ask(drawn: Sample, store: LabelStore, labeller: str | None, *, port: int, o
 def _tell(link: str) -> None:
     say(f"judge the sample at {link}")
     say("the link opens one browser; Ctrl-C ends, and nothing is lost")
-
-
-def _write(drawn: Sample, known: Judged, output: str, *, force: bool) -> None:
-    from neardup.documents import write_table
-
-    write_table(drawn.table(known), output, force=force)
 
 
 def _say_next(found: Audit, sample_to: str | None) -> None:

@@ -15,7 +15,6 @@ from neardup.exploration.options import ExplorationOptions
 
 if TYPE_CHECKING:
     from neardup.exploration.exploration import Exploration
-    from neardup.recipe import Recipe
 
 _SAMPLE, _SHOWN = "What is compared", "What is shown"
 _DEFAULTS = ExplorationOptions()
@@ -105,11 +104,13 @@ def explore(
     Compare all pairs of a random sample by runs of 1 to 7 words (n-grams), and find all similar pairs of the whole
     corpus once. The page shows how similar documents are, pairs to read, and what each threshold would drop.
     """
+    from neardup.recipe import load_recipe
+
     _check_output(output, inputs, force=force)
     of_words, of_characters = lengths, qgrams or ()
     if not 0 < lowest <= 1:
         raise RecipeError(f"--lowest {lowest} is outside (0, 1]: give a similarity, such as 0.2")
-    chosen = _recipes(recipes or [])
+    chosen = list(map(load_recipe, recipes or []))
     if not of_words and not of_characters and not chosen:
         raise RecipeError("--lengths none leaves nothing to compare: give --qgrams 3-6 or a --recipe NAME")
     of_texts = chosen_content(html, content) or ""
@@ -153,12 +154,6 @@ def _as_typed(read: ReadOptions) -> list[str]:
     ):
         given += [] if value is None else [name, str(value)]
     return [*given, "--strict"] if read.strict else given
-
-
-def _recipes(names: list[str]) -> list[Recipe]:
-    from neardup.recipe import load_recipe
-
-    return [load_recipe(name) for name in names]
 
 
 def _check_output(output: str | None, inputs: list[str], *, force: bool) -> None:

@@ -10,7 +10,7 @@ from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples
 from neardup.evaluation.population import Scale
 from neardup.evaluation.scores import Figure
 from neardup.pages.charts import COLOURS, count_axis, dashed, finished, kinds_of, tooltips
-from neardup.pages.diff_view import side_by_side
+from neardup.pages.diff_view import pair_fold
 from neardup.pages.html import (
     Chart,
     Html,
@@ -18,7 +18,6 @@ from neardup.pages.html import (
     escaped,
     facts,
     figures,
-    fold,
     html_of,
     joined,
     notes,
@@ -193,8 +192,8 @@ def _figures_chart(rows: Rows, scale: Scale) -> dict[str, Any]:
 _TITLE = "How good is this result?"
 #: Intervals narrower than that have a digit more.
 _CLOSE = 0.05
-#: Characters of a pair that the search field looks through, and of its title that its line shows.
-_SEARCHED, _NAMED = 2000, 90
+#: Characters of a title that the line of a pair shows.
+_NAMED = 90
 #: Of each kind of pairs: what they are called, and what to think of them.
 _KINDS = {
     "wrong": (
@@ -339,8 +338,7 @@ def _example(found: AuditResult, one: Example, *, opened: bool) -> Html:
     title = one.left.title or one.right.title
     lead = joined([" ", text(clipped(title, _NAMED))]) if title else ""
     summary = Html(f'<strong>{names}</strong>{lead} <small class="dim">{html_of("; ".join(said))}</small>')
-    words = " ".join(part for shown in (one.left, one.right) for part in (shown.id, shown.title, shown.text))
-    return fold(summary, side_by_side(one.left, one.right), opened=opened, searched=words[:_SEARCHED])
+    return pair_fold(summary, one.left, one.right, opened=opened)
 
 
 def _about(found: AuditResult, command: str) -> Html:

@@ -393,25 +393,9 @@ def votes_of(
     positive: float = 1.0,
     ignore_unknown: bool = False,
 ) -> list[Vote]:
-    """Return the labels of a file, table or store; cells without a label say nothing.
+    """Return the labels of a file, table or store, by where each document is; cells without a label say nothing.
 
-    Parameters
-    ----------
-    source : path, table, or list of (id, id, label)
-        With columns id1 and id2, or left and right, or the ids in the first two; or a store of labels.
-    place : mapping of str to int
-        Where each document is.
-    label_column : str, optional
-        The column of the labels; ``label``, ``answer`` or ``level`` by default.
-    positive : float
-        Numbers at or above it say same.
-    ignore_unknown : bool
-        Leave out rows whose ids the corpus does not hold, instead of refusing them.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a row cannot be understood.
+    The other parameters and errors are those of ``labels.read_labels``.
     """
     if isinstance(source, str | PathLike) and is_store(fspath(source)):
         return list(votes_of_store(labels_of(source), place))

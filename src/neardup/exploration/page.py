@@ -17,7 +17,7 @@ from neardup.exploration.charts import (
     views_colours,
 )
 from neardup.exploration.views import CUTOFFS, per_million
-from neardup.pages.diff_view import side_by_side
+from neardup.pages.diff_view import pair_fold
 from neardup.pages.html import (
     Chart,
     Html,
@@ -37,6 +37,7 @@ from neardup.pages.html import (
     rest_of,
     search_field,
     section,
+    stages_table,
     table,
     text,
     tiles,
@@ -224,10 +225,8 @@ def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
     return section("thresholds", "What would each threshold do?", *content, intro=intro)
 
 
-#: Words of each text that are in the page; it says how many more there are.
-_WORDS = 400
-#: Characters of a text that the search looks through, and of a shared passage that is shown in a line.
-_SEARCHED, _LONGEST_PASSAGE = 4_000, 90
+#: Characters of a shared passage that are shown in a line.
+_LONGEST_PASSAGE = 90
 
 
 def _pairs(exploration: Observations) -> Html:
@@ -254,10 +253,7 @@ def _band(examples: Examples) -> Html:
 def _pair(pair: ExamplePair) -> Html:
     ids = joined((text(shown.title or shown.id) for shown in (pair.left, pair.right)), Html(" &middot; "))
     summary = Html(f'<strong class="figure">{pair.similarity:.3f}</strong> {ids}')
-    found = " ".join(
-        part[:_SEARCHED] for shown in (pair.left, pair.right) for part in (shown.id, shown.title, shown.text)
-    )
-    return fold(summary, side_by_side(pair.left, pair.right, words=_WORDS, head=_head(pair)), searched=found)
+    return pair_fold(summary, pair.left, pair.right, head=_head(pair))
 
 
 def _head(pair: ExamplePair) -> Html:
@@ -436,13 +432,8 @@ def _about(exploration: Observations) -> Html:
         "compared": text(", ".join(dict.fromkeys(view.name for view in exploration.views))),
         "neardup": exploration.version,
     }
-    costs: dict[str, list[float]] = {}
-    for stage in exploration.stages:
-        wall, cpu, _ = costs.get(stage["name"], (0.0, 0.0, 0.0))
-        costs[stage["name"]] = [wall + stage["wall_s"], cpu + stage["cpu_s"], stage["peak_memory_bytes"]]
-    rows = [[name, f"{wall:.2f}", f"{cpu:.2f}", sized(peak)] for name, (wall, cpu, peak) in costs.items()]
-    times = table(["stage", "seconds", "CPU seconds", "peak memory so far"], rows)
-    return section("about", "About this page", facts(known), fold("Time and memory", times) if rows else "")
+    costs = fold("Time and memory", stages_table(exploration.stages)) if exploration.stages else ""
+    return section("about", "About this page", facts(known), costs)
 
 
 #: Characters of a sparkline: each is five hundredths.

@@ -380,7 +380,7 @@ def profile_of(
     The corpus was scanned, and is read three times more: twice for boilerplate, and for the documents that are shown.
     The findings are those of a run at the threshold that the families are for.
     """
-    texts = equal_texts(survey.text_marks, survey.text_bytes, ~survey.present)
+    texts = equal_texts(survey.text_marks, survey.text_bytes, np.zeros(len(survey), np.bool_))
     copies = np.bincount(texts[texts >= 0], minlength=len(texts))
     counting = copies > 0
     if findings is not None:
@@ -408,7 +408,7 @@ def profile_of(
     often = often[repeated[often] > 1]
     families = LargestFamilies(findings, texts)
     material.load(np.concatenate([[holders[0] for holders in firsts], often, families.wanted]).astype(np.int64))
-    documents = int(survey.present.sum())
+    documents = len(survey)
     passages = [
         Passage(
             text=written(material.shown(holders[0]).text, int(one.places[one.texts == holders[0]][0]), one.words),
@@ -425,9 +425,9 @@ def profile_of(
     sources = _sources(survey)
     return CorpusProfile(
         documents=documents,
-        bytes=int(survey.text_bytes[survey.present].sum()),
+        bytes=int(survey.text_bytes.sum()),
         words=_lengths("words", words_of(sample.texts)),
-        sizes=_lengths("bytes", survey.text_bytes[survey.present]),
+        sizes=_lengths("bytes", survey.text_bytes),
         sources=sources[:SOURCES] if len(sources) > 1 else (),
         sources_found=len(sources),
         scripts=scripts_of(sample.texts, [str(sample.names.one(place)) for place in sample.positions.tolist()]),
@@ -471,10 +471,9 @@ def _lengths(unit: str, lengths: Integers) -> Lengths:
 
 def _sources(survey: Survey) -> tuple[Source, ...]:
     """Return the files that documents come from, those with the most first, of equals by name."""
-    of, sizes = survey.source[survey.present], survey.text_bytes[survey.present]
-    documents = np.bincount(of, minlength=len(survey.sources))
+    documents = np.bincount(survey.source, minlength=len(survey.sources))
     size = np.zeros(len(survey.sources), np.int64)
-    np.add.at(size, of, sizes)
+    np.add.at(size, survey.source, survey.text_bytes)
     found = [Source(name, int(documents[at]), int(size[at])) for at, name in enumerate(survey.sources) if documents[at]]
     return tuple(sorted(found, key=lambda one: (-one.documents, one.name)))
 

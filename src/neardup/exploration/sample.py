@@ -15,9 +15,7 @@ from neardup.documents.records import Names
 from neardup.evaluation.population import splitmix
 from neardup.features.extraction import text_digests
 from neardup.features.reading import Progress, Remembered, pieces
-from neardup.kernels import Bools, Integers, Words
-from neardup.pipeline.pipeline import texts_of
-from neardup.recipe import Recipe
+from neardup.kernels import Integers, Words
 from neardup.runtime import in_order
 from neardup.text.bulk import text_buffers
 from neardup.text.html import contents, method_of
@@ -32,8 +30,6 @@ class Survey:
     text_bytes: Integers
     #: uint64[n, 2]: equal for texts that are equal byte for byte.
     text_marks: Words
-    #: bool[n]: false for documents rejected after they were read, as with repeated ids.
-    present: Bools
     #: int64[n]: the file of each, as a place in ``sources``; of text files, their folder.
     source: Integers
     sources: tuple[str, ...]
@@ -52,7 +48,7 @@ class Sample:
     texts: list[str]
     #: Of all documents of the corpus.
     names: Names
-    #: How many documents the corpus has, without those rejected.
+    #: How many documents the corpus has.
     documents: int
     #: Of the texts of these.
     bytes: int
@@ -105,9 +101,8 @@ def draw_sample(
     A document is drawn if the hash of its row and of the seed is among the smallest, so that threads, the size of
     batches and the split into files do not matter, and a larger sample holds the smaller one.
 
-    The corpus is read once; documents with repeated ids are rejected.
+    Raises ``InputError`` where several documents have one id.
     """
-    wanted = Recipe(content=content)
     draw, seen, rows = _Draw(sample, seed), Remembered(), deque[Integers]()
     sizes, marks = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
 
@@ -125,28 +120,24 @@ def draw_sample(
         marks.append(piece.marks)
     names = seen.names()
     corpus.refuse_repeated(names)
-    present = np.ones(len(names), np.bool_)
     codes, sources = corpus.sources_of(names.rows)
     survey = Survey(
         names=names,
         text_bytes=np.concatenate(sizes),
         text_marks=np.concatenate(marks),
-        present=present,
         source=codes,
         sources=sources,
     )
-    positions = draw.drawn(names.rows, present)
-    return (
-        Sample(
-            positions=positions,
-            texts=draw.texts(corpus, wanted, names.rows[positions], threads),
-            names=names,
-            documents=int(present.sum()),
-            bytes=int(survey.text_bytes[present].sum()),
-            seed=seed,
-        ),
-        survey,
+    drawn, texts = draw.drawn()
+    found = Sample(
+        positions=np.searchsorted(names.rows, drawn),
+        texts=texts,
+        names=names,
+        documents=len(names),
+        bytes=int(survey.text_bytes.sum()),
+        seed=seed,
     )
+    return found, survey
 
 
 def _looked_at(content: str, texts: pa.LargeStringArray) -> _Piece:
@@ -179,21 +170,10 @@ class _Draw:
         self._keys, self._rows = keys[order], np.concatenate([self._rows, rows[small]])[order]
         self._texts = [found[place] for place in order.tolist()]
 
-    def drawn(self, rows: Integers, present: Bools) -> Integers:
-        """Return the positions that are drawn of those present, ascending."""
-        able = np.flatnonzero(present)
-        keys = hashes_of(rows[able], self._seed)
-        if len(able) > self._count:
-            able = able[np.argpartition(keys, self._count - 1)[: self._count]]
-        return np.sort(able)
-
-    def texts(self, corpus: Corpus, recipe: Recipe, rows: Integers, threads: int) -> list[str]:
-        """Return what is compared of drawn rows; those that took the place of repeated ids are read again."""
-        held = dict(zip(self._rows.tolist(), self._texts, strict=True))
-        missing = np.array([row for row in rows.tolist() if row not in held], np.int64)
-        if len(missing):
-            held |= zip(missing.tolist(), texts_of(corpus, recipe, missing, threads), strict=True)
-        return [held[row] for row in rows.tolist()]
+    def drawn(self) -> tuple[Integers, list[str]]:
+        """Return the rows that are drawn, ascending, and their texts."""
+        order = np.argsort(self._rows)
+        return self._rows[order], [self._texts[place] for place in order.tolist()]
 
 
 def hashes_of(rows: Integers, seed: int) -> Words:

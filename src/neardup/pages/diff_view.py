@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from neardup.pages.diff import Differences, Mark, Shown, differences, direction_of
 from neardup.pages.document_view import BETWEEN, SOFT, looks_of
-from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, html_of, macro_of, rest_of
+from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, fold, html_of, macro_of, rest_of
 from neardup.text.alignment import Block
 from neardup.text.normalize import Token
 
@@ -38,6 +38,17 @@ def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "")
     return Html(
         f'<div class="pair" role="group" aria-label="{label}">{title}<div class="row heads">{heads}</div>{body}</div>'
     )
+
+
+#: Characters of each part of a document that a search looks through.
+_SEARCHED = 2_000
+
+
+def pair_fold(summary: str, left: Shown, right: Shown, *, head: str = "", opened: bool = False) -> Html:
+    """Return two documents side by side that are shown once a summary is pressed; a search finds their words."""
+    parts = (part for shown in (left, right) for part in (shown.id, shown.title, shown.text))
+    searched = " ".join(part[:_SEARCHED] for part in parts)
+    return fold(summary, side_by_side(left, right, head=head), opened=opened, searched=searched)
 
 
 class _Cells(NamedTuple):

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.classifier.columns import TITLES, records_of_table
+from neardup.classifier.columns import TITLES, records_of_table, usual_column
 from neardup.classifier.values import Records
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.documents.records import Names, value_texts
 from neardup.documents.tables import TIME_NAMES
 from neardup.errors import InputError
-from neardup.features.reading import Progress, Remembered, contents_of
+from neardup.features.reading import Progress, Remembered, contents_of, silent
 from neardup.kernels import Integers
 from neardup.pages.diff import Shown
 from neardup.recipe import Recipe
@@ -52,16 +52,15 @@ class Material:
         self._places: dict[str, int] = {}
 
     @classmethod
-    def of(cls, corpus: Corpus, *, content: str = "", title_column: str = "", report: Progress | None = None) -> Self:
-        """Read a corpus once, for what its documents are called; the other parameters are those of the class."""
+    def of(cls, corpus: Corpus, *, report: Progress | None = None, **options: Any) -> Self:
+        """Read a corpus once, for what its documents are called; the options are those of the class."""
         seen = Remembered()
         consumed = 0
         for batch in corpus.scan():
             seen.see(batch)
             consumed += batch.consumed
-            if report is not None:
-                report("read", consumed, corpus.total_bytes)
-        return cls(corpus, seen.names(), content=content, title_column=title_column)
+            (report or silent)("read", consumed, corpus.total_bytes)
+        return cls(corpus, seen.names(), **options)
 
     def id(self, position: int) -> str:
         """Return what a document is called, as text."""
@@ -102,8 +101,7 @@ class Material:
         if named and named not in table.column_names:
             columns, flag = ", ".join(table.column_names), "--" + option.replace("_", "-")
             raise InputError(f"there is no column {named!r} for {flag}; the columns are {columns}")
-        lowered = {name.lower(): name for name in reversed(table.column_names)}
-        column = named or next((lowered[name] for name in usual if name in lowered), "")
+        column = named or usual_column(table.column_names, usual)
         if not column or column == self._corpus.text_column:
             return [""] * table.num_rows
         return value_texts(table[column])

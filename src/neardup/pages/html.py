@@ -288,6 +288,20 @@ def table(
     return _part("table", head, rows, caption, tall, best, left, searched)
 
 
+def stages_table(stages: Sequence[Mapping[str, Any]]) -> Html:
+    """Return the time and the memory of the stages of a run, as a table; those of one name are one."""
+    costs: dict[str, tuple[float, float, int]] = {}
+    for stage in stages:
+        wall, cpu, _ = costs.get(stage["name"], (0.0, 0.0, 0))
+        costs[stage["name"]] = wall + stage["wall_s"], cpu + stage["cpu_s"], stage["peak_memory_bytes"]
+    whole = sum(wall for wall, _, _ in costs.values())
+    rows = [
+        [name, bar(wall / whole if whole else 0, f"{wall:.3f}"), f"{cpu:.3f}", f"{peak / 1e6:,.0f}"]
+        for name, (wall, cpu, peak) in costs.items()
+    ]
+    return table(["stage", "time, s", "processor time, s", "peak of memory so far, MB"], rows)
+
+
 def facts(rows: Mapping[str, object]) -> Html:
     """Return names and what is said of each, as a list."""
     return _part("facts", rows)
@@ -340,12 +354,12 @@ def legend(names: Sequence[str], colours: Sequence[str], *, label: str = "Show o
     return _part("legend", names, colours, label)
 
 
-def fold(summary: str, *content: str, key: str = "", opened: bool = False, searched: str = "") -> Html:
+def fold(summary: str, *content: str, opened: bool = False, searched: str = "") -> Html:
     """Return content that is shown once its summary is pressed.
 
     Texts in it that are not HTML become paragraphs; a search field finds it by the words in ``searched``.
     """
-    return _part("fold", summary, content, key, opened, searched)
+    return _part("fold", summary, content, opened, searched)
 
 
 def search_field(within: str, *, label: str, noun: str = "entries") -> Html:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from neardup.documents.output import OutputFile, check_place
 from neardup.errors import OutputError
 from neardup.pages.diff_view import beginning, change_of, side_by_side
-from neardup.pages.html import Chart, Html, bar, rendered, table, text
+from neardup.pages.html import Chart, Html, bar, rendered, stages_table, table, text
 from neardup.pages.page import check_drawing, page
 from neardup.pages.report import COPY, EQUAL_FEATURES, Example, Family, Report, Sweep, Wording
 from neardup.pages.report_charts import charts_of
@@ -39,7 +39,7 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
         tiles=_tiles(report),
         reasons=_reasons(report),
         rows=_rows(report),
-        stages=_stages(report),
+        stages_table=stages_table,
         sections=[one.content for one in sections],
         facts=known | dict(report.facts) | dict(report.versions),
         of_removed=_OF_REMOVED,
@@ -127,19 +127,6 @@ def _rows(report: Report) -> list[list[object]]:
             Html(f'<a href="#family-{row.family}">{row.family:,}</a>') if row.family in listed else row.family or "",
         ]
         for row in report.rows
-    ]
-
-
-def _stages(report: Report) -> list[list[object]]:
-    wall = sum(stage["wall_s"] for stage in report.stages)
-    return [
-        [
-            stage["name"],
-            bar(stage["wall_s"] / wall if wall else 0, f"{stage['wall_s']:.3f}"),
-            f"{stage['cpu_s']:.3f}",
-            f"{stage['peak_memory_bytes'] / 1e6:,.0f}",
-        ]
-        for stage in report.stages
     ]
 
 

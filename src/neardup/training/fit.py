@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.classifier.classifier import Machine
+from neardup.classifier.classifier import Machine, platt_probability
 from neardup.errors import NeardupError
 from neardup.kernels import Bools, Floats, Integers
 from neardup.training.figures import draw
@@ -194,7 +194,7 @@ class Sigmoid(NamedTuple):
 
     def probability(self, g: Floats) -> Floats:
         """Return the probability for each g."""
-        return np.asarray(1 / (1 + np.exp(np.clip(self.a * g + self.b, -700, 700))), np.float64)
+        return platt_probability(self.a * g + self.b)
 
     def loss(self, g: Floats, labels: Bools) -> Floats:
         """Return for each pair minus the logarithm of the probability that was given to the truth."""

@@ -16,15 +16,14 @@ from neardup.documents import Corpus
 from neardup.errors import InputError, RecipeError
 from neardup.features.embeddings import Encoder
 from neardup.features.extraction import Extractor
-from neardup.features.reading import Progress
+from neardup.features.reading import Progress, contents_of
 from neardup.features.statistics import Statistics
 from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.pairs import overlaps
 from neardup.labels.labels import read_labels
+from neardup.pages.documents import Material
 from neardup.recipe import Recipe
 from neardup.recipe.measures import reaching, similarities
-from neardup.runtime import in_order
-from neardup.text.html import content_of
 
 _PAIRS_AT_A_TIME = 1 << 14
 
@@ -98,7 +97,10 @@ def labelled_pairs(
     The corpus is read once, and once more for each kind of feature that the vector counts. The features and the measure
     of ``rule`` say which pairs are inside, its content what of the texts is compared.
     """
-    names, rows = _read(corpus, report)
+    known = Material.of(corpus, report=report).names
+    if not len(known):
+        raise InputError("the input holds no documents; give the ones that the labels are about")
+    names = [str(name) for name in known.every().to_pylist()]
     labels = read_labels(
         source,
         names,
@@ -115,8 +117,8 @@ def labelled_pairs(
     left, right = np.divmod(labels.keys, len(names))
     documents = np.unique(np.concatenate([left, right]))
     statistics = statistics_for(vector, corpus, content=rule.content, threads=threads, report=report)
-    table = corpus.take(rows[documents])
-    texts = _contents(table[corpus.text_column].to_pylist(), rule.content, threads)
+    table = corpus.take(known.rows[documents])
+    texts = contents_of(table[corpus.text_column].to_pylist(), rule, threads)
     columns = {"title_column": reading.title_column, "time_column": reading.time_column}
     records = records_of_table(table, texts, vector, **columns)
     measurer = Measurer(vector, statistics, encoder=encoder, threads=threads)
@@ -145,28 +147,7 @@ def labelled_pairs(
     )
 
 
-def _read(corpus: Corpus, report: Progress) -> tuple[list[str], Integers]:
-    """Return the ids of a corpus as text, and the rows of its documents."""
-    names: list[str] = []
-    rows = [np.zeros(0, np.int64)]
-    consumed = 0
-    for batch in corpus.scan():
-        names += map(str, batch.rows.tolist() if batch.ids is None else batch.ids.to_pylist())
-        rows.append(batch.rows)
-        consumed += batch.consumed
-        report("read", consumed, corpus.total_bytes)
-    if not names:
-        raise InputError("the input holds no documents; give the ones that the labels are about")
-    return names, np.concatenate(rows)
-
-
-def _contents(texts: list[str], content: str, threads: int) -> list[str]:
-    if not content:
-        return texts
-    return list(in_order(lambda text: content_of(text, content), texts, threads))
-
-
-def _by_rule(rule: Recipe, texts: list[str], left: Integers, right: Integers) -> tuple[Floats, Bools]:
+def _by_rule(rule: Recipe, texts: Sequence[str], left: Integers, right: Integers) -> tuple[Floats, Bools]:
     """Return how alike pairs of texts are by a candidate rule's measure, and which of them it lets through.
 
     A text without features has no partner.

@@ -429,15 +429,11 @@ _MACHINE = Point("linear", 0.1)
 class QuickEvaluation(NamedTuple):
     """How well the labelled pairs can be told apart, each judged by what was learned from others."""
 
-    duplicates: int
-    others: int
     #: Of a linear machine without search, and of the best threshold on one measure.
     learned: Figures
     threshold: Figures
     #: The place in the vector of the measure with the best threshold.
     measure: int
-    #: Of the machine over the threshold, in F1.
-    gain: Gain
     #: Whether one group holds more than half of the pairs: then its documents are on both sides, and the figures may
     #: flatter.
     shared: bool
@@ -461,12 +457,9 @@ def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluat
         return None
     drawn = draw(labels, units, [_learned(x, labels, splits), out_of_fold_threshold(x, labels, splits)], count=_DRAWS)
     return QuickEvaluation(
-        duplicates=int(labels.sum()),
-        others=int((~labels).sum()),
         learned=drawn.figures(0),
         threshold=drawn.figures(1),
         measure=best_threshold(x, labels).measure,
-        gain=drawn.gain(0, 1),
         shared=bool(shared),
     )
 
