@@ -1,10 +1,13 @@
 -- What wrk sends to the service: documents of some 0.8 KB, a third of which repeat an earlier one with a word more.
--- wrk -s serve.lua URL -- DOCUMENTS PREFIX QUERY
+-- wrk -s serve.lua URL -- DOCUMENTS PREFIX QUERY PAUSE
+-- Before each request a connection pauses: up to twice PAUSE ms, by chance.
 local words, made, count = {}, {}, 0
 local batch, prefix, query
 
 function init(args)
   batch, prefix, query = tonumber(args[1]), args[2], args[3] or ""
+  local pause = tonumber(args[4] or "0")
+  if pause > 0 then delay = function() return math.random(0, 2 * pause) end end
   math.randomseed(#prefix + string.byte(prefix, -1))
   for i = 1, 4000 do words[i] = string.format("w%x", math.random(1, 1000000)) end
   wrk.headers["Content-Type"] = "application/json"

@@ -2,9 +2,10 @@
 
     serve.py [serve] [serve-million] [serve-long] [--small] [--minutes 15]
 
-    serve          single documents over 64 connections, batches of 100 over 8, and checks; each with a new service. The
-                   load is made by wrk (a Debian package), whose own processor time is not counted. Beside it,
-                   Index.add_many on documents like these in batches of 64, into a store: what the engine alone takes
+    serve          single documents over 64 connections, as many as it takes and some 3,000 a second; batches of 100
+                   over 8; and checks; each with a new service. The load is made by wrk (a Debian package), whose
+                   processor time is told apart. Beside it, Index.add_many on documents like these in batches of 64,
+                   into a store: what the engine alone takes
     serve-million  checks against a million documents that are held, over 64, 8 and 1 connections
     serve-long     batches of 100 over 2 connections for many minutes, into a window of 100,000 documents; beside them,
                    twenty times a second, one document alone and one check: their times, and the memory
@@ -18,6 +19,7 @@ import argparse
 import http.client
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -40,10 +42,21 @@ from neardup.stream.index import Index
 Row = dict[str, Any]
 
 LUA = Path(__file__).with_suffix(".lua")
-#: What is sent: a name, connections, documents of a request, and the query.
-LOADS = (("single", 64, 1, ""), ("batches of 100", 8, 100, ""), ("checks", 64, 1, "?mode=check"))
+#: What is sent: a name, connections, documents of a request, the query, and the mean pause of a connection before it
+#: asks again, in ms: with 20 and answers in a ms or two, 64 connections ask some 3,000 times a second.
+LOADS = (
+    ("single", 64, 1, "", 0),
+    ("single, paced", 64, 1, "", 20),
+    ("batches of 100", 8, 100, "", 0),
+    ("checks", 64, 1, "?mode=check", 0),
+)
 #: Documents a second, and milliseconds at the median and the 99th percentile.
-AIMS = {"single": (3000, 10, 50), "batches of 100": (8000, None, None), "checks": (None, 8, None)}
+AIMS = {
+    "single": (3000, None, None),
+    "single, paced": (None, 10, 50),
+    "batches of 100": (8000, None, None),
+    "checks": (None, 8, None),
+}
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -54,29 +67,29 @@ def serve(given: argparse.Namespace) -> Row:
     BENCH_HOME.mkdir(parents=True, exist_ok=True)
     seconds = 3 if given.small else 20
     rows = []
-    for name, connections, documents, query in LOADS:
+    for name, connections, documents, query, pause in LOADS:
         note(f"{name}, {connections} connections")
         with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder:
-            rows.append(
-                {"load": name, "connections": connections} | _loaded(folder, seconds, connections, documents, query)
-            )
+            found = _loaded(folder, seconds, connections, documents, query, pause)
+            rows.append({"load": name, "connections": connections} | found)
     note("the engine alone")
     with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder:
         alone = fresh(_alone, Path(folder), 6400 if given.small else 64_000)
     return {"rows": rows, "alone": alone, "seconds": seconds}
 
 
-def _loaded(folder: str, seconds: int, connections: int, documents: int, query: str) -> Row:
+def _loaded(folder: str, seconds: int, connections: int, documents: int, query: str, pause: int) -> Row:
     with _service(folder) as (address, pid):
         _wrk(address, 2, connections, documents, "warm", query)
-        before = _cpu(pid)
-        found = _wrk(address, seconds, connections, documents, "measured", query)
-        cpu, peak = _cpu(pid) - before, _memory(pid, "VmHWM")
+        before, client = _cpu(pid), _cpu_of_children()
+        found = _wrk(address, seconds, connections, documents, "measured", query, pause)
+        cpu, client, peak = _cpu(pid) - before, _cpu_of_children() - client, _memory(pid, "VmHWM")
     count = found["requests"] * documents
     return found | {
         "documents": documents,
         "documents_a_second": round(count / found["seconds"], 1),
         "cpu_us": round(1e6 * cpu / count, 1),
+        "client_cpu_us": round(1e6 * client / count, 1),
         "memory_mb": round(peak, 1),
     }
 
@@ -212,9 +225,11 @@ def _wait(address: str) -> None:
     raise SystemExit("the service does not answer")
 
 
-def _wrk(address: str, seconds: int, connections: int, documents: int, prefix: str, query: str) -> Row:
+def _wrk(address: str, seconds: int, connections: int, documents: int, prefix: str, query: str, pause: int = 0) -> Row:
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(LUA), address]
-    done = subprocess.run([*command, "--", str(documents), prefix, query], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*command, "--", str(documents), prefix, query, str(pause)], capture_output=True, text=True, check=True
+    )
     found: Row = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
@@ -222,6 +237,11 @@ def _wrk(address: str, seconds: int, connections: int, documents: int, prefix: s
 def _cpu(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _memory(pid: int, field: str) -> float:
@@ -261,12 +281,17 @@ def serve_table(results: Row) -> str:
             f"{r['p99_ms']:.1f}",
             aims[2],
         ]
-        rest = [f"{r['cpu_us']:,.0f}", f"{r['memory_mb']:,.0f}", r["refused"] + r["broken"]]
+        rest = [
+            f"{r['cpu_us']:,.0f}",
+            f"{r['client_cpu_us']:,.0f}",
+            f"{r['memory_mb']:,.0f}",
+            r["refused"] + r["broken"],
+        ]
         rows.append([r["load"], r["connections"], *figures, *rest])
     alone = f"{results['alone']['cpu_us']:,.0f}"
-    rows.append(["`Index.add_many`, 64 at once", "", "", "", "", "", "", "", alone, "", ""])
+    rows.append(["`Index.add_many`, 64 at once", "", "", "", "", "", "", "", alone, "", "", ""])
     header = ["load", "connections", "documents a second", "aim", "median, ms", "aim", "p99, ms", "aim"]
-    return table([*header, "CPU µs of the server a document", "peak of memory, MB", "errors"], rows)
+    return table([*header, "CPU µs of the server a document", "of wrk", "peak of memory, MB", "errors"], rows)
 
 
 def million_table(results: Row) -> str:

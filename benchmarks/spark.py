@@ -1,10 +1,10 @@
 """Spark beside one process: runs on files, and a stream; time, memory, and whether the answers are the same.
 
-    spark.py [spark spark-stream] [--corpora N100k N500k] [--master local[2]] [--before FOLDER] [--small]
+    spark.py [spark spark-stream] [--corpora N100k N500k M1M M4M] [--master local[2]] [--searches exact lsh] [--small]
 
 Each run is a command of its own, the start of Python and of the JVM included. With the address of a cluster
 (scripts/cluster starts one) the time and the memory of its workers are not counted; ``local[2]`` counts everything.
-With the sources of an earlier version, that is measured beside. The stream is local[2]: files of items, one a
+A corpus that is not prepared is left out, with a note. The stream is local[2]: files of items, one a
 micro-batch, against one ``nd.Index``.
 """
 
@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import importlib.metadata
 import json
+import math
 import tempfile
 import time
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ import pyarrow.parquet as pq
 from corpora import corpus, texts_of
 from measuring import NEARDUP, Section, measure, measured, note, summarize, table, warm_up
 
-_BEFORE = "Spark, as it was before"
+CORPORA = ["N100k", "N500k", "M1M", "M4M"]
 SEARCHES = {"exact": [], "lsh": ["--search", "lsh", "--set", "recall=0.95"]}
 
 
@@ -34,35 +35,45 @@ def compare(given: argparse.Namespace) -> dict[str, Any]:
     """Run both engines with both searches on all corpora."""
     warm_up()
     rows = []
-    for name in given.corpora or (["G10k"] if given.small else ["N100k", "N500k"]):
+    for name in given.corpora or (["G10k", "G20k"] if given.small else CORPORA):
+        try:
+            file = corpus(name)
+        except SystemExit as error:
+            note(f"left out: {error}")
+            continue
         for search in given.searches:
-            for engine in ("memory, 2 threads", f"Spark, {given.master}", *([_BEFORE] if given.before else [])):
+            for engine in ("memory, 2 threads", f"Spark, {given.master}"):
                 note(f"{name}, {search}, {engine}")
                 chosen = ["--threads", "2"] if engine[0] == "m" else ["--engine", "spark", "--master", given.master]
-                environment = {"PYTHONPATH": given.before} if engine == _BEFORE else {}
-                found = run(corpus(name), SEARCHES[search], chosen, given, environment)
+                found = run(file, SEARCHES[search], chosen, given)
                 rows.append({"corpus": name, "engine": engine, "search": search} | found)
     return {"pyspark": importlib.metadata.version("pyspark"), "rows": rows}
 
 
-def run(
-    file: Path, search: list[str], engine: list[str], given: argparse.Namespace, environment: dict[str, str]
-) -> dict[str, Any]:
+def run(file: Path, search: list[str], engine: list[str], given: argparse.Namespace) -> dict[str, Any]:
     """Return what one engine takes and finds."""
     with tempfile.TemporaryDirectory() as folder:
         kept, dropped, summary = (Path(folder, name) for name in ("kept.parquet", "dropped.parquet", "summary.json"))
         command = [*NEARDUP, "dedup", file, "-o", kept, "--duplicates", dropped, "--summary", summary, "--force"]
-        figures = summarize([measure([*command, *search, *engine], env=environment) for _ in range(given.runs)])
+        figures = summarize([measure([*command, *search, *engine]) for _ in range(given.runs)])
         said = json.loads(summary.read_text("utf-8"))
         digest = hashlib.sha256(kept.read_bytes() + dropped.read_bytes()).hexdigest()
     return figures | {key: said[key] for key in ("documents", "pairs", "stages")} | {"sha256": digest}
+
+
+def growth(smaller: dict[str, Any], larger: dict[str, Any]) -> float:
+    """Return the exponent of CPU time from one corpus to another: 1 where twice as many take twice as long."""
+    return math.log(larger["cpu_s"] / smaller["cpu_s"]) / math.log(larger["documents"] / smaller["documents"])
 
 
 def as_table(results: dict[str, Any]) -> str:
     """Return both engines side by side."""
     memory = {(r["corpus"], r["search"]): r for r in results["rows"] if r["engine"][0] == "m"}
     rows = []
+    smaller: dict[tuple[str, str], dict[str, Any]] = {}
     for r in results["rows"]:
+        before = smaller.get((r["engine"], r["search"]))
+        smaller[r["engine"], r["search"]] = r
         beside = memory[r["corpus"], r["search"]]
         over = f"{r['wall_s'] / beside['wall_s']:.1f}" if r is not beside else ""
         same = ("yes" if r["sha256"] == beside["sha256"] else "**no**") if r is not beside else ""
@@ -73,6 +84,7 @@ def as_table(results: dict[str, Any]) -> str:
             r["cpu_s"],
             r["pss_mb"],
             f"{shuffled:.0f}" if over else "",
+            "" if before is None else f"{growth(before, r):.2f}",
             f"{r['pairs']:,}",
             same,
         ]
@@ -86,6 +98,7 @@ def as_table(results: dict[str, Any]) -> str:
         "CPU s",
         "peak PSS MB",
         "shuffled bytes a document",
+        "growth",
         "pairs",
         "same bytes",
     ]
@@ -175,8 +188,7 @@ def as_stream_table(results: dict[str, Any]) -> str:
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--corpora", nargs="+")
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--searches", nargs="+", default=list(SEARCHES), choices=list(SEARCHES))
-    parser.add_argument("--before", help="the folder src of an earlier version")
+    parser.add_argument("--searches", nargs="+", default=["exact"], choices=list(SEARCHES))
 
 
 if __name__ == "__main__":

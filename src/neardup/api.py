@@ -123,7 +123,7 @@ def neighbors(
     index = _index_of(data)
     if index is not None:
         index.check_recipe(wanted)
-        data = index.corpus()
+        data = index.corpus_around(k, of, first)
     corpus = corpus_from(data, text_column, id_column)
     return neighbors_of(corpus, wanted, k, of=of, first=first, threads=threads, memory=memory, progress=progress)
 

@@ -109,6 +109,9 @@ def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]
             assert len(set(found[i]) & set(found[j])) == len(expected[i] & expected[j])
     if not (recipe.parsed_features.multiset or recipe.parsed_features.positional):
         assert [set(s) for s in found] == [{known[gram] for gram in document} for document in expected]
+    array = pa.array(texts, pa.large_string())
+    block, few = extract(array, recipe), Extractor(recipe).sets(*text_buffers(array))
+    assert all(map(np.array_equal, few, (block.features, block.sizes)))
 
 
 @given(TEXTS, st.sampled_from(STOPPED), st.sampled_from(["", "tf", "idf", "tfidf"]), st.sampled_from(["", "df:2:0.9"]))

@@ -183,23 +183,29 @@ def test_removed_documents_match_nothing(new: list[str], old: list[str], gone: s
         assert len(index.add(table.take(pa.array(sorted(gone & set(range(len(old)))), pa.int64())))) == len(old)
 
 
-def test_neighbours_and_the_nearest_are_those_of_files(place: Path) -> None:
-    old = corpus(80)
-    index = nd.build_index(old, place, features="words:1", threshold=0.5)
-    assert list(nd.neighbors(index, 2)) == list(nd.neighbors(old, 2, features="words:1"))
+@pytest.mark.parametrize(("measure", "threshold"), [("jaccard", 0.5), ("cosine", 0.5), ("euclidean", 3)])
+def test_neighbours_and_the_nearest_are_those_of_files(measure: str, threshold: float, place: Path) -> None:
+    old, choices = corpus(80), {"features": "words:1", "measure": measure}
+    index = nd.build_index(old, place, **choices, threshold=threshold)
+    for some in ({}, {"of": [3, 70, 3]}, {"first": 5}):
+        for k in (1, 2, 7):
+            expected = list(nd.neighbors(old, k, **choices, **some))
+            assert list(nd.neighbors(index, k, **some)) == expected
     for text in old[:12]:
         matches = len(index.query(text))
         for k in (1, matches, matches + 1):
             if text and k:
-                expected = list(nd.query(old, text, k=k, features="words:1"))
+                expected = list(nd.query(old, text, k=k, **choices))
                 assert index.query(text, k) == list(nd.query(index, text, k=k)) == expected
 
 
 def test_the_nearest_that_match_are_found_without_the_others(place: Path) -> None:
     index = nd.build_index([*corpus(40), NEWS, NEWS], place, threshold=0.5)
     assert sum(len(batch.texts) for batch in index.corpus_for(NEWS, 2).scan()) == 2
+    assert sum(len(batch.texts) for batch in index.corpus_around(1, of=[len(index) - 1]).scan()) == 2
     assert index.corpus_for(NEWS, 2).left_out == len(index) - 2
-    assert index.corpus_for(NEWS, 3).left_out == 0
+    # Nothing else shares a feature.
+    assert index.corpus_for(NEWS, 3).left_out == len(index) - 2
 
 
 def files_of(path: Path) -> dict[str, str]:
@@ -320,7 +326,7 @@ def test_killed_at_any_step_it_is_as_before_or_as_after(what: str, after: list[s
 def test_every_flipped_byte_is_found(place: Path) -> None:
     index = nd.build_index({"id": ["a", "b"], "text": [NEWS, OTHER]}, place).remove(["b"])
     files = [place / MANIFEST, *(place / name for name in index.manifest.files)]
-    assert len(files) == 9
+    assert len(files) == 11
     rng = np.random.default_rng(1)
     for file in files:
         whole = file.read_bytes()
@@ -348,10 +354,11 @@ def test_what_made_an_index_is_remembered(place: Path) -> None:
     assert nd.dedup([NEWS], against=index, threshold=0.5, features="words:3", keep="longest").kept == []
     assert nd.dedup([NEWS], against=index, keep="longest").summary["recipe"]["keep"] == "longest"
     said = json.loads((place / MANIFEST).read_text())
-    (place / MANIFEST).write_text(json.dumps(said | {"format": 99, "neardup": "9.9"}))
-    with pytest.raises(nd.StoreError) as newer:
-        nd.open_index(place)
-    assert says(newer.value, "format 99", "9.9", "newer")
+    for form, way in ((99, "newer"), (1, "again")):
+        (place / MANIFEST).write_text(json.dumps(said | {"format": form, "neardup": "9.9"}))
+        with pytest.raises(nd.StoreError) as other:
+            nd.open_index(place)
+        assert says(other.value, f"format {form}", "9.9", way)
 
 
 def test_other_tables_than_those_of_the_index_are_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,7 +400,14 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
 
 
 #: By them an index of one format is told from that of another: see ``manifest.FORMAT``.
-LAYOUT = {"bitmaps": "ee586879", "counts": "760f7710", "entries": "0868d4d7", "heads": "e9a52375", "sizes": "67e086f4"}
+LAYOUT = {
+    "bitmaps": "ee586879",
+    "counts": "760f7710",
+    "ends": "4bf3e4d5",
+    "entries": "0868d4d7",
+    "heads": "e9a52375",
+    "sizes": "67e086f4",
+}
 
 
 def test_bytes_of_the_format(place: Path) -> None:

@@ -64,7 +64,11 @@ def test_every_way_to_ask(tmp_path: Path) -> None:
         [NEWS[0], f"{NEWS[0]} More."], threshold=0.1, ignore=NOTICE, second_step="jaccard(words:1) >= 0.9"
     )
     assert strict.kept == [0, 1]
-    assert not strict.explain(0, 1).match
+    why = strict.explain(0, 1)
+    assert not why.match
+    # Of the notice's 23 words grams of five are as many less four; those across its edges count.
+    assert why.ignored == (19, 19)
+    assert why.as_dict()["ignored"] == [19, 19]
     index = nd.build_index(copies, tmp_path / "index", threshold=0.5, ignore=NOTICE)
     assert [one.document for one in index.query(NEWS[1])] == [1]
     assert nd.dedup([NEWS[1]], against=nd.open_index(index.path)).kept == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import resource
 import socket
 import stat
 import time
@@ -15,13 +17,15 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served
+from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, Process, document, enter, problem, served
 
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.service.app import Limits, Service
 from neardup.service.guard import Tokens
 from neardup.service.server import host_name, is_loopback
 
+#: At once; 10,000 where tests may take long.
+CONNECTIONS = 10_000 if os.environ.get("NEARDUP_LONG") == "1" else 300
 READ, WRITE = "r" * 20, "w" * 20
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 TOKENS = Tokens((READ,), (WRITE,))
@@ -331,6 +335,55 @@ def test_callers_that_hang_up_do_no_harm(tmp_path: Path) -> None:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
         assert enter(client, document("a")).status_code in (200, 201)
         assert client.get(MAIN).json()["documents"] == 1
+
+
+def test_who_asks_first_whether_to_send_a_body_is_told(tmp_path: Path) -> None:
+    """Not only with the answer, for which it would wait in vain."""
+    body = json.dumps({"documents": [document("a")]}).encode()
+    head = head_of(len(body)).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n").encode()
+    with (
+        served(tmp_path) as client,
+        socket.create_connection(("127.0.0.1", port_of(client)), timeout=60) as connection,
+    ):
+        for status in (b"201", b"200"):
+            connection.sendall(head)
+            assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(body)
+            first, _, rest = connection.recv(65536).partition(b"\r\n")
+            assert first.split(b" ")[1] == status
+            # The answer comes as a whole, its head and its body.
+            assert json.loads(rest.partition(b"\r\n\r\n")[2])["documents"][0]["id"] == "a"
+
+
+def test_many_connections_at_once_are_all_answered(tmp_path: Path) -> None:
+    """Each has sent the head of a request and not yet its body, while another document is entered."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = min(CONNECTIONS, limits[1] - 500)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    body = json.dumps({"documents": [document("b")]}).encode()
+    head = head_of(len(body)).replace(DOCUMENTS, f"{DOCUMENTS}?mode=check").encode()
+    try:
+        with (
+            Process(tmp_path / "news.db") as process,
+            httpx.Client(base_url=process.address, timeout=60) as client,
+            contextlib.ExitStack() as opened,
+        ):
+            place = ("127.0.0.1", port_of(client))
+            many = []
+            for _ in range(count):
+                many.append(opened.enter_context(socket.create_connection(place, timeout=120)))
+                many[-1].sendall(head)
+            assert enter(client, document("a")).status_code == 201
+            for one in many:
+                # Where the machine is slow, its time for the body may be over, and it is answered already.
+                with contextlib.suppress(ConnectionError):
+                    one.sendall(body)
+            statuses = {one.recv(65536).split(b" ", 2)[1] for one in many}
+            assert b"200" in statuses
+            assert statuses <= {b"200", b"408", b"429"}
+            assert client.get("/healthz").is_success
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_the_store_is_for_its_owner(tmp_path: Path) -> None:

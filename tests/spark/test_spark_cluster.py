@@ -1,9 +1,11 @@
-"""A real cluster, and what dies in it: minutes, so only where NEARDUP_CLUSTER=1 asks for it."""
+"""Workers in other processes: a small cluster, and with NEARDUP_CLUSTER=1 a real one and what dies in it."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,10 +13,20 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.skipif(os.environ.get("NEARDUP_CLUSTER") != "1", reason="NEARDUP_CLUSTER=1 starts clusters of Spark"),
-]
+#: Two workers of one core; few parts, for what there is to do is little.
+CLUSTER = ["--master", "local-cluster[2,1,1024]", "--spark-conf", "spark.sql.shuffle.partitions=2"]
+
+
+def test_workers_in_other_processes_change_no_byte(tmp_path: Path) -> None:
+    if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
+        pytest.skip("Spark is not installed")
+    given, engines = ROOT / "examples" / "newswire.jsonl", {"memory": [], "spark": ["--engine", "spark", *CLUSTER]}
+    for name, chosen in engines.items():
+        outputs = ["-o", tmp_path / f"{name}.jsonl", "--duplicates", tmp_path / f"{name}.csv"]
+        command = [sys.executable, "-m", "neardup", "dedup", given, *outputs, *chosen]
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
+    for ending in ("jsonl", "csv"):
+        assert (tmp_path / f"spark.{ending}").read_bytes() == (tmp_path / f"memory.{ending}").read_bytes()
 
 
 def faults() -> ModuleType:
@@ -28,6 +40,8 @@ def faults() -> ModuleType:
     return module
 
 
+@pytest.mark.cluster
+@pytest.mark.skipif(os.environ.get("NEARDUP_CLUSTER") != "1", reason="NEARDUP_CLUSTER=1 starts clusters of Spark")
 @pytest.mark.parametrize("fault", ["none", "executor", "worker", "driver"])
 def test_what_dies_changes_no_byte(tmp_path: Path, fault: str) -> None:
     spark_faults = faults()

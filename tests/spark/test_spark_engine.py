@@ -20,7 +20,6 @@ from neardup.recipe import Recipe
 from neardup.search import engines
 from neardup.spark import keepers as keepers_on_spark
 from neardup.spark import search
-from neardup.spark.search import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +69,6 @@ def hold_equal(
     *,
     partitions: int = 2,
     order: str | None = None,
-    settings: Settings | None = None,
     most: float | None = None,
     **choices: Any,
 ) -> dict[str, Any]:
@@ -78,7 +76,7 @@ def hold_equal(
     in_order = table.sort_by([(name, "ascending") for name in by])
     local = neardup.dedup(in_order, recipe=recipe, pairs_per_document=most, **choices)
     frame = spark.createDataFrame(table).repartition(partitions)
-    with neardup.spark.run(frame, recipe, order=order, settings=settings, **choices) as found:
+    with neardup.spark.run(frame, recipe, order=order, pairs_per_document=most, **choices) as found:
         gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
         # Local tables of a classifier have further columns.
         expected = local.duplicates().select(gone.column_names), local.pairs.to_arrow().select(pairs.column_names)
@@ -93,7 +91,7 @@ def test_too_many_pairs_are_told_as_in_memory(spark: SparkSession, monkeypatch: 
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
     monkeypatch.setattr(search, "_LISTED", 10**6)
     recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
-    summary = hold_equal(spark, table_of(9, 60), recipe, settings=Settings(pairs_per_document=0), most=0)
+    summary = hold_equal(spark, table_of(9, 60), recipe, most=0)
     assert summary["all_pairs"] is False
 
 
@@ -104,7 +102,7 @@ def test_where_kept_sets_come_first_the_answer_is_that_of_memory(
     monkeypatch.setattr(search, "_LISTED", 1)
     monkeypatch.setattr(keepers_on_spark, "_FEW_SETS", 40)
     recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
-    summary = hold_equal(spark, table_of(9, 100), recipe, settings=Settings(pairs_per_document=0), most=0)
+    summary = hold_equal(spark, table_of(9, 100), recipe, most=0)
     assert sum(stage["name"].startswith("part-") for stage in summary["stages"]) > 4
 
 
@@ -216,3 +214,10 @@ def test_columns_that_are_not_there_are_refused(spark: SparkSession) -> None:
     with pytest.raises(InputError) as caught:
         neardup.spark.run(frame.drop("id"))
     assert says(caught.value, "no column", "id_column", "name, text")
+
+
+def test_a_frame_of_spark_connect_is_refused() -> None:
+    remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    with pytest.raises(InputError) as caught:
+        neardup.spark.run(remote)
+    assert says(caught.value, "Spark Connect", "builder.master", "--engine spark")

@@ -30,19 +30,11 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
             errors.InputError,
             ("a.jsonl is gone: give another",),
         ),
-        (TRACE.format("ModuleNotFoundError: No module named 'neardup'"), errors.RecipeError, ("no module 'neardup'",)),
-        (TRACE.format("OSError: No space left on device"), errors.OutputError, ("no space left",)),
         ("java.lang.OutOfMemoryError: Java heap space", errors.RecipeError, ("spark.executor.memory",)),
-        ("[PYTHON_VERSION_MISMATCH] Python in worker has 3.12", errors.RecipeError, ("Python", "PYSPARK_PYTHON")),
         (
-            TRACE.format('java.io.IOException: Cannot run program "/no/python": error=2, No such file'),
+            "Python in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot",
             errors.RecipeError,
-            ("no Python", "'/no/python'", "PYSPARK_PYTHON"),
-        ),
-        (
-            "[FAILED_READ_FILE.NO_HINT] Error while reading file file:///st/features/p.parquet. SQLSTATE: KD001",
-            errors.InputError,
-            ("damaged or gone", "file:///st/features/p.parquet", "stage, remove"),
+            ("Python 3.12", "this is 3.11", "PYSPARK_PYTHON"),
         ),
         (
             "An error occurred while calling None.a.B.\n: java.lang.IllegalStateException: the thing is shut",

@@ -117,6 +117,16 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     with pytest.raises(OutputError) as caught:
         Stages(spark, str(folder), json.loads((folder / "neardup-stages.json").read_text())["fingerprint"])
     assert says(caught.value, str(folder), "this very run", "give a key")
+    (folder / ".neardup-stages.json.crc").unlink()
+    for broken in ("", "[1]", "{}", '{"fingerprint": 1}', '{"fingerprint": "a", "workers": "x"}', '{"fingerprint": "a'):
+        (folder / "neardup-stages.json").write_text(broken)
+        with pytest.raises(OutputError) as caught:
+            Stages(spark, str(folder), "a", resume=True)
+        assert says(caught.value, "neardup-stages.json", str(folder), "damaged")
+    (folder / "neardup-stages.json").unlink()
+    with pytest.raises(OutputError) as caught:
+        Stages(spark, str(folder), "a", resume=True)
+    assert says(caught.value, str(folder), "other files than stages")
 
 
 def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: Path) -> None:

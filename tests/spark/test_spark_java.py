@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from saying import says
 
-from neardup.errors import OutputError, RecipeError
+from neardup.errors import RecipeError
 from neardup.recipe.named import load_recipe
 from neardup.spark import session as sessions
 from neardup.spark.cluster import check_master
 from neardup.spark.command import Engine
-from neardup.spark.stages import check_folder
 
 
 def java(folder: Path, version: str) -> Path:
@@ -117,40 +116,6 @@ def test_workers_elsewhere_need_a_folder() -> None:
         Engine(master="spark://host:7077").check(load_recipe("default"))
     assert says(caught.value, "folder that all can write", "--checkpoint-dir")
     Engine(master="spark://127.0.0.1:7077").check(load_recipe("default"))
-
-
-def test_a_folder_of_stages_is_looked_at_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_folder(str(tmp_path / "new"), "a", resume=False)
-    check_folder(str(tmp_path), "a", resume=True)
-    (tmp_path / "other").write_text("x")
-    with pytest.raises(OutputError) as caught:
-        check_folder(str(tmp_path), "a", resume=True)
-    assert says(caught.value, str(tmp_path), "other files than stages")
-    (tmp_path / "neardup-stages.json").write_text('{"fingerprint": "a"}')
-    check_folder(str(tmp_path), "a", resume=False)
-    with pytest.raises(OutputError) as caught:
-        check_folder(str(tmp_path), "b", resume=True)
-    assert says(caught.value, str(tmp_path), "recipe, input or version", "(a,", " b)")
-    (tmp_path / "features").mkdir()
-    with pytest.raises(OutputError) as caught:
-        check_folder(str(tmp_path), "a", resume=False)
-    assert says(caught.value, str(tmp_path), "this very run", "give a key")
-    check_folder(str(tmp_path), "a", resume=True)
-    for broken in ("", "[1]", "{}", '{"fingerprint": 1}', '{"fingerprint": "a", "workers": "x"}', '{"fingerprint": "a'):
-        (tmp_path / "neardup-stages.json").write_text(broken)
-        with pytest.raises(OutputError) as caught:
-            check_folder(str(tmp_path), "a", resume=True)
-        assert says(caught.value, "neardup-stages.json", str(tmp_path), "damaged")
-    for below in ("other", "other/new"):
-        with pytest.raises(OutputError) as caught:
-            check_folder(str(tmp_path / below), "a", resume=False)
-        assert says(caught.value, str(tmp_path / "other"), "is a file")
-    monkeypatch.setattr("os.access", lambda path, mode: False)
-    with pytest.raises(OutputError) as caught:
-        check_folder(str(tmp_path / "new"), "a", resume=False)
-    assert says(caught.value, str(tmp_path), "user", "another folder")
 
 
 def test_a_master_that_nobody_listens_at_is_told_at_once() -> None:

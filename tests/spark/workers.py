@@ -70,8 +70,7 @@ def table_of_counts(sets: list[Batches], alone: Any, bits: int) -> Any:
         slices = pa.concat_tables(some) if some else pa.table({"slice": []})
         if len(slices):
             begin, [added] = number * features._SLICE, features.add_slices(slices)["data"].to_pylist()
-            part = features._unpressed(added)
-            total[begin : begin + len(part)] = part
+            total[begin : begin + len(added)] = np.frombuffer(added, np.uint8)
     return total
 
 

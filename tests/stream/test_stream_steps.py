@@ -18,15 +18,13 @@ from test_index_properties import STREAMS, WINDOWS, Step, timed
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier
+from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import Length
 from neardup.spark import flow
 from neardup.spark.flow import (
-    NO_ID,
-    NO_TEXT,
     NO_TIME,
-    NOT_UTF8,
     Work,
     arrived_documents,
     blobs_of,

@@ -206,6 +206,9 @@ def _rows(why: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
         yield "passages", f"{len(why.passages):,} shared, the longest of {count_text(longest, 'token')}"
     else:
         yield "passages", "none shared"
+    if recipe.ignore:
+        left, right = why.ignored
+        yield "ignored", f"{left:,} and {right:,} features stand in the ignored text, and count for nothing"
     yield "verdict", f"{'near-duplicates' if why.match else 'no near-duplicates'}: {why.reason}"
     if why.needed is not None and _counts_features(recipe):
         aim = ", to become a candidate" if why.learned else ""

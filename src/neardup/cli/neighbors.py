@@ -64,7 +64,7 @@ def neighbors(
     refuse_unasked(recipe_options.given, nearest=True)
     if index is not None:
         refuse_read_options()
-    with read.open(inputs) if index is None else index.corpus() as corpus:
+    with read.open(inputs) if index is None else index.corpus_around(k, of, first) as corpus:
         with reading(corpus, recipe, kernels=["postings.nearest_of"]) as report:
             found = find(corpus, recipe, k, of=of, first=first, progress=report, **running.limits)
             if to_file is not None:

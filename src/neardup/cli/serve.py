@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -100,6 +101,10 @@ def serve(
         against=windows.against,
         sample=read_statistics(recipe, sample),
     )
+    # Each caller takes a file of the process; systems begin with few, often 1,024, and let it ask for more.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     tokens = Tokens() if serving.token_file is None else Tokens.of_file(serving.token_file)
     service = Service(
         windows.store,

@@ -29,6 +29,7 @@ from neardup.kernels.grams import (
     SKIPPING,
     SPOTS,
     WHOLE,
+    ascii_sets,
     choose_terms,
     clip_sets,
     drop_grams,
@@ -43,8 +44,9 @@ from neardup.kernels.unicode import text_marks
 from neardup.recipe import Recipe
 from neardup.recipe.recipe import word_lists
 from neardup.runtime import SCRATCH
-from neardup.text.bulk import Comparable, comparable, text_buffers
+from neardup.text.bulk import Comparable, ascii_table, comparable, text_buffers
 from neardup.text.html import contents, method_of
+from neardup.text.normalize import has_kernel
 from neardup.text.sentences import segments
 
 Words = npt.NDArray[np.uint64]
@@ -186,6 +188,11 @@ class Extractor:
         lookup = None if statistics is None else statistics.lookup(recipe)
         self._plan = _plan(recipe, form, lookup)
         self._known = _known_grams(recipe)
+        self._direct: tuple[Any, Any] | None = None
+        special = self._content or self._wanted.unit or self._signer or self._plan.lookup or self._known is not None
+        if self._plan.is_plain and self._wanted.kind != "checksum" and has_kernel(self._normalize) and not special:
+            shape = self._plan.by_character, self._plan.shape[1], self._plan.form == MULTISET
+            self._direct = (self._normalize == "words", ascii_table(self._normalize)), shape
 
     def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _fresh) -> Block:
         """Return the features of texts (no nulls), in uint64 arrays that ``allocate`` gives."""
@@ -215,6 +222,24 @@ class Extractor:
             kept = allocate(used).view(np.int64)
             kept[:] = weights[:used]
         return block._replace(features=features, weights=kept)
+
+    def sets(self, data: npt.NDArray[np.uint8], offsets: Integers) -> tuple[Words, Integers]:
+        """Return the features of a few texts and their numbers, as a block has them, without what costs more than they.
+
+        Parameters
+        ----------
+        data : uint8[m]
+            The texts as UTF-8.
+        offsets : int64[d + 1]
+            Where each begins, and where the last one ends.
+        """
+        if self._direct is not None:
+            features, sizes = ascii_sets(data, offsets, *self._direct)
+            if len(sizes):
+                return features, sizes
+        buffers = pa.py_buffer(offsets), pa.py_buffer(data)
+        block = self(pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers))
+        return block.features, block.sizes
 
     def _features(self, data: Any, offsets: Integers, block: Block) -> tuple[int, Words, Integers]:
         """Fill the sizes and marks of a block; return the number of features, and scratch that begins with them."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -12,12 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.documents import Corpus, corpus_of
 from neardup.errors import OutputError, RecipeError, StoreError
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, cut
-from neardup.features.store import Block, addresses_of
+from neardup.features.store import Block, Vectors, heads_of
 from neardup.files import put_at
 from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
 from neardup.index.segment import (
@@ -29,16 +29,22 @@ from neardup.index.segment import (
     read_removed,
 )
 from neardup.index.writer import IndexWriter, open_writer
-from neardup.kernels.prefixes import overlaps_of_pairs
+from neardup.kernels.prefixes import overlaps_with_one
 from neardup.pipeline.pipeline import checked_threads
 from neardup.pipeline.query import Answer, Similar, answer_of
 from neardup.recipe import Recipe
-from neardup.recipe.measures import similarities
+from neardup.recipe.measures import Rule, similarities
 from neardup.runtime import in_order
+from neardup.search.nearest import closest
 
 Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 #: So often a reader begins again when a writer has merged what it was about to open.
 _TRIES = 20
+#: Of the nearest are compared: so many documents first, at most so many at once; beyond so many questions all are read.
+_NEAREST_FIRST, _NEAREST_AT_ONCE, _NEAREST_OF = 64, 1 << 12, 64
+#: What every pair reaches.
+_ANY = Rule(0, 0, 1, 0, 1)
 
 
 class DiskIndex:
@@ -239,58 +245,117 @@ class DiskIndex:
         text : str
             The text; a page where the recipe has a ``content``.
         k : int, optional
-            Return the k nearest instead, whatever their similarity: where fewer than k match, that reads all documents.
+            Return the k nearest instead, whatever their similarity.
 
         Raises
         ------
         NeardupError
             As ``nd.query`` does.
         """
-        nearest = None if k is None else self._nearest_matches(text, k)
-        if nearest is not None:
-            return nearest
-        if k is not None or self.recipe.second_step or not text or self._plan.distance >= 0:
+        features = self._features(text) if self._plan.distance < 0 else np.empty(0, np.uint64)
+        if not len(features) or (self.recipe.second_step if k is None else not 0 < k <= len(self)):
             return list(self.answer(text, k))
-        try:
-            texts = pa.array([text], pa.large_string())
-        except UnicodeEncodeError:
-            return list(self.answer(text))
-        block = self._extractor(texts)
-        if not len(block.features):
-            return list(self.answer(text))
+        if k is not None:
+            places = self._nearest(features, k)
+            others, sizes = self._sets(places)
+            vectors = Vectors(heads_of(sizes), others, np.empty(0, np.int64))
+            nearest = closest(vectors, features, vectors.weights, self.recipe.measure, k)
+            ids = self.documents(places)["id"].take(nearest.document).to_pylist()
+            return [Similar(*of) for of in zip(ids, nearest.similarity.tolist(), strict=True)]
         found: list[Similar] = []
         for segment in self._segments:
-            documents = segment.candidates(block)[1]
-            if len(documents):
-                found += self._similar(segment, np.sort(documents), block)
+            documents = segment.candidates_of(features)
+            if documents:
+                found += self._similar(segment, documents, features)
         return sorted(found, key=lambda one: -one.similarity)
 
-    def _similar(self, segment: Segment, documents: Integers, asked: Block) -> list[Similar]:
-        """Return which of a segment's candidates match a document, in keep order."""
-        block = self._extractor(pa.concat_arrays(list(segment.texts(documents))))
-        own, others = addresses_of(asked.features, asked.sizes), addresses_of(block.features, block.sizes)
-        addresses, sizes = np.concatenate([own, others]), np.concatenate([asked.sizes, block.sizes])
-        overlaps = np.empty(len(documents), np.int64)
-        places = np.arange(1, len(sizes))
-        overlaps_of_pairs(places, np.zeros(len(documents), np.int64), addresses, sizes, self._plan.rule, overlaps)
-        match = np.flatnonzero(overlaps >= 0)
-        if not len(match):
-            return []
-        counts = np.column_stack([overlaps[match], np.broadcast_to(sizes[0], len(match)), block.sizes[match]])
-        names = segment.ids().take(pa.array(documents[match])).to_pylist()
-        return [Similar(*of) for of in zip(names, similarities(self.recipe.measure, counts).tolist(), strict=True)]
+    def _features(self, text: str) -> Words:
+        """Return the features of a text; none of one that is no valid Unicode."""
+        try:
+            data = np.frombuffer(text.encode(), np.uint8)
+        except UnicodeEncodeError:
+            return np.empty(0, np.uint64)
+        return self._extractor.sets(data, np.array([0, len(data)]))[0]
 
-    def _nearest_matches(self, text: str, k: int) -> list[Similar] | None:
-        """Return the k nearest of a text where at least so many match it, which are found without the others."""
-        found = [] if k < 1 or not text or self.recipe.second_step else self.query(text)
-        return found[:k] if found and len(found) >= k else None
+    def _similar(self, segment: Segment, documents: list[int], features: Words) -> Iterator[Similar]:
+        """Yield which of a segment's candidates match a set, in keep order."""
+        others, sizes = self._extractor.sets(*segment.bytes_of(documents))
+        counts, ids = overlaps_with_one(features, others, sizes, self._plan.rule), segment.ids()
+        match = np.flatnonzero(counts[:, 0] >= 0)
+        found = similarities(self.recipe.measure, counts[match]).tolist()
+        for place, similarity in zip(match.tolist(), found, strict=True):
+            yield Similar(ids[documents[place]].as_py(), similarity)
+
+    def _nearest(self, features: Words, k: int) -> Integers:
+        """Return documents among which are the k nearest to a set, by their places in keep order, ascending.
+
+        Those that share most, as their bitmaps have it, are compared first, until no other one can be as near.
+        """
+        most = np.concatenate([np.empty(0, np.int64), *(segment.most_shared(features) for segment in self._segments)])
+        places = np.flatnonzero(most > 0)
+        sizes = np.concatenate([np.empty(0, np.uint32), *(segment.sizes for segment in self._segments)])[places]
+        counts = np.stack([most[places], np.full(len(places), len(features)), sizes], axis=1)
+        bound = similarities(self.recipe.measure, counts)
+        found, similar, least = [np.empty(0, np.int64)], np.empty(0), 0.0
+        left, room = np.arange(len(places)), _NEAREST_FIRST
+        while len(left):
+            if room < len(left):
+                left = left[np.argpartition(-bound[left], room)]
+            found.append(np.sort(places[left[:room]]))
+            counts = overlaps_with_one(features, *self._sets(found[-1]), _ANY)
+            # One that shares nothing is not near, though a distance would have it so.
+            exact = np.where(counts[:, 0] > 0, similarities(self.recipe.measure, counts), -1.0)
+            similar = np.append(similar, exact)
+            if k <= len(similar):
+                # A little less, for equally similar ones may differ in the last bit.
+                least = float(np.partition(similar, -k)[-k]) * (1 - 1e-9)
+            left = left[room:]
+            left, room = left[bound[left] >= least], min(4 * room, _NEAREST_AT_ONCE)
+        return np.sort(np.concatenate(found)[similar >= least])
+
+    def _sets(self, places: Integers) -> tuple[Words, Integers]:
+        """Return the features of some documents, one behind the other, and how many each has."""
+        found = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
+        for segment, documents in self._in_segments(places):
+            if len(documents):
+                found.append(self._extractor.sets(*segment.bytes_of(documents.tolist())))
+        features, sizes = zip(*found, strict=True)
+        return np.concatenate(features), np.concatenate(sizes)
 
     def corpus_for(self, text: str, k: int | None = None) -> Corpus:
-        """Return the documents that a text may match, as a corpus; for the ``k`` nearest all, unless as many match."""
-        if text and (k is None or self._nearest_matches(text, k) is not None):
-            with suppress(UnicodeEncodeError):
-                return self.corpus(self.candidates([pa.array([text], pa.large_string())], 1))
-        return self.corpus()
+        """Return documents as a corpus, among them all that a text may match, or those that may be the k nearest."""
+        if k is not None and self._plan.distance >= 0:
+            return self.corpus()
+        features = self._features(text)
+        if not len(features):
+            # Whoever asks is told so before anything is compared.
+            return self.corpus(np.empty(0, np.int64))
+        if k is not None:
+            return self.corpus(self._nearest(features, k))
+        return self.corpus(self.candidates([pa.array([text], pa.large_string())], 1))
+
+    def corpus_around(self, k: int, of: Sequence[Any] | None = None, first: int | None = None) -> Corpus:
+        """Return documents as a corpus, among them the k nearest of some: those of ids, or the first ones.
+
+        Of all, where many are asked for, or one that is not there.
+        """
+        own = list(self._in_segments(None))
+        places = np.concatenate(
+            [np.empty(0, np.int64), *(at + own[1] for at, own in zip(self._firsts, own, strict=False))]
+        )
+        if of is not None and len(of) <= _NEAREST_OF:
+            names = pa.concat_arrays(
+                [segment.ids().take(pa.array(there)).cast(pa.large_string()) for segment, there in own]
+            )
+            rows = pc.index_in(pa.array(map(str, of), pa.large_string()), value_set=names)
+            wanted = places[:0] if rows.null_count else places[rows.to_numpy()]
+        else:
+            wanted = places[: first if first is not None and 0 < first <= _NEAREST_OF else 0]
+        if k < 1 or self._plan.distance >= 0 or not len(wanted):
+            return self.corpus()
+        texts = self.documents(np.unique(wanted))["text"].to_pylist()
+        near = [self._nearest(features, k + 1) for text in texts if len(features := self._features(text))]
+        return self.corpus(np.unique(np.concatenate([wanted, *near])))
 
     def answer(self, text: str, k: int | None = None, **options: Any) -> Answer:
         """Return what ``nd.query`` says of a text and all documents of the index; the options are those of it."""

@@ -21,7 +21,7 @@ from neardup.version import __version__
 MANIFEST = "neardup-index.json"
 _LOCK = "lock"
 #: What this version writes and reads. Whatever changes the bytes of a segment, or how kernels read them, raises it.
-FORMAT = 1
+FORMAT = 2
 _DIGEST_BYTES = 16
 _PIECE = 1 << 22
 
@@ -140,7 +140,7 @@ def read_manifest(folder: str) -> Manifest:
     InputError
         If there is no index.
     StoreError
-        If the manifest is damaged, or of a newer format.
+        If the manifest is damaged, or of another format.
     """
     if not is_index(folder):
         raise InputError(f"{folder} is no index: make one with neardup index build CORPUS -o {folder}")
@@ -151,10 +151,11 @@ def read_manifest(folder: str) -> Manifest:
     try:
         said = json.loads(data)
         form = int(said["format"])
-        if form > FORMAT:
+        if form != FORMAT:
+            newer = ", or a newer one" if form > FORMAT else ", or build the index again"
             raise StoreError(
                 f"{folder} has format {form}, and this neardup reads {FORMAT}: use the neardup that wrote it "
-                f"({shown(said['neardup'])}), or a newer one"
+                f"({shown(said['neardup'])}){newer}"
             )
         if said.pop("digest") != _digest(_json(said)):
             raise damaged

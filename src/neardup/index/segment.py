@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -20,10 +21,21 @@ from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, addresses_of
 from neardup.index.manifest import File, Part, digest_of
 from neardup.kernels.counts import NO_CELLS, count_features, prefix_rooms, prefixes
-from neardup.kernels.prefixes import Index, Sets, begin_lists, close_lists, count_entries, enter_entries, look_up
+from neardup.kernels.prefixes import (
+    Index,
+    Sets,
+    begin_lists,
+    close_lists,
+    count_entries,
+    enter_entries,
+    look_up,
+    look_up_one,
+    most_shared_with_one,
+)
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search.hamming import hamming_pairs
+from neardup.text.bulk import text_buffers
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -33,12 +45,15 @@ Booleans = npt.NDArray[np.bool_]
 #: faster, and takes 12 bytes of memory a feature while a segment is written.
 MOST_FEATURES = 1 << 25
 MOST_DOCUMENTS = 1 << 22
-#: Texts that are compressed together, and read together.
-TEXTS_AT_ONCE = 64
+#: Texts that are compressed together, and read together. Raising it makes an index smaller and questions slower.
+TEXTS_AT_ONCE = 8
+_ZSTD = pa.Codec("zstd", 1)
 _FEWEST_BITS, _MOST_BITS = 10, 26
 _LARGEST_COUNT = 254
 #: What the arrays hold; their files hold nothing else.
 _TYPES = {
+    "frames": "<u8",
+    "ends": "<u8",
     "sizes": "<u4",
     "bitmaps": "<u8",
     "counts": "u1",
@@ -120,9 +135,6 @@ def is_full(features: int, documents: int) -> bool:
     return features >= MOST_FEATURES or documents >= MOST_DOCUMENTS
 
 
-_TEXTS = pa.schema([pa.field("text", pa.large_string(), nullable=False)])
-
-
 class SegmentWriter:
     """Takes documents into a new folder; ``finish`` writes by what they are found.
 
@@ -134,13 +146,12 @@ class SegmentWriter:
 
     def __init__(self, folder: str, plan: Plan) -> None:
         self._folder, self._plan = folder, plan
-        self.features, self.documents, self._text_bytes = 0, 0, 0
+        self.features, self.documents = 0, 0
         self._ids: list[pa.Array] = []
         self._blocks: list[Block] = []
-        self._waiting: list[pa.Array] = []
-        options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 1))
-        self._file = open(os.path.join(folder, "texts.arrow"), "wb")  # noqa: SIM115
-        self._texts = pa.ipc.new_file(self._file, _TEXTS, options=options)
+        self._waiting: list[pa.LargeStringArray] = []
+        self._file = open(os.path.join(folder, "texts.zstd"), "wb")  # noqa: SIM115
+        self._frames, self._lengths = [0], list[Integers]()
 
     @property
     def is_full(self) -> bool:
@@ -156,7 +167,7 @@ class SegmentWriter:
         """Take documents."""
         self.features += len(piece.block.features)
         self.documents += len(piece.ids)
-        self._text_bytes += int(np.diff(_offsets(piece.texts)[[0, -1]])[0])
+        self._lengths.append(np.diff(text_buffers(piece.texts)[1]))
         self._ids.append(piece.ids)
         self._blocks.append(piece.block)
         self._waiting.append(piece.texts)
@@ -168,9 +179,12 @@ class SegmentWriter:
             return
         texts = pa.concat_arrays(self._waiting)
         whole = waiting if least == 1 else waiting - waiting % TEXTS_AT_ONCE
-        for begin in range(0, whole, TEXTS_AT_ONCE):
-            part = texts.slice(begin, min(TEXTS_AT_ONCE, whole - begin))
-            self._texts.write_batch(pa.record_batch([part], _TEXTS))
+        data, offsets = text_buffers(texts)
+        begins = [*offsets[:whole:TEXTS_AT_ONCE].tolist(), int(offsets[whole])]
+        for begin, end in pairwise(begins):
+            frame = _ZSTD.compress(data[begin:end])
+            self._file.write(frame)
+            self._frames.append(self._frames[-1] + frame.size)
         self._waiting = [texts.slice(whole)]
 
     def abandon(self) -> None:
@@ -180,7 +194,6 @@ class SegmentWriter:
     def finish(self, name: str) -> Part:
         """Write all that is left, make the disk hold it, and return what the manifest says of the segment."""
         self._write_texts(1)
-        self._texts.close()
         self._file.close()
         ids = pa.concat_arrays(self._ids)
         with pa.OSFile(os.path.join(self._folder, "ids.arrow"), "wb") as file:
@@ -191,10 +204,12 @@ class SegmentWriter:
         sizes = np.concatenate([np.empty(0, np.int64), *(block.sizes for block in self._blocks)])
         self._blocks.clear()
         arrays = self._fingerprints(features, sizes) if self._plan.distance >= 0 else self._sets(features, sizes)
+        ends = np.cumsum(np.concatenate([[0], *self._lengths]))
+        arrays |= {"frames": np.array(self._frames), "ends": ends}
         for called, array in arrays.items():
             array.astype(_TYPES[called], copy=False).tofile(os.path.join(self._folder, called))
         files = {f"{name}/{called}": noted(os.path.join(self._folder, called)) for called in os.listdir(self._folder)}
-        return Part(name, self.documents, 0, self._text_bytes, self.features, dict(sorted(files.items())))
+        return Part(name, self.documents, 0, int(ends[-1]), self.features, dict(sorted(files.items())))
 
     def _fingerprints(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
         values = np.zeros(len(sizes), np.uint64)
@@ -239,11 +254,6 @@ def noted(path: str) -> File:
     finally:
         os.close(handle)
     return File(os.path.getsize(path), digest_of(path))
-
-
-def _offsets(texts: pa.LargeStringArray) -> Integers:
-    ends: Integers = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return ends
 
 
 def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], by: Rule) -> Sets:
@@ -291,13 +301,14 @@ class Segment:
         self._local = threading.local()
         # All is mapped from the start: whoever merges segments removes the files.
         self._buffers: dict[str, pa.Buffer] = {}
-        for name in ("ids.arrow", "texts.arrow"):
+        for name in ("ids.arrow", "texts.zstd"):
             with pa.memory_map(self._path(name)) as file:
                 self._buffers[name] = file.read_buffer()
+        self._frames, self._ends = self._mapped("frames"), self._mapped("ends")
         if plan.distance >= 0:
             self.values: Words = self._mapped("values")
             return
-        self.bitmaps: Words = self._mapped("bitmaps").reshape(-1, 8)
+        self._held = self.sizes, self._mapped("bitmaps").reshape(-1, 8)
         self.counts: npt.NDArray[np.uint8] = self._mapped("counts")
         heads = self._mapped("heads")
         self.index = Index(heads, self._mapped("entries"), int(len(heads) - 1).bit_length() - 1, 0)
@@ -324,17 +335,37 @@ class Segment:
             return self._near(block)
         shift = np.uint64(64 - (len(self.counts).bit_length() - 1))
         sets = _prefixes(block.features, block.sizes, shift, self.counts, self._plan.rule)
-        if not hasattr(self._local, "scratch"):
-            count = len(self)
-            out = np.empty((max(count, _ROOM), 2), np.int64)
-            self._local.scratch = (np.zeros(count, np.int32), np.empty(count, np.int64)), out
-        scratch, out = self._local.scratch
-        held, at, found = (self.sizes, self.bitmaps), 0, [np.empty((0, 2), np.int64)]
+        scratch, out = self._room()
+        at, found = 0, [np.empty((0, 2), np.int64)]
         while at < len(block.sizes):
-            at, written = look_up(at, len(block.sizes), sets, held, self.index, self._plan.rule, scratch, out)
+            at, written = look_up(at, len(block.sizes), sets, self._held, self.index, self._plan.rule, scratch, out)
             found.append(out[:written].copy())
         pairs = found[1] if len(found) == 2 else np.concatenate(found)
         return self._present(pairs[:, 0], pairs[:, 1])
+
+    def _room(self) -> tuple[Any, Integers]:
+        """Return the scratch of the kernel that looks up, and room for what it finds; each thread has its own."""
+        if not hasattr(self._local, "room"):
+            count = len(self)
+            out = np.empty((max(count, _ROOM), 2), np.int64)
+            self._local.room = (np.zeros(count, np.int32), np.empty(count, np.int64)), out
+        room: tuple[Any, Integers] = self._local.room
+        return room
+
+    def candidates_of(self, features: Words) -> list[int]:
+        """Return the documents that a set may match, ascending, as ``candidates`` finds them."""
+        scratch, out = self._room()
+        count = look_up_one(features, self.counts, self._held, self.index, self._plan.rule, scratch, out)
+        documents = sorted(out[:count, 1].tolist())
+        if len(self.removed):
+            documents = np.setdiff1d(documents, self.removed).tolist()
+        return documents
+
+    def most_shared(self, features: Words) -> Integers:
+        """Return how many features of a set each document has at most; none of the removed ones has any."""
+        most: Integers = most_shared_with_one(features, *self._held)
+        most[self.removed] = 0
+        return most
 
     def _near(self, block: Block) -> tuple[Integers, Integers]:
         asking = np.flatnonzero(block.sizes)
@@ -362,33 +393,46 @@ class Segment:
     def ids(self) -> pa.Array:
         """Return what the documents are called, removed ones too; mapped."""
         if not hasattr(self._local, "ids"):
-            self._local.ids = self._reader("ids.arrow").read_all()["id"].combine_chunks()
+            try:
+                table = pa.ipc.open_file(pa.BufferReader(self._buffers["ids.arrow"])).read_all()
+            except (pa.ArrowException, OSError):
+                raise damaged(os.path.join(self._folder, self.part.name, "ids.arrow")) from None
+            self._local.ids = table["id"].combine_chunks()
         ids: pa.Array = self._local.ids
         return ids
 
+    def frame(self, number: int) -> tuple[npt.NDArray[np.uint8], Integers]:
+        """Return the bytes of the texts from ``TEXTS_AT_ONCE * number`` on, and where each begins and the last ends."""
+        first = TEXTS_AT_ONCE * number
+        ends = self._ends[first : first + TEXTS_AT_ONCE + 1].astype(np.int64)
+        ends -= ends[0]
+        begin, end = self._frames[number : number + 2].tolist()
+        try:
+            data = _ZSTD.decompress(self._buffers["texts.zstd"].slice(begin, end - begin), int(ends[-1]))
+        except (pa.ArrowException, OSError):
+            raise damaged(os.path.join(self._folder, self.part.name, "texts.zstd")) from None
+        return np.frombuffer(data, np.uint8), ends
+
+    def bytes_of(self, documents: list[int]) -> tuple[npt.NDArray[np.uint8], Integers]:
+        """Return the texts of a few documents, ascending, as their bytes and where each begins and the last ends."""
+        texts = []
+        for number, own in groupby(documents, lambda document: document // TEXTS_AT_ONCE):
+            data, ends = self.frame(number)
+            places = [document % TEXTS_AT_ONCE for document in own]
+            texts += [data[ends[place] : ends[place + 1]] for place in places]
+        if len(texts) == 1:
+            return texts[0], np.array([0, len(texts[0])])
+        return np.concatenate(texts), np.cumsum([0, *map(len, texts)])
+
     def texts(self, documents: Integers) -> Iterator[pa.LargeStringArray]:
         """Yield the texts of some documents, ascending, some at a time."""
-        if not len(documents):
-            return
-        if not hasattr(self._local, "texts"):
-            self._local.texts = self._reader("texts.arrow")
-        file = self._local.texts
         groups = documents // TEXTS_AT_ONCE
         begins = np.flatnonzero(np.diff(groups, prepend=-1))
-        for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(documents)], strict=True):
-            try:
-                texts = file.get_batch(int(groups[begin])).column(0)
-            except (pa.ArrowException, OSError):
-                raise damaged(os.path.join(self._folder, self.part.name, "texts.arrow")) from None
+        for begin, end in pairwise([*begins.tolist(), len(documents)]):
+            data, ends = self.frame(int(groups[begin]))
+            texts = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(data))
             own = documents[begin:end] - TEXTS_AT_ONCE * groups[begin]
             yield texts if len(own) == len(texts) else texts.take(pa.array(own))
-
-    def _reader(self, name: str) -> Any:
-        """Return a reader of a file; each thread has its own."""
-        try:
-            return pa.ipc.open_file(pa.BufferReader(self._buffers[name]))
-        except (pa.ArrowException, OSError):
-            raise damaged(os.path.join(self._folder, self.part.name, name)) from None
 
 
 def checked(folder: str, path: str, part: Part) -> str:

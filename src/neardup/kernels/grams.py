@@ -9,6 +9,7 @@ from neardup.kernels.bits import mix
 from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.tables import EMPTY_TABLE, cleared, find, holds, room_for, value_of
 from neardup.kernels.tokens import drop_held, hash_tokens
+from neardup.kernels.unicode import ascii_texts
 
 #: How the grams of a segment are made from its tokens.
 CONTIGUOUS, SKIPPING, WHOLE, SPOTS = 0, 1, 2, 3
@@ -245,6 +246,28 @@ def feature_sets(text, spans, by_character, n, multiset, out, sizes, marks):
         marks[d, 0], marks[d, 1] = mark(out, _NO_WEIGHTS, at, size)
         at += size
     return at
+
+
+@kernel
+def ascii_sets(data, offsets, normalizing, shape):
+    """Return the feature sets of texts, uint64 one behind the other, and their sizes; of others than ASCII no sizes.
+
+    For few texts at a time: all in one call. data, offsets and normalizing (fold, table) are those of ``ascii_texts``;
+    shape (by_character, n, multiset) is that of ``feature_sets``.
+    """
+    count = offsets.shape[0] - 1
+    length = offsets[count] - offsets[0]
+    normal = np.empty(length + 64, np.uint8)
+    spans = np.empty((count, 2), np.int64)
+    out = np.empty(length + count, np.uint64)
+    sizes = np.empty(count, np.int64)
+    used, others = ascii_texts(data, offsets, normalizing[0], normalizing[1], normal, spans)
+    if others:
+        return out[:0], sizes[:0]
+    normal[used : used + 64] = 0x20
+    marks = np.empty((count, 2), np.uint64)
+    used = feature_sets(normal, spans, shape[0], shape[1], shape[2], out, sizes, marks)
+    return out[:used], sizes
 
 
 @kernel

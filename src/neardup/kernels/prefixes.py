@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
-from neardup.kernels.bits import load_u64, mix, popcount, prefetch
+from neardup.kernels.bits import load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import largest_partner, need, smallest_partner
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.counts import sort_first
+from neardup.kernels.counts import NO_CELLS, prefixes, sort_first
 from neardup.kernels.tables import cleared, find, holds, room_for
 
 #: An entry of the index: the rank, a tag of the key, the place of the key among the set's shared ones.
@@ -443,6 +443,68 @@ def look_up(begin, end, asking, held, index, rule, scratch, out):
                 written += 1
         at += 1
     return at, written
+
+
+@kernel
+def look_up_one(features, counts, held, index, rule, scratch, out):
+    """Write to out the held sets that may match one, as ``prefixes`` and ``look_up`` find them; return how many.
+
+    features: uint64[s] of the set; counts: of the held ones; out: int64[n, 2] with room for all of them.
+    """
+    size = features.shape[0]
+    shift = uint64(64) - trailing_zeros(uint64(counts.shape[0]))
+    sizes = np.full(1, size, np.int64)
+    asking = Sets(
+        np.full(1, uint64(features.ctypes.data), np.uint64),
+        sizes,
+        np.empty(1, np.int64),
+        np.empty(1, np.int64),
+        np.empty((1, 8), np.uint64),
+        np.empty(1, np.int64),
+        np.empty(size + 1, np.uint64),
+    )
+    results = asking.shared, asking.lengths, asking.bitmaps, asking.starts, asking.keys, 0
+    prefixes(asking.addresses, sizes, np.zeros(1, np.int64), shift, counts, shift, NO_CELLS, rule, results)
+    return look_up(0, 1, asking, held, index, rule, scratch, out)[1]
+
+
+@kernel
+def most_shared_with_one(features, sizes, bitmaps):
+    """Return the most features that each of some sets shares with one, as sizes and bitmaps have it: int64[n].
+
+    features: uint64[s] of the one; sizes: uint32[n] and bitmaps: uint64[n, 8] of the others.
+    """
+    size = features.shape[0]
+    own = np.zeros(_WORDS, np.uint64)
+    for i in range(size):
+        own[int64((features[i] >> uint64(6)) & uint64(7))] |= uint64(1) << (features[i] & uint64(63))
+    most = np.empty(sizes.shape[0], np.int64)
+    for d in range(sizes.shape[0]):
+        apart = uint64(0)
+        for w in range(_WORDS):
+            apart += popcount(own[w] ^ bitmaps[d, w])
+        other = int64(sizes[d])
+        most[d] = min((size + other - int64(apart)) // 2, size, other)
+    return most
+
+
+@kernel
+def overlaps_with_one(features, others, sizes, rule):
+    """Return the overlap of each of some sets with one, and the sizes of both: int64[n, 3]; -1 below the threshold.
+
+    features: uint64[s] of the one; others: uint64, one behind the other; sizes: int64[n], theirs.
+    """
+    size = features.shape[0]
+    room = room_for(size)
+    table = enter_set(uint64(features.ctypes.data), size, room)
+    counts = np.empty((sizes.shape[0], 3), np.int64)
+    address = uint64(others.ctypes.data)
+    for d in range(sizes.shape[0]):
+        least = need(rule, sizes[d], size)
+        overlap = overlap_with(address, sizes[d], table, least)
+        counts[d] = overlap if overlap >= least else -1, size, sizes[d]
+        address += uint64(8 * sizes[d])
+    return counts
 
 
 @kernel

@@ -20,7 +20,7 @@ from neardup.pipeline.counterfactual import (
     value_of,
 )
 from neardup.pipeline.passages import Passage, Segment, Span, changes_of, passages_of, segments_of
-from neardup.pipeline.resolved_features import Counts, Gram, compared, held_side, set_counts
+from neardup.pipeline.resolved_features import Counts, Gram, compared, held_side, set_counts, side_of
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, measure
 from neardup.recipe.second_step import SecondStep
@@ -201,6 +201,18 @@ class Explanation:
         return self.features[0]
 
     @property
+    def ignored(self) -> tuple[int, int]:
+        """How many grams of each document count for nothing, for they stand in the text that the recipe ignores."""
+        if not self.recipe.ignore:
+            return 0, 0
+        every = self.recipe.changed(ignore="")
+        left, right = (
+            len(set(side_of(text, every).grams)) - len(set(side_of(text, self.recipe).grams))
+            for text in (self.left, self.right)
+        )
+        return left, right
+
+    @property
     def needed(self) -> int | None:
         """The least o that suffices with such a and b, be it more than there can be; None if one is 0."""
         return bar_of(self.recipe, self.counts.unit).needed(self.counts.a, self.counts.b)
@@ -258,6 +270,9 @@ class Explanation:
 
     def as_dict(self) -> dict[str, Any]:
         """Return numbers, passages, segments and changes for JSON, without the texts (but contents) and their grams."""
+        more: dict[str, Any] = {"ignored": list(self.ignored)} if self.recipe.ignore else {}
+        if self.recipe.content:
+            more |= {"content": self.recipe.content, "contents": [self.left, self.right]}
         chosen = ("measure", "threshold", "jaccard_floor", "features", "normalize", "clip", "weights", "signature")
         numbers = ("match", "reason", "similarity", "value", "shared", "needed", "measures")
         return {
@@ -286,7 +301,8 @@ class Explanation:
                 "right": [list(span) for span in self.right_changes],
             },
             "fingerprint": self.recipe.fingerprint,
-        } | ({"content": self.recipe.content, "contents": [self.left, self.right]} if self.recipe.content else {})
+            **more,
+        }
 
     def _repr_html_(self) -> str | None:
         # Without what renders templates, a notebook shows the text that `repr` gives.

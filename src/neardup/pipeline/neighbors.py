@@ -124,7 +124,8 @@ def neighbors_of(
     threads, clock, report = checked_threads(threads), Clock(), progress or silent
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     present = np.flatnonzero(read.present)
-    check_size(k, len(present), len(present) - 1)
+    documents = len(present) + corpus.left_out
+    check_size(k, documents, documents - 1)
     queries = present[:first] if of is None else _positions(read.names, present, list(map(str, of)))
     with clock.stage("neighbors"):
         found = nearest(
@@ -137,7 +138,7 @@ def neighbors_of(
             threads=threads,
             progress=lambda done, total: report("neighbors", done, total),
         )
-    return Neighbors(read.names, found, len(present), len(queries), list(clock.stages))
+    return Neighbors(read.names, found, documents, len(queries), list(clock.stages))
 
 
 def _positions(names: Names, present: Integers, wanted: list[str]) -> Integers:

@@ -349,7 +349,7 @@ def answer_of(
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     documents = int(read.present.sum())
     if k is not None:
-        check_size(k, documents, documents)
+        check_size(k, documents + corpus.left_out, documents + corpus.left_out)
     with clock.stage("query"):
         found, learned, counts = _found(recipe, text, k, what, read, vectors), None, None
         candidates = len(found.document)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
+from collections import Counter as Counts
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -64,36 +66,35 @@ class Metrics:
 
     def __init__(self, indexes: Indexes, waiting: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()
-        self._verdicts = Counter(
+        verdicts = Counter(
             "neardup_verdicts", "Documents entered, by verdict.", ["index", "kind"], registry=self._registry
         )
-        self._requests = Histogram(
+        requests = Histogram(
             "neardup_request_seconds",
             "Time from the head of a request to the end of its answer.",
             ["call", "status"],
             buckets=_BUCKETS,
             registry=self._registry,
         )
+        # Each is asked for thousands of times a second.
+        self._verdicts, self._requests = cache(verdicts.labels), cache(requests.labels)
         self._registry.register(_Gauges(indexes, waiting))
         self._lock = threading.Lock()
         self._minutes: deque[Minute] = deque(maxlen=_MINUTES)
 
     def entered(self, index: str, verdicts: Iterable[Verdict]) -> None:
         """Count documents that were entered."""
-        kinds: dict[str, int] = {}
-        for verdict in verdicts:
-            kinds[verdict.kind] = kinds.get(verdict.kind, 0) + 1
+        kinds = Counts(verdict.kind for verdict in verdicts)
         for kind, count in kinds.items():
-            self._verdicts.labels(index, kind).inc(count)
-        originals = kinds.pop("original", 0)
+            self._verdicts(index, kind).inc(count)
         with self._lock:
             minute = self._minute()
-            minute.originals += originals
-            minute.duplicates += sum(kinds.values())
+            minute.originals += kinds["original"]
+            minute.duplicates += kinds.total() - kinds["original"]
 
     def answered(self, call: str, status: int, seconds: float) -> None:
         """Count a request; call: its method, and its path without names."""
-        self._requests.labels(call, str(status)).observe(seconds)
+        self._requests(call, str(status)).observe(seconds)
         if call == "POST /v1/indexes/{name}/documents" and status < 400:
             with self._lock:
                 self._minute().latencies[bisect_left(_BUCKETS, seconds)] += 1

@@ -108,6 +108,34 @@ class Confined:
         await confined({"type": "http.response.body", "body": body})
 
 
+class _Joined:
+    """A transport that sends at once what is written in one turn of the loop, such as the head and body of an answer.
+
+    Each part by itself would be a call of the system, and wake the caller twice.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._parts:
+            parts, self._parts = self._parts, []
+            self._transport.write(b"".join(parts))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 def _patient(kind: type[Any]) -> type[Any]:
     """Return a protocol that lets go of who takes too long for the head of a request."""
 
@@ -115,7 +143,7 @@ def _patient(kind: type[Any]) -> type[Any]:
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
+            super().connection_made(_Joined(transport, self.loop))
             self._wait()
 
         def data_received(self, data: bytes) -> None:

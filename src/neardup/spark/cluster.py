@@ -24,14 +24,24 @@ if TYPE_CHECKING:
 #: Seconds between looks at the workers.
 _LOOK = 1.0
 
-_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|spark://\S+:\d+|yarn|k8s://\S+")
+_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+:\d+|yarn|k8s://\S+")
 _LOOPBACK = re.compile(r"local\b.*|spark://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+")
 #: Seconds that a master has to answer in.
 _PATIENCE = 10
 
 
-def check_address(master: str) -> None:
-    """Refuse what is no address of a cluster.
+def is_here(master: str) -> bool:
+    """Return whether all workers of a master are on this machine."""
+    return _LOOPBACK.fullmatch(master) is not None
+
+
+def has_executors(master: str) -> bool:
+    """Return whether the workers of a master are other processes than the driver's."""
+    return not master.startswith("local") or master.startswith("local-cluster")
+
+
+def check_master(master: str) -> None:
+    """Refuse what is no address of a cluster, and a standalone one that is not reached; Spark tries for a minute.
 
     Raises
     ------
@@ -42,21 +52,6 @@ def check_address(master: str) -> None:
         raise RecipeError(
             f"master {master!r} is no address of a cluster: give local[N], spark://HOST:PORT, yarn or k8s://..."
         )
-
-
-def is_here(master: str) -> bool:
-    """Return whether all workers of a master are on this machine."""
-    return _LOOPBACK.fullmatch(master) is not None
-
-
-def check_master(master: str) -> None:
-    """Refuse a standalone cluster whose master cannot be reached; Spark itself tries for a minute.
-
-    Raises
-    ------
-    RecipeError
-        In one sentence.
-    """
     if not master.startswith("spark://"):
         return
     error: Exception | None = None
@@ -68,21 +63,16 @@ def check_master(master: str) -> None:
             error = caught
         else:
             return
-    raise silent(master, first_line(str(error)) or f"nothing within {_PATIENCE} s")
+    raise RecipeError(
+        f"no master of Spark answers at {master} ({first_line(str(error)) or f'nothing within {_PATIENCE} s'}): check "
+        "the address, and that it runs (scripts/cluster start runs one here)"
+    )
 
 
 async def _connected(host: str, port: int) -> None:
     _, writer = await asyncio.open_connection(host, port)
     writer.close()
     await writer.wait_closed()
-
-
-def silent(master: str, why: str) -> RecipeError:
-    """Return what is said of a master that does not answer."""
-    return RecipeError(
-        f"no master of Spark answers at {master} ({why}): check the address, and that it runs (scripts/cluster start "
-        "runs one here)"
-    )
 
 
 _SAME = "give all workers the same wheel (docs/spark.md, the package on the workers)"

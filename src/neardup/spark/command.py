@@ -17,13 +17,13 @@ from neardup.errors import RecipeError
 from neardup.keep.order import goes_by_time
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.spark.cluster import check_master, is_here, sources_digest
+from neardup.spark.cluster import is_here, sources_digest
 from neardup.spark.documents import read
 from neardup.spark.engine import find
 from neardup.spark.failures import told_by_spark
-from neardup.spark.search import Settings, check_recipe
+from neardup.spark.search import check_recipe
 from neardup.spark.session import BRIEF, check_spark, session
-from neardup.spark.stages import Stages, check_folder
+from neardup.spark.stages import Stages
 from neardup.version import __version__
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def answered(
     records : bool
         Whether the bytes of what is rejected are wanted.
     pairs_per_document : float, optional
-        As in ``Settings``.
+        As in ``neardup.dedup``; None for all pairs.
 
     Raises
     ------
@@ -113,10 +113,7 @@ def answered(
     """
     engine.check(recipe)
     mark = fingerprint_of(recipe, corpus_identity(corpus))
-    if engine.checkpoint_dir is not None:
-        check_folder(engine.checkpoint_dir, mark, resume=engine.resume)
     began = time.perf_counter()
-    check_master(engine.master)
     given = (BRIEF if corpus.total_bytes < _BRIEF_BYTES else {}) | dict(engine.settings)
     with session(engine.master, settings=given, log=engine.log, wait=engine.wait) as spark:
         folder = None if engine.checkpoint_dir is None else located(engine.checkpoint_dir)
@@ -137,9 +134,8 @@ def answer(
     """Return what a run of a recipe finds in a corpus that is read in a session."""
     documents = read(spark, corpus, stages, records=records, by_time=goes_by_time(recipe.keep))
     where = {"engine": "spark", "master": spark.sparkContext.master, "workers": stages.workers, "spark": spark.version}
-    settings = Settings(pairs_per_document=pairs_per_document)
     with told_by_spark():
-        return find(corpus, documents, recipe, stages=stages, settings=settings, details=where)[0]
+        return find(corpus, documents, recipe, stages=stages, pairs_per_document=pairs_per_document, details=where)[0]
 
 
 def corpus_identity(corpus: Corpus) -> Any:

@@ -33,22 +33,6 @@ from neardup.times import times_of, utc
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TYPES = {
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
-
-
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -127,20 +111,23 @@ class _Frame:
     found = Found(None, "", "the data frame", 0, None)
 
     def __init__(self, frame: DataFrame) -> None:
-        self._columns = {name: _type_of(kind) for name, kind in frame.dtypes}
+        self._columns = {field.name: _type_of(field.dataType) for field in frame.schema}
 
     def columns(self) -> dict[str, pa.DataType]:
         """Names and types of the columns."""
         return self._columns
 
 
-def _type_of(kind: str) -> pa.DataType:
+def _type_of(kind: Any) -> pa.DataType:
     """Return the Arrow type of a column's type, a struct for all that can be neither text nor id nor be sorted."""
-    if kind.startswith(("varchar", "char")):
-        return pa.string()
-    if kind.startswith("decimal"):
-        return pa.decimal128(38, 18)
-    return _TYPES.get(kind, pa.struct([]))
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    try:
+        found = to_arrow_type(kind, timezone="UTC")
+    except PySparkTypeError:
+        return pa.struct([])
+    return pa.struct([]) if pa.types.is_nested(found) else found
 
 
 def documents_of(
@@ -176,6 +163,11 @@ def documents_of(
     """
     from pyspark.sql import functions as F
 
+    if type(source).__module__.startswith("pyspark.sql.connect"):
+        raise InputError(
+            "the data frame is of a session of Spark Connect, which has no JVM for the engine: give one of a session "
+            "that SparkSession.builder.master(...) made, or the files themselves to neardup dedup --engine spark"
+        )
     looked_at = _Frame(source)
     wanted = choose_columns([looked_at], text_column, id_column, order_column(recipe, time_column), None)
     if not wanted.id:

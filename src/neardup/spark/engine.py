@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,22 +16,21 @@ from neardup.keep.order import goes_by_time, keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import KEEP_ORDERS, Recipe
 from neardup.runtime import Clock, Stage
-from neardup.search.engines import most_pairs
+from neardup.search.engines import PAIRS_PER_DOCUMENT, most_pairs
 from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
 from neardup.search.matches import Matches, members_of, sorted_pairs
 from neardup.search.second_step import equal_texts, second_step
-from neardup.spark.documents import Read, column_of
+from neardup.spark.documents import Read
 from neardup.spark.features import SET_ASIDE, Shared, features_of, statistics_of
 from neardup.spark.keepers import KeptFirst, with_kept
-from neardup.spark.search import REFERENCE, Search, Settings, check_recipe
+from neardup.spark.search import REFERENCE, Search, check_recipe, parts_of
 from neardup.spark.second_step import judged_by_workers
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from neardup.spark.documents import FrameDocuments
     from neardup.spark.stages import Stages
 
 Integers = npt.NDArray[np.int64]
@@ -89,7 +87,7 @@ def find(
     *,
     stages: Stages,
     classifier: Classifier | None = None,
-    settings: Settings | None = None,
+    pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
     details: dict[str, Any] | None = None,
 ) -> tuple[Result, Known, DataFrame]:
     """Find the near-duplicates among documents.
@@ -106,8 +104,8 @@ def find(
         Where what is found on the way is written.
     classifier : Classifier, optional
         Where ``recipe`` is that of a classifier: that classifier.
-    settings : Settings, optional
-        How the work is cut.
+    pairs_per_document : float, optional
+        As in ``neardup.dedup``; None for all pairs.
     details : dict, optional
         What else the summary says.
 
@@ -123,7 +121,6 @@ def find(
         If Spark has no search for the recipe, or it does not fit the documents.
     """
     check_recipe(recipe, classifier)
-    settings = settings or Settings()
     features = _features(read, recipe, stages)
     every = _known(features, read, recipe)
     known = every if read.raw is not None else _accepted(every, corpus)
@@ -132,11 +129,11 @@ def find(
     order, missing = keep_order(recipe.keep, known.text_bytes[: known.own], values, corpus.order_column)
     order = np.concatenate([np.arange(known.own, len(known.rows)), order])
     most = None
-    if settings.pairs_per_document is not None and not (recipe.second_step or recipe.search == "lsh" or read.reference):
-        most = most_pairs(settings.pairs_per_document, known.own)
-    found = _matches(known, every.rows, order, features, recipe, stages, settings, most)
+    if pairs_per_document is not None and not (recipe.second_step or recipe.search == "lsh" or read.reference):
+        most = most_pairs(pairs_per_document, known.own)
+    found = _matches(known, every.rows, order, features, recipe, stages, most)
     if recipe.second_step:
-        parts = settings.parts(int(known.text_bytes.sum()), stages.workers)
+        parts = parts_of(int(known.text_bytes.sum()), stages.workers)
         found = second_step(
             found,
             recipe,
@@ -262,7 +259,6 @@ def _matches(
     features: DataFrame,
     recipe: Recipe,
     stages: Stages,
-    settings: Settings,
     most: int | None,
 ) -> Matches:
     """Return the pairs of distinct sets that match; every: the rows of all documents, rejected ones among them."""
@@ -271,7 +267,7 @@ def _matches(
     members = members_of(representative)
     others = np.setdiff1d(every, known.rows[members])
     able = features.where("size > 0").select("row", "features")
-    search = Search(recipe, stages, settings, able, others, known.sizes[members], most)
+    search = Search(recipe, stages, able, others, known.sizes[members], most)
     if recipe.search == "lsh":
         plan = bands_of(recipe)
         search.statistics |= {"bands": plan.bands, "rows": plan.rows}
@@ -286,7 +282,8 @@ def _matches(
         edges = search.verified(listed)
     table = edges.toArrow()
     by_row = np.argsort(known.rows)
-    left, right = (by_row[np.searchsorted(known.rows, table[side].to_numpy(), sorter=by_row)] for side in EDGE_ENDS)
+    sides = table["left"].to_numpy(), table["right"].to_numpy()
+    left, right = (by_row[np.searchsorted(known.rows, side, sorter=by_row)] for side in sides)
     counts = np.column_stack([table["o"].to_numpy(), known.sizes[left], known.sizes[right]])
     left, right, counts = sorted_pairs(left, right, counts)
     complete = not listed.too_many and (most is None or len(left) <= most)
@@ -295,133 +292,3 @@ def _matches(
         left, right, counts = left[told], right[told], counts[told]
     search.statistics["pairs"] = len(left)
     return Matches(representative, left, right, counts, complete=complete, statistics=search.statistics)
-
-
-EDGE_ENDS = ("left", "right")
-#: Names that no column of a data frame is likely to have.
-_ID, _TIE, _PLACE = "neardup id", "neardup tie", "neardup place"
-
-
-class SparkResult:
-    """What a run on a data frame found. Its frames read the run's stages, so they are good until ``close``.
-
-    Attributes
-    ----------
-    recipe : Recipe
-        What was done.
-    summary : dict
-        Counts, stages, recipe and version, ready for JSON.
-    """
-
-    def __init__(
-        self, source: FrameDocuments, result: Result, known: Known, features: DataFrame, stages: Stages
-    ) -> None:
-        self._source, self._result, self._features, self._stages = source, result, features, stages
-        self._known = known
-        self.recipe, self.summary = result.recipe, result.summary
-
-    @cached_property
-    def kept(self) -> DataFrame:
-        """The documents that stay, with all columns; those that were rejected are not among them."""
-        from pyspark.sql import Window
-        from pyspark.sql import functions as F
-
-        source, found = self._source, self._result.findings
-        own, frame = column_of(source.source, source.id), source.source
-        gone = self._frame({"id": self._known.ids.filter(pa.array(found.goes))})
-        if not self.summary["rejected"]:
-            return _without(frame, own, gone).where(own.isNotNull())
-        # Ids of which some rows are documents and others are not: each row is known by its id and a hash of its text.
-        all_of_input = self._features.where(f"row < {REFERENCE}")
-        good = self._frame({"row": pa.array(self._known.rows[found.stays])})
-        aside = all_of_input.join(self._frame({"row": pa.array(self._known.rows)}), "row", "left_anti")
-        aside = aside.where("id is not null").select("id").distinct()
-        others = _without(frame, own, gone.union(aside)).where(own.isNotNull())
-        tie = self._features.columns[-1]
-        good = all_of_input.join(good, "row", "left_semi").join(aside, "id", "left_semi")
-        good = good.select(F.col("id").alias(_ID), F.col(tie).alias(_TIE))
-        place = F.row_number().over(Window.partitionBy(own).orderBy(*source.by)).alias(_PLACE)
-        asked = frame.join(good, (own == good[_ID]) & (source.by[-1] == good[_TIE]), "left_semi")
-        firsts = asked.select("*", place).where(F.col(_PLACE) == 1).drop(_PLACE)
-        return others.union(firsts)
-
-    @cached_property
-    def duplicates(self) -> DataFrame:
-        """The documents that go: dropped, keeper (ids), similarity, family; against a reference also keeper_from."""
-        found = self._result.findings
-        at = np.flatnonzero(found.goes)
-        keeper = found.kept.keeper[at]
-        columns = {
-            "dropped": self._ids(at),
-            "keeper": self._ids(keeper),
-            "similarity": pa.array(found.kept.similarity[at]),
-            "family": pa.array(found.families.family[at]),
-        }
-        if found.documents.names.reference_names is not None:
-            columns["keeper_from"] = found.documents.names.side_of(keeper)
-        return self._frame(columns)
-
-    @cached_property
-    def pairs(self) -> DataFrame:
-        """All pairs at or above the threshold: left, right (ids, the earlier document first), similarity.
-
-        Against a reference, right_from says which side right is of. A group of m equal documents has m (m - 1) / 2
-        pairs, which the workers make.
-        """
-        from pyspark.sql import functions as F
-
-        found, names = self._result.pairs, self._result.findings.documents.names
-        several = np.bincount(found.representative[found.representative >= 0], minlength=len(names)) > 1
-        several[found.left] = several[found.right] = True
-        at = np.flatnonzero((found.representative >= 0) & several[found.representative])
-        columns = {"id": self._ids(at), "node": found.representative[at], "first": at}
-        matched = self._frame(columns | {"side": names.side_of(at)})
-        edges = {"one": found.left, "other": found.right, "similarity": found.similarity}
-        own = np.flatnonzero(np.bincount(found.representative[at], minlength=len(names)) > 1)
-        equal = {"one": own, "other": own, "similarity": np.ones(len(own))}
-        both = self._frame({name: np.concatenate([edges[name], equal[name]]) for name in edges})
-        sides = [matched.select(*(F.col(n).alias(f"{n}_{s}") for n in matched.columns)) for s in ("l", "r")]
-        met = both.join(sides[0], F.col("one") == F.col("node_l")).join(sides[1], F.col("other") == F.col("node_r"))
-        # Of equals each pair comes twice, and each document with itself.
-        met = met.where("(one <> other or first_l < first_r) and (side_l = 'input' or side_r = 'input')")
-        earlier = "first_l < first_r"
-        chosen = [f"if({earlier}, id_l, id_r) as left", f"if({earlier}, id_r, id_l) as right", "similarity"]
-        if names.reference_names is not None:
-            chosen.append(f"if({earlier}, side_r, side_l) as right_from")
-        return met.selectExpr(*chosen)
-
-    def _ids(self, positions: Integers) -> pa.Array:
-        """Return ids as the data frame has them."""
-        return self._known.ids.take(pa.array(positions))
-
-    def _frame(self, columns: dict[str, Any]) -> DataFrame:
-        spark: SparkSession = self._features.sparkSession
-        table = pa.table(columns)
-        schema = ", ".join(f"{name} {_kind_of(table[name].type)}" for name in table.column_names)
-        return spark.createDataFrame(table, schema)
-
-    def close(self) -> None:
-        """Remove the run's stages where they were temporary; no frame of this result can be read after."""
-        self._stages.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"<neardup result on Spark: {self.summary['kept']:,} kept, {self.summary['dropped']:,} dropped>"
-
-
-def _kind_of(kind: pa.DataType) -> str:
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    return str(from_arrow_type(kind).simpleString())
-
-
-def _without(frame: DataFrame, own: Any, ids: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    gone = ids.select(F.col("id").alias(_ID))
-    return frame.join(gone, own == gone[_ID], "left_anti")

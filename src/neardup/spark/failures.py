@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from neardup import errors
-from neardup.errors import InputError, NeardupError, OutputError, RecipeError, option
+from neardup.errors import InputError, NeardupError, RecipeError, option
 
 #: How a worker's own error is found in the trace that Spark hands over.
 _OWN = re.compile(r"neardup\.errors\.(\w+): (.+?)(?=\n\s*at |\n\n|\Z|\n\tat )", re.DOTALL)
-_MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-_DAMAGED = re.compile(r"(?:FAILED_READ_FILE|PATH_NOT_FOUND).*?(?:reading file|Path does not exist:) (\S+?)\.? SQLSTATE")
-_NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
+#: PySpark says what to do only in a second line.
+_VERSIONS = re.compile(r"different version: ([\d.]+) than that in driver: (\d+\.\d+)")
 #: What a line of Java's begins with that says nothing to the user, and lines that do not at all.
 _CLASS = re.compile(r"^(: )?([a-z]\w*\.)+\w*(Exception|Error): ")
 _NOTHING = ("WARNING", "An error occurred while calling", "Error while", "Caused by: ", "at ")
@@ -69,31 +68,11 @@ def _told(message: str) -> NeardupError:
     if own is not None:
         kind = getattr(errors, own[1], InputError)
         return kind(" ".join(own[2].split())) if issubclass(kind, NeardupError) else InputError(own[2])
-    missing = _MISSING.search(message)
-    if missing is not None:
+    versions = _VERSIONS.search(message)
+    if versions is not None:
         return RecipeError(
-            f"a worker of Spark has no module {missing[1]!r}: install neardup and what it stands on for all workers "
-            "(docs/spark.md, the package on the workers)"
-        )
-    python = _NO_PYTHON.search(message)
-    if python is not None:
-        return RecipeError(
-            f"a worker of Spark has no Python at {python[1]!r} that can be started: let PYSPARK_PYTHON name theirs"
-        )
-    damaged = _DAMAGED.search(message)
-    if damaged is not None:
-        return InputError(
-            f"a file that Spark reads is damaged or gone ({damaged[1]}): where it is of a stage, remove that stage's "
-            f"folder and go on with {option('--resume', 'the same key')}"
-        )
-    if "PYTHON_VERSION_MISMATCH" in message:
-        return RecipeError(
-            f"the workers of Spark run another Python than this one ({first_line(message)}): let PYSPARK_PYTHON name "
-            "theirs, of the same version as here"
-        )
-    if "No space left on device" in message:
-        return OutputError(
-            "a machine of Spark has no space left on its disk: free some, or name another with spark.local.dir"
+            f"the workers of Spark run Python {versions[1]}, and this is {versions[2]}: let PYSPARK_PYTHON name one of "
+            f"theirs that is {versions[2]}"
         )
     if "OutOfMemoryError" in message:
         return RecipeError(

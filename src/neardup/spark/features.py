@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -29,20 +29,35 @@ Value = TypeVar("Value")
 
 
 class Shared(Generic[Value]):
-    """A value that was given to all workers; ``value`` is it, there and here."""
+    """A value that was given to all workers; ``value`` is it, there and here.
+
+    Spark asks operators with state for their layout in a process that is given no broadcasts, so that a worker looks
+    for the value when it is needed, and not when this arrives.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Whose workers.
+    value : object
+        What they are given.
+    """
 
     def __init__(self, spark: SparkSession, value: Value) -> None:
-        self._broadcast: Any = spark.sparkContext.broadcast(value)
+        self._find: Callable[..., Any] | None = None
+        self._found: Any = spark.sparkContext.broadcast(value)
 
     @property
     def value(self) -> Value:
-        """The value; a worker loads it once."""
-        value: Value = self._broadcast.value
+        """The value; a process loads it once."""
+        find = self._find
+        if find is not None:
+            self._find, self._found = None, find(*self._found)
+        value: Value = self._found.value
         return value
 
-    def forget(self) -> None:
-        """Let the workers' memory go, once nothing will ask for the value any more."""
-        self._broadcast.destroy()
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        find, number = (self._find, self._found) if self._find is not None else self._found.__reduce__()
+        return object.__new__, (Shared,), {"_find": find, "_found": number}
 
 
 Integers = npt.NDArray[np.int64]
@@ -189,7 +204,6 @@ def held(batch: pa.RecordBatch, column: str = "features") -> Held:
 Table = npt.NDArray[np.uint8]
 #: The bytes of a slice.
 _SLICE = 1 << 20
-_CODEC = pa.Codec("zstd", compression_level=1)
 _SLICES = "slice int, data binary"
 #: The driver's table of counts, and those of the workers, have so many slots at most: 128 MB.
 MOST_COUNT_BITS = 27
@@ -241,7 +255,7 @@ def counts_of(sets: DataFrame, alone: SetsAlone, features: int, tables: int) -> 
     parts = sets.coalesce(tables).mapInArrow(partial(count_batches, bits, alone), _SLICES)
     table = np.zeros(1 << bits, np.uint8)
     for row in parts.groupBy("slice").applyInArrow(add_slices, _SLICES).collect():
-        begin, part = row["slice"] * _SLICE, _unpressed(bytes(row["data"]))
+        begin, part = row["slice"] * _SLICE, np.frombuffer(row["data"], np.uint8)
         table[begin : begin + len(part)] = part
     return table
 
@@ -254,26 +268,16 @@ def count_batches(bits: int, alone: SetsAlone, batches: Iterator[pa.RecordBatch]
     for number, begin in enumerate(range(0, len(table), _SLICE)):
         part = table[begin : begin + _SLICE]
         if part.any():
-            yield pa.RecordBatch.from_pydict({"slice": pa.array([number], pa.int32()), "data": [_pressed(part)]})
+            yield pa.RecordBatch.from_pydict({"slice": pa.array([number], pa.int32()), "data": [part.tobytes()]})
 
 
 def add_slices(slices: pa.Table) -> pa.Table:
     """Return the sum of the slices of one number; in a worker."""
-    total, *others = map(_unpressed, slices["data"].to_pylist())
+    first, *others = (np.frombuffer(data, np.uint8) for data in slices["data"].to_pylist())
+    total = first.copy()
     for other in others:
         add_counts(total, other)
-    return pa.table({"slice": slices["slice"].slice(0, 1), "data": [_pressed(total)]})
-
-
-def _pressed(part: Table) -> bytes:
-    """Return a slice as it travels: most slots are empty, so it needs a fifth of its bytes."""
-    pressed: bytes = _CODEC.compress(part.tobytes(), asbytes=True)
-    return len(part).to_bytes(4, "little") + pressed
-
-
-def _unpressed(data: bytes) -> Table:
-    size = int.from_bytes(data[:4], "little")
-    return np.frombuffer(_CODEC.decompress(data[4:], decompressed_size=size), np.uint8).copy()
+    return pa.table({"slice": slices["slice"].slice(0, 1), "data": [total.tobytes()]})
 
 
 #: A feature and its df; where there is no feature, how many documents there are and the heaviest of them.

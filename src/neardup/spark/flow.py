@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,21 +20,19 @@ import pyarrow.compute as pc
 from pyspark.sql.streaming import StatefulProcessor
 
 from neardup.classifier.classifier import Classifier
-from neardup.documents.records import is_text_type
+from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, is_text_type, not_utf8
 from neardup.errors import RecipeError
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import Recipe
 from neardup.search.window import EventTime, FlowClock, Length
+from neardup.spark.features import Shared
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import record_at, verdicts_of
 from neardup.stream.judge import Judge
 from neardup.stream.parts import Kept, Record
 from neardup.times import times_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Bools = npt.NDArray[np.bool_]
 
@@ -89,58 +87,9 @@ class Work(NamedTuple):
                 )
 
 
-class Sent:
-    """Work that was given to all workers.
-
-    Spark asks operators with state for their layout in a process that is given no broadcasts, so that what they refer
-    to is looked for when it is needed, and not when they arrive.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        Whose workers.
-    work : Work
-        What they are given.
-    """
-
-    def __init__(self, spark: SparkSession, work: Work) -> None:
-        self._broadcast: Any = spark.sparkContext.broadcast(work)
-
-    @property
-    def value(self) -> Work:
-        """The work."""
-        found: Work = self._broadcast.value
-        return found
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        find, number = self._broadcast.__reduce__()
-        return Received, (find, number)
-
-
-class Received:
-    """Such work in a worker.
-
-    Parameters
-    ----------
-    find : callable
-        Gives what was sent, from its number.
-    number : tuple
-        What it takes.
-    """
-
-    def __init__(self, find: Callable[..., Any], number: tuple[Any, ...]) -> None:
-        self._find, self._number = find, number
-
-    @property
-    def value(self) -> Work:
-        """The work; a process loads it once."""
-        found: Work = self._find(*self._number).value
-        return found
-
-
 #: by: the group; now: the time of the micro-batch in microseconds since 1970; data: documents as a blob.
 BLOB_COLUMNS = "by string, now bigint, data binary"
-NO_ID, NO_TEXT, NO_TIME, NOT_UTF8 = "no id", "no text", "no readable time", "not valid UTF-8"
+NO_TIME = "no readable time"
 _COLUMNS = ("id", "text", "title")
 _ORDER = "order_"
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -162,7 +111,7 @@ def unpacked(blobs: Sequence[bytes]) -> pa.Table:
     return pa.concat_tables([pa.ipc.open_stream(blob).read_all() for blob in blobs])
 
 
-def blobs_of(work: Sent | Received, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def blobs_of(work: Shared[Work], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the documents of rows with their features as blobs, one a group and batch; in a worker.
 
     The columns are by, now, id and text, and where there are some time, title, and order_0, order_1 ...: what says
@@ -236,15 +185,14 @@ def arrived_documents(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def strings_of(values: Any) -> tuple[pa.LargeStringArray, Bools]:
     """Return a column as texts, and which of them are not valid UTF-8: those are null."""
+    broken = _none(len(values))
     if not is_text_type(values.type):
-        return values.cast(pa.large_string()), _none(len(values))
-    raw = values.cast(pa.large_binary())
-    try:
-        return raw.cast(pa.large_string()), _none(len(values))
-    except pa.ArrowInvalid:
-        found = [_decoded(value) for value in raw.to_pylist()]
-        text = pa.array(found, pa.large_string())
-        return text, _mask(text.is_null()) & ~_mask(raw.is_null())
+        return values.cast(pa.large_string()), broken
+    raw = as_bytes(values)
+    broken[not_utf8(raw)] = True
+    if broken.any():
+        raw = pc.if_else(pa.array(broken), pa.scalar(None, pa.large_binary()), raw)
+    return raw.cast(pa.large_string()), broken
 
 
 def in_order(blobs: Sequence[bytes], now: int) -> tuple[pa.Table, pa.Table]:
@@ -266,13 +214,6 @@ def in_order(blobs: Sequence[bytes], now: int) -> tuple[pa.Table, pa.Table]:
     table = table.take(pc.sort_indices(table, sort_keys=keys))
     aside = pc.is_valid(table["aside"])
     return table.filter(pc.invert(aside)), table.filter(aside)
-
-
-def _decoded(value: bytes | None) -> str | None:
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _note(aside: list[str | None], mask: Bools, reason: str) -> None:
@@ -306,7 +247,7 @@ _HELD = pa.schema(
         ("real", pa.int64()),
     ]
 )
-#: What comes out of a stream, for Arrow and for Spark.
+#: What comes out of a stream.
 VERDICTS = pa.schema(
     [
         ("id", pa.string()),
@@ -323,10 +264,6 @@ VERDICTS = pa.schema(
         ("serial", pa.int64()),
         ("by", pa.string()),
     ]
-)
-VERDICT_COLUMNS = (
-    "id string, kind string, of string, similarity double, time timestamp, flag string, o bigint, a bigint, b bigint, "
-    "score double, evidence string, serial bigint, by string"
 )
 
 
@@ -529,11 +466,11 @@ class FlowOperator(StatefulProcessor):  # type: ignore[misc]
 
     Parameters
     ----------
-    work : Sent
+    work : Shared
         What is done.
     """
 
-    def __init__(self, work: Sent | Received) -> None:
+    def __init__(self, work: Shared[Work]) -> None:
         self._work = work
 
     def init(self, handle: Any) -> None:

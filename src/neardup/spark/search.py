@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +16,6 @@ from neardup.kernels.counts import prefix_rooms, prefixes
 from neardup.kernels.prefixes import Sets, index_lengths, overlaps_of_pairs, partner_sizes
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
-from neardup.search.engines import PAIRS_PER_DOCUMENT
 from neardup.search.lsh import Bands, bands_of, keys_of
 from neardup.search.second_step import check_classifier
 from neardup.spark.features import Held, SetsAlone, Shared, Table, counts_of, held
@@ -45,26 +43,6 @@ _NO_CELLS = np.empty(0, np.uint8)
 _LISTED = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How the work is cut; none of it changes a verdict.
-
-    Attributes
-    ----------
-    partitions : int or None
-        Parts in which candidates are verified; None for four a worker, more where their features would not fit these.
-    pairs_per_document : float or None
-        As in ``neardup.dedup``: where more pairs match, only those of dropped documents with kept ones are told.
-    """
-
-    partitions: int | None = None
-    pairs_per_document: float | None = PAIRS_PER_DOCUMENT
-
-    def parts(self, size: int, workers: int) -> int:
-        """Return in how many parts so many bytes are verified where there are so many workers."""
-        return self.partitions or max(4 * workers, -(-size // _HOME_BYTES))
-
-
 def check_recipe(recipe: Recipe, classifier: Classifier | None = None) -> None:
     """Refuse a recipe that Spark has no search for, before anything is read.
 
@@ -82,11 +60,19 @@ def check_recipe(recipe: Recipe, classifier: Classifier | None = None) -> None:
     elif step is not None and step.measure == "semantic":
         what = f"second_step {recipe.second_step!r}"
     if what:
-        raise RecipeError(f"{what} is not searched on Spark; leave out the engine 'spark' to run it on this machine")
+        raise RecipeError(
+            f"{what} is not searched on Spark, whose join compares sets by the keys that they share, not bits, weights "
+            "or vectors; leave out the engine 'spark' to run it on this machine"
+        )
     if recipe.search == "lsh":
         bands_of(recipe)
     if classifier is not None or (step is not None and step.measure == "learned"):
         check_classifier(classifier, recipe, None)
+
+
+def parts_of(size: int, workers: int) -> int:
+    """Return in how many parts so many bytes are verified where there are so many workers."""
+    return max(4 * workers, -(-size // _HOME_BYTES))
 
 
 class Candidates(NamedTuple):
@@ -119,8 +105,6 @@ class Search:
         Its measure, threshold and search.
     stages : Stages
         Where entries, candidates and pairs are written.
-    settings : Settings
-        How the work is cut.
     features : DataFrame
         row, features of all sets.
     copies : int64[k]
@@ -140,13 +124,12 @@ class Search:
         self,
         recipe: Recipe,
         stages: Stages,
-        settings: Settings,
         features: DataFrame,
         copies: Integers,
         sizes: Integers,
         most: int | None,
     ) -> None:
-        self._recipe, self._stages, self._settings, self._features = recipe, stages, settings, features
+        self._recipe, self._stages, self._features = recipe, stages, features
         self._rule = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
         self._mean = 8 * int(sizes.sum()) // max(len(sizes), 1)
         self._most = None if most is None else _LISTED * most
@@ -200,7 +183,7 @@ class Search:
         """Return the candidates that match, as ``EDGES``."""
         name, pairs, number, _ = candidates
         documents = min(2 * number, self.statistics["distinct_sets"])
-        parts = self._settings.parts(documents * self._mean, self._stages.workers)
+        parts = parts_of(documents * self._mean, self._stages.workers)
         check = partial(check_sets, self._rule)
         return self._stages.run(f"{name}pairs", lambda: brought_together(pairs, self._features, parts, check, EDGES))
 

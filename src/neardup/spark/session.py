@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import RecipeError
-from neardup.spark.cluster import check_address, check_workers, guarded, is_here, silent, wait_for_workers
+from neardup.spark.cluster import (
+    check_master,
+    check_workers,
+    guarded,
+    has_executors,
+    is_here,
+    wait_for_workers,
+)
 from neardup.spark.failures import first_line, told_by_spark
 from neardup.version import __version__
 
@@ -155,7 +162,7 @@ def session(
     RecipeError
         In one sentence: no PySpark, no Java, no such cluster, no workers, or workers without this package.
     """
-    check_address(master)
+    check_master(master)
     check_spark()
     given = dict(settings or {})
     with contextlib.ExitStack() as stack:
@@ -169,7 +176,7 @@ def session(
         with told_by_spark():
             spark = _started(master, given, path)
         stack.callback(stop, spark)
-        if not master.startswith("local"):
+        if has_executors(master):
             wait_for_workers(spark, master, wait)
             stack.enter_context(guarded(spark, master, wait))
         parallel = int(spark.sparkContext.defaultParallelism)
@@ -207,7 +214,7 @@ def _started(master: str, settings: dict[str, str], log: str) -> SparkSession:
         try:
             spark: SparkSession = builder.getOrCreate()
         except Exception as error:
-            _refuse_if_silent(master, error, log)
+            _refuse_if_silent(error, log)
             raise
     if here and before is not None:
         # PySpark's own handler calls Java from inside whatever call of Java is interrupted.
@@ -220,10 +227,8 @@ def _started(master: str, settings: dict[str, str], log: str) -> SparkSession:
     return spark
 
 
-def _refuse_if_silent(master: str, error: Exception, log: str) -> None:
-    """Say what is wrong with a cluster that a session could not be started on."""
-    if master.startswith("spark://"):
-        raise silent(master, first_line(str(error))) from None
+def _refuse_if_silent(error: Exception, log: str) -> None:
+    """Say why the Java of a session did not start."""
     said = Path(log).read_text("utf-8", "replace") if os.path.exists(log) else ""
     if "Gateway" in type(error).__name__ or "JAVA_GATEWAY" in str(error):
         raise RecipeError(f"Spark does not start: {first_line(said) or first_line(str(error))}") from None

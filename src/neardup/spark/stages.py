@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import threading
@@ -11,7 +10,6 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import OutputError, option
@@ -19,7 +17,6 @@ from neardup.spark.failures import told_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from neardup.features.reading import Progress
 
@@ -101,8 +98,8 @@ class Measured:
         }
 
 
-#: Spark writes the first when all parts of a stage are in place; the second is ours, and is put there after it.
-_COMPLETE, _SCHEMA = "_SUCCESS", "_neardup_schema.json"
+#: Spark writes it when all parts of a stage are in place.
+_COMPLETE = "_SUCCESS"
 
 
 class Folder:
@@ -142,9 +139,9 @@ class Folder:
         """Return whether nothing is in it."""
         return not self._listed()
 
-    def read(self, *names: str) -> bytes | None:
+    def read(self, name: str) -> bytes | None:
         """Return the bytes of a small file, or None where it is not there."""
-        path = self._at(*names)
+        path = self._at(name)
         if not self._files.exists(path):
             return None
         stream = self._files.open(path)
@@ -153,9 +150,9 @@ class Folder:
         finally:
             stream.close()
 
-    def write(self, name: str, data: bytes, *inside: str) -> None:
+    def write(self, name: str, data: bytes) -> None:
         """Write a small file whole: it takes the place of another one in one step, when it is complete."""
-        draft, path = (self._files.makeQualified(self._at(*inside, part)) for part in (f".{name}.draft", name))
+        draft, path = (self._files.makeQualified(self._at(part)) for part in (f".{name}.draft", name))
         stream = self._files.create(draft, True)
         stream.write(bytearray(data))
         stream.close()
@@ -165,20 +162,9 @@ class Folder:
         place = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(path.toUri(), self._files.getConf())
         place.rename(draft, path, options)
 
-    def schema(self, stage: str) -> StructType | None:
-        """Return the schema of a complete stage; None where it is not there or not complete."""
-        from pyspark.sql.types import StructType
-
-        if not self._files.exists(self._at(stage, _COMPLETE)):
-            return None
-        told = self.read(stage, _SCHEMA)
-        if told is None:
-            return None
-        return StructType.fromJson(json.loads(told))
-
-    def put_schema(self, stage: str, schema: StructType) -> None:
-        """Say that a stage is complete, and what its columns are."""
-        self.write(_SCHEMA, schema.json().encode(), stage)
+    def is_complete(self, stage: str) -> bool:
+        """Return whether all parts of a stage are in place."""
+        return bool(self._files.exists(self._at(stage, _COMPLETE)))
 
     def sizes(self, stage: str) -> dict[str, Any]:
         """Return bytes and partitions of a stage, and its skew: the largest over the mean."""
@@ -196,62 +182,6 @@ class Folder:
 _MARK = "neardup-stages.json"
 #: Parquet's writer looks at how much it holds after so many rows, which may be blobs of megabytes.
 _SOON_WRITTEN = {f"parquet.{what}.size.row.check.{end}": "8" for what in ("page", "block") for end in ("min", "max")}
-
-
-def checked(mark: bytes, folder: str, fingerprint: str, *, resume: bool) -> dict[str, Any]:
-    """Return what the mark of a folder says, if the folder may be used.
-
-    Raises
-    ------
-    OutputError
-        If it holds stages of something else, or some that are not to be gone on from.
-    """
-    try:
-        known: Any = json.loads(mark)
-    except ValueError:
-        known = None
-    found: dict[str, Any] = known if isinstance(known, dict) else {}
-    own = found.get("fingerprint")
-    if not isinstance(own, str) or not isinstance(found.get("workers", 1), int):
-        raise OutputError(
-            f"{_MARK} in {folder} is damaged, so that nobody knows whose stages these are: name another folder, or "
-            "remove it"
-        )
-    if own != fingerprint:
-        raise OutputError(
-            f"{folder} holds the stages of another recipe, input or version ({own}, and this run is {fingerprint}): "
-            "name another folder, or remove it"
-        )
-    if not resume:
-        resumed = option("go on from them with --resume", "give a key from the first run on")
-        raise OutputError(f"{folder} holds stages of this very run: {resumed}, or remove it")
-    return found
-
-
-def check_folder(folder: str, fingerprint: str, *, resume: bool) -> None:
-    """Refuse a folder before a session is started, for what ``Stages`` would refuse it for; a URI is not looked at.
-
-    Raises
-    ------
-    OutputError
-        As ``Stages``.
-    """
-    if "://" in folder:
-        return
-    path = Path(folder)
-    above = next(place for place in (path.absolute(), *path.absolute().parents) if place.exists())
-    if not above.is_dir():
-        raise OutputError(f"{above} is a file, but stages need a folder: name another")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise OutputError(f"{above} may not be written to by this user, but stages are: name another folder")
-    if not path.exists():
-        return
-    mark = path / _MARK
-    if mark.exists():
-        begun = any(entry.is_dir() for entry in path.iterdir())
-        checked(mark.read_bytes(), folder, fingerprint, resume=resume or not begun)
-    elif any(path.iterdir()):
-        raise OutputError(f"{folder} holds other files than stages: name a folder that is new or empty")
 
 
 class Stages:
@@ -306,8 +236,31 @@ class Stages:
         if mark is None and not self._folder.is_empty():
             raise OutputError(f"{self.folder} holds other files than stages: name a folder that is new or empty")
         if mark is not None:
-            self._mark = checked(mark, self.folder, fingerprint, resume=self._resume or not self._folder.names())
+            self._mark = self._checked(mark, fingerprint)
         self._folder.write(_MARK, json.dumps(self._mark).encode())
+
+    def _checked(self, mark: bytes, fingerprint: str) -> dict[str, Any]:
+        """Return what the mark of the folder says."""
+        try:
+            known: Any = json.loads(mark)
+        except ValueError:
+            known = None
+        found: dict[str, Any] = known if isinstance(known, dict) else {}
+        own = found.get("fingerprint")
+        if not isinstance(own, str) or not isinstance(found.get("workers", 1), int):
+            raise OutputError(
+                f"{_MARK} in {self.folder} is damaged, so that nobody knows whose stages these are: name another "
+                "folder, or remove it"
+            )
+        if own != fingerprint:
+            raise OutputError(
+                f"{self.folder} holds the stages of another recipe, input or version ({own}, and this run is "
+                f"{fingerprint}): name another folder, or remove it"
+            )
+        if self._folder.names() and not self._resume:
+            resumed = option("go on from them with --resume", "give a key from the first run on")
+            raise OutputError(f"{self.folder} holds stages of this very run: {resumed}, or remove it")
+        return found
 
     @property
     def workers(self) -> int:
@@ -325,17 +278,15 @@ class Stages:
         """Return what ``make`` gives, read back from the stage's folder; one that is complete is not made again."""
         path, began = f"{self.folder}/{name}", time.perf_counter()
         with told_by_spark():
-            schema = self._folder.schema(name) if self._resume else None
-            if schema is not None:
+            if self._resume and self._folder.is_complete(name):
                 self.report.append({"name": name, "wall_s": 0.0, "resumed": True} | self._folder.sizes(name))
-                return self._spark.read.schema(schema).parquet(path)
+                return self._spark.read.parquet(path)
             with Measured(self._spark, name, self._progress) as measured:
                 frame = make()
                 # Hashes neither compress nor repeat, so that both would only cost time.
                 writer = frame.write.mode("overwrite").option("compression", "uncompressed")
                 writer = writer.option("parquet.enable.dictionary", "false").options(**_SOON_WRITTEN)
                 writer.parquet(path)
-            self._folder.put_schema(name, frame.schema)
             spent = {"name": name, "wall_s": round(time.perf_counter() - began, 3)}
             self.report.append(spent | self._folder.sizes(name) | measured.found())
             return self._spark.read.schema(frame.schema).parquet(path)

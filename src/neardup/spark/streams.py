@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -19,13 +19,16 @@ from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe
 from neardup.search.window import Length, check_keys
 from neardup.spark.documents import column_of, documents_of, text_of
-from neardup.spark.flow import BLOB_COLUMNS, VERDICT_COLUMNS, FlowOperator, Sent, Work, blobs_of, unpacked
+from neardup.spark.features import Shared
+from neardup.spark.flow import BLOB_COLUMNS, VERDICTS, FlowOperator, Work, blobs_of, unpacked
 from neardup.spark.session import require_packages
 from neardup.stream.index import chosen_recipe, statistics_for
 from neardup.times import FORMS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from neardup.recipe.named import Choices
 
 _AGAINST = ("originals", "everything")
 #: What operators with state need besides PySpark, in the oldest versions that do.
@@ -55,7 +58,7 @@ _TIMES = (
 
 
 def work_for(
-    recipe: AnyRecipe | None,
+    recipe: AnyRecipe,
     classifier: Given | None,
     window: str | int | timedelta | None,
     window_by: str,
@@ -71,9 +74,8 @@ def work_for(
     NeardupError
         If an option does not fit.
     """
-    if classifier is not None and recipe == "default":
-        recipe = None
-    wanted, learned = chosen_recipe(recipe, classifier, choices)
+    own_recipe = classifier is not None and recipe == "default"
+    wanted, learned = chosen_recipe(None if own_recipe else recipe, classifier, choices)
     check_keys(wanted)
     length = Length.parse(window, window_by)
     if against not in _AGAINST:
@@ -97,9 +99,9 @@ def _digest(statistics: Statistics | None) -> str:
     return hashlib.sha256(told + statistics.features.tobytes() + statistics.df.tobytes()).hexdigest()[:16]
 
 
-def stream_of(
+def stream(
     frame: DataFrame,
-    recipe: AnyRecipe | None = "default",
+    recipe: AnyRecipe = "default",
     *,
     classifier: Given | None = None,
     window: str | int | timedelta | None = "24h",
@@ -112,10 +114,42 @@ def stream_of(
     order: str | Sequence[str] | None = None,
     sample: Sequence[str] | Statistics | None = None,
     by: str | None = None,
-    choices: dict[str, Any] | None = None,
+    **choices: Unpack[Choices],
 ) -> DataFrame:
-    """Return the verdicts on a stream of documents; see ``neardup.spark.stream``."""
+    """Judge the documents of a stream as they arrive: a streaming data frame of verdicts, for any sink.
+
+    The verdicts are those of ``neardup.Index`` on the same documents in the same order, however they are cut into
+    micro-batches. The page docs/spark-stream.md says what a session needs.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A streaming data frame, one row a document.
+    recipe, classifier, window, window_by, against, sample, **choices
+        As in ``neardup.Index``.
+    text_column, id_column, time_column, title_column : str, optional
+        Columns; detected automatically. ``time_column=""``: documents are of the time of their
+        micro-batch.
+    order : str or list of str, optional
+        The columns that say which of two documents of a micro-batch is earlier, by default their times; then the ids.
+    by : str, optional
+        A column: documents are compared with those of the same value alone, each value with a window and a clock of
+        its own, in parallel. By default all are one group.
+
+    Returns
+    -------
+    DataFrame
+        id, kind (original, exact, near, or set-aside), of, similarity, time, flag, o, a, b, score, evidence, serial
+        (its number in its group, in order of arrival), origin (empty), by (the group). A row without id, text or
+        readable time has the kind set-aside, and the reason in flag.
+
+    Raises
+    ------
+    NeardupError
+        If an option does not fit, before anything starts.
+    """
     from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     require_packages("streams on Spark need, here and on all workers,", _NEEDED)
     if not frame.isStreaming:
@@ -124,7 +158,7 @@ def stream_of(
         )
     if by is not None and by not in frame.columns:
         raise InputError(f"the data frame has no column {by!r} for by; choose one of {', '.join(frame.columns)}")
-    work = work_for(recipe, classifier, window, window_by, against, sample, by, choices or {})
+    work = work_for(recipe, classifier, window, window_by, against, sample, by, dict(choices))
     first = work.recipe.changed(keep="first")
     found = documents_of(frame, first, text_column=text_column, id_column=id_column, order=order)
     time = _time_column(frame, time_column, work.length)
@@ -139,10 +173,10 @@ def stream_of(
     rows = frame.select(*first_two, *others, group.alias("by"))
     dated = rows.withColumn("now", F.unix_micros(F.current_timestamp()))
     prepare(frame.sparkSession, alone=by is None)
-    sent = Sent(frame.sparkSession, work)
+    sent = Shared(frame.sparkSession, work)
     groups = dated.mapInArrow(partial(blobs_of, sent), BLOB_COLUMNS).groupBy("by")
     found = groups.transformWithStateInPandas(FlowOperator(sent), "data binary", "Append", "None")
-    return found.mapInArrow(_rows, VERDICT_COLUMNS)
+    return found.mapInArrow(_rows, from_arrow_schema(VERDICTS))
 
 
 def prepare(spark: SparkSession, *, alone: bool) -> None:

@@ -37,7 +37,7 @@ class Comparable(NamedTuple):
 
 
 @cache
-def _ascii_table(normalizer: str) -> Bytes:
+def ascii_table(normalizer: str) -> Bytes:
     """Return what each ASCII byte becomes: a byte, a space that parts tokens, or LEFT_OUT."""
     # Not 0 for what is left out: a NUL may stay one.
     table = np.full(256, LEFT_OUT, np.uint8)
@@ -71,7 +71,7 @@ def comparable(data: Bytes, offsets: Spans, normalizer: str) -> Comparable:
     out = SCRATCH.take("comparable", np.uint8, int(offsets[-1] - offsets[0]) + _MARGIN)
     by_kernel = has_kernel(normalizer)
     if by_kernel:
-        used, others = ascii_texts(data, offsets, normalizer == "words", _ascii_table(normalizer), out, spans)
+        used, others = ascii_texts(data, offsets, normalizer == "words", ascii_table(normalizer), out, spans)
     else:
         used, others = 0, count
         spans[:] = -1
