@@ -1,16 +1,19 @@
-"""The memory budget: what it gives from memory, what from the file, and what happens when the disk is full."""
+"""What runs share: the memory budget, beyond it a file and a full disk; threads, scratch arrays."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from saying import says
 
-from neardup.runtime import BASE, Memory
+from neardup.runtime import BASE, SCRATCH, Memory, in_order, trim_memory
 
 FULL = """
 import resource, signal
@@ -69,3 +72,66 @@ def test_a_full_disk_is_one_sentence() -> None:
     assert done.stdout.startswith("8,388,608 bytes ")
     assert says(done.stdout, "beyond memory", "not fit", "raise memory")
     assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_results_come_in_order_until_the_first_error(threads: int) -> None:
+    def late(number: int) -> int:
+        time.sleep(0.001 * (number % 3))
+        if number == 7:
+            raise ValueError("seven")
+        return number
+
+    found = []
+    with pytest.raises(ValueError, match="seven"):
+        found.extend(in_order(late, range(20), threads))
+    assert found == list(range(7))
+    assert list(in_order(late, range(7), threads)) == list(range(7))
+
+
+def test_calls_share_their_threads_and_may_call_each_other() -> None:
+    def inner(number: int) -> tuple[int, list[int]]:
+        return threading.get_ident(), list(in_order(lambda other: number * other, range(3), 2))
+
+    found = [done for _ in range(20) for done in in_order(inner, range(5), 2)]
+    assert [products for _, products in found] == [[0, number, 2 * number] for _ in range(20) for number in range(5)]
+    assert len({ident for ident, _ in found}) <= 2
+    assert threading.get_ident() not in {ident for ident, _ in found}
+
+
+def test_nothing_is_under_way_when_the_results_are_closed() -> None:
+    drawn, begun, ended = list[int](), list[int](), list[int]()
+
+    def work() -> Iterator[int]:
+        for number in range(100):
+            drawn.append(number)
+            yield number
+
+    def slow(number: int) -> None:
+        begun.append(number)
+        time.sleep(0.02)
+        ended.append(number)
+
+    results = in_order(slow, work(), 2)
+    next(results)
+    results.close()
+    assert len(drawn) <= 4
+    assert sorted(begun) == sorted(ended)
+
+
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    code = (
+        "import os\nfrom neardup.runtime import in_order\nlist(in_order(abs, range(9), 2))\nchild = os.fork()\n"
+        "print(list(in_order(abs, [-1, 2], 2)), flush=True)\nif child: os.waitpid(child, 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[1, 2]\n" * 2
+
+
+def test_scratch_is_of_one_thread_and_goes_when_memory_is_trimmed() -> None:
+    first = SCRATCH.take("numbers", np.int64, 10)
+    assert SCRATCH.take("numbers", np.int64, 5) is first
+    (other,) = in_order(lambda _: SCRATCH.take("numbers", np.int64, 5), [0], 2)
+    assert other is not first
+    trim_memory()
+    assert SCRATCH.take("numbers", np.int64, 5) is not first

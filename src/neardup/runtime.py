@@ -13,8 +13,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any, TypedDict, TypeVar
 
@@ -38,43 +40,64 @@ def default_threads() -> int:
 def in_order(function: Callable[[Work], Done], work: Iterable[Work], threads: int) -> Iterator[Done]:
     """Yield function(item) for each item of work, in order, with at most threads + 1 items under way.
 
-    The items are drawn as they are needed, so that a reader is never far ahead.
+    The items are drawn as they are needed, so that a reader is never far ahead. No item is under way any more when the
+    iterator ends or is closed. All calls share their threads; one of these calls functions itself.
     """
-    if threads <= 1:
+    if threads <= 1 or _IS_WORKER.get():
         yield from map(function, work)
         return
-    pending: deque[Future[Done]] = deque()
-    with ThreadPoolExecutor(threads, thread_name_prefix="neardup") as pool:
-        try:
-            for item in work:
-                pending.append(pool.submit(function, item))
-                if len(pending) > threads:
-                    yield pending.popleft().result()
-            while pending:
+    pool, pending = _pool(threads), deque[Future[Done]]()
+    try:
+        for item in work:
+            pending.append(pool.submit(function, item))
+            if len(pending) > threads:
                 yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        begun = [future for future in pending if not future.cancel()]
+        # A worker that collects garbage may close it: it must not wait for itself.
+        if not _IS_WORKER.get():
+            wait(begun)
+
+
+#: Whether this thread is one of a pool, where waiting for the pool might be for ever.
+_IS_WORKER = ContextVar("is_worker", default=False)
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Return the pool of so many threads: one for the process, for runs start tens of thousands of pieces of work."""
+    return ThreadPoolExecutor(threads, "neardup", partial(_IS_WORKER.set, True))
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of the threads.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 #: Arrays above this many bytes are given back after use.
 _LARGEST_KEPT = 1 << 26
 
 
-class Scratch(threading.local):
+class Scratch:
     """Uninitialised arrays by name, each thread its own."""
 
     def __init__(self) -> None:
-        self._arrays: dict[str, npt.NDArray[Any]] = {}
+        self._arrays = threading.local()
 
     def take(self, name: str, dtype: type[np.generic], size: int) -> npt.NDArray[Any]:
         """Return an array of at least that size; what it held under the same name before is lost."""
-        array = self._arrays.get(name)
+        array: npt.NDArray[Any] | None = getattr(self._arrays, name, None)
         if array is None or len(array) < size:
             array = np.empty(size + size // 4, dtype)
             if array.nbytes <= _LARGEST_KEPT:
-                self._arrays[name] = array
+                setattr(self._arrays, name, array)
         return array
+
+    def clear(self) -> None:
+        """Let go of the arrays of all threads; those in use stay as long as they are."""
+        self._arrays = threading.local()
 
 
 SCRATCH = Scratch()
@@ -219,7 +242,8 @@ def _give_back_at_once() -> None:
 
 
 def trim_memory() -> None:
-    """Give back to the system what Arrow and the C library keep of memory that is free."""
+    """Give back to the system what threads, Arrow and the C library keep of memory that is free."""
+    SCRATCH.clear()
     pa.default_memory_pool().release_unused()
     # Only the library of GNU has this one; others give back by themselves.
     with suppress(OSError, AttributeError):

@@ -112,8 +112,8 @@ class Passes:
         self.recomputed = recomputed
         self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
         # What is held by now is measured: documents, counts, and a base that differs from machine to machine.
-        budget = math.inf if store.memory.budget is None else store.memory.budget
-        left = budget - resident_memory() - store.reader_bytes
+        self._budget = math.inf if store.memory.budget is None else store.memory.budget
+        left = self._budget - resident_memory() - store.reader_bytes
         # Below that the same keys are read from the disk too often.
         least = store.memory.room * _LEAST_SHARE if store.memory.budget is not None else 0
         self._left = min(max(left, least, _LEAST_HELD), max(store.most_bytes, _LEAST_HELD))
@@ -275,8 +275,12 @@ class Passes:
             return len(ranks), results
 
         found, total = [np.zeros((0, 2), np.int32)], 0
-        room = self._left - count * _A_SET - sets.bitmaps.nbytes - keys.in_memory
-        for index, asking in Join(self.steps).sides(sets, of_input, keys, max(room, _LEAST_HELD)):
+        room = max(self._left - count * _A_SET - sets.bitmaps.nbytes - keys.in_memory, _LEAST_HELD)
+        if self._budget < math.inf:
+            # The corpus is not read meanwhile, and a larger index reads the keys less often.
+            free = self._budget - resident_memory() - count * _A_SET * (self.steps.threads + 1)
+            room = max(room, free)
+        for index, asking in Join(self.steps).sides(sets, of_input, keys, room):
             done = 0
             work = partial(find, index=index, asking=asking)
             for looked_up, results in in_order(work, keys, self.steps.threads):
