@@ -82,7 +82,7 @@ def test_results_come_in_order_until_the_first_error(threads: int) -> None:
             raise ValueError("seven")
         return number
 
-    found = []
+    found: list[int] = []
     with pytest.raises(ValueError, match="seven"):
         found.extend(in_order(late, range(20), threads))
     assert found == list(range(7))

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -37,7 +37,7 @@ def default_threads() -> int:
     return os.cpu_count() or 1
 
 
-def in_order(function: Callable[[Work], Done], work: Iterable[Work], threads: int) -> Iterator[Done]:
+def in_order(function: Callable[[Work], Done], work: Iterable[Work], threads: int) -> Generator[Done, None, None]:
     """Yield function(item) for each item of work, in order, with at most threads + 1 items under way.
 
     The items are drawn as they are needed, so that a reader is never far ahead. No item is under way any more when the

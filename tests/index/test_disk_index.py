@@ -185,9 +185,11 @@ def test_removed_documents_match_nothing(new: list[str], old: list[str], gone: s
 
 @pytest.mark.parametrize(("measure", "threshold"), [("jaccard", 0.5), ("cosine", 0.5), ("euclidean", 3)])
 def test_neighbours_and_the_nearest_are_those_of_files(measure: str, threshold: float, place: Path) -> None:
-    old, choices = corpus(80), {"features": "words:1", "measure": measure}
+    old = corpus(80)
+    choices: dict[str, Any] = {"features": "words:1", "measure": measure}
     index = nd.build_index(old, place, **choices, threshold=threshold)
-    for some in ({}, {"of": [3, 70, 3]}, {"first": 5}):
+    asked: list[dict[str, Any]] = [{}, {"of": [3, 70, 3]}, {"first": 5}]
+    for some in asked:
         for k in (1, 2, 7):
             expected = list(nd.neighbors(old, k, **choices, **some))
             assert list(nd.neighbors(index, k, **some)) == expected
@@ -195,8 +197,8 @@ def test_neighbours_and_the_nearest_are_those_of_files(measure: str, threshold: 
         matches = len(index.query(text))
         for k in (1, matches, matches + 1):
             if text and k:
-                expected = list(nd.query(old, text, k=k, **choices))
-                assert index.query(text, k) == list(nd.query(index, text, k=k)) == expected
+                nearest = list(nd.query(old, text, k=k, **choices))
+                assert index.query(text, k) == list(nd.query(index, text, k=k)) == nearest
 
 
 def test_the_nearest_that_match_are_found_without_the_others(place: Path) -> None:

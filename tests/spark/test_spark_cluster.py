@@ -20,10 +20,11 @@ CLUSTER = ["--master", "local-cluster[2,1,1024]", "--spark-conf", "spark.sql.shu
 def test_workers_in_other_processes_change_no_byte(tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
         pytest.skip("Spark is not installed")
-    given, engines = ROOT / "examples" / "newswire.jsonl", {"memory": [], "spark": ["--engine", "spark", *CLUSTER]}
+    given = ROOT / "examples" / "newswire.jsonl"
+    engines: dict[str, list[str]] = {"memory": [], "spark": ["--engine", "spark", *CLUSTER]}
     for name, chosen in engines.items():
-        outputs = ["-o", tmp_path / f"{name}.jsonl", "--duplicates", tmp_path / f"{name}.csv"]
-        command = [sys.executable, "-m", "neardup", "dedup", given, *outputs, *chosen]
+        outputs = ["-o", f"{tmp_path / name}.jsonl", "--duplicates", f"{tmp_path / name}.csv"]
+        command = [sys.executable, "-m", "neardup", "dedup", str(given), *outputs, *chosen]
         subprocess.run(command, check=True, capture_output=True, timeout=300)
     for ending in ("jsonl", "csv"):
         assert (tmp_path / f"spark.{ending}").read_bytes() == (tmp_path / f"memory.{ending}").read_bytes()
