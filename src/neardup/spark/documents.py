@@ -166,7 +166,7 @@ def documents_of(
     if type(source).__module__.startswith("pyspark.sql.connect"):
         raise InputError(
             "the data frame is of a session of Spark Connect, which has no JVM for the engine: give one of a session "
-            "that SparkSession.builder.master(...) made, or the files themselves to neardup dedup --engine spark"
+            "that SparkSession.builder.master(...) made, or the files themselves to the command neardup dedup"
         )
     looked_at = _Frame(source)
     wanted = choose_columns([looked_at], text_column, id_column, order_column(recipe, time_column), None)
