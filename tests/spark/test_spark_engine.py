@@ -220,4 +220,4 @@ def test_a_frame_of_spark_connect_is_refused() -> None:
     remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
     with pytest.raises(InputError) as caught:
         neardup.spark.run(remote)
-    assert says(caught.value, "Spark Connect", "builder.master", "--engine spark")
+    assert says(caught.value, "Spark Connect", "builder.master", "neardup dedup")
