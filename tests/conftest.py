@@ -37,8 +37,15 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 #: What takes longest comes first, so that no process is left alone with it at the end; each test goes where there is
 #: time, unless what its file builds for all its tests costs more than the tests.
-_FIRST = ("tests/spark/", "tests/test_docs.py", "tests/pipeline/test_corpora.py", "tests/search/test_recomputed.py")
-_APART = ("tests/test_docs.py", "tests/search/test_recomputed.py")
+_FIRST = (
+    "tests/spark/",
+    "tests/promises/test_engines_on_spark.py",
+    "tests/test_docs.py",
+    "tests/promises/",
+    "tests/pipeline/test_corpora.py",
+    "tests/search/test_recomputed.py",
+)
+_APART = ("tests/test_docs.py", "tests/search/test_recomputed.py", "tests/spark/test_spark_cluster.py")
 
 
 @pytest.hookimpl(trylast=True)
