@@ -20,7 +20,6 @@ from neardup.exploration.profile import (
     Lengths,
     ScriptCount,
     Scripts,
-    Source,
 )
 from neardup.exploration.runs import Boilerplate, Passage
 from neardup.exploration.sample import Sample
@@ -136,8 +135,6 @@ def profile() -> CorpusProfile:
         12_345,
         lengths("words"),
         lengths("bytes"),
-        (Source(HOSTILE, 30, 9_000), Source("two.jsonl", 10, 3_345)),
-        3,
         Scripts(40, scripts),
         Copies(5, 2, 1_500, (CopyGroup(4, 300, ("a", "b"), HOSTILE), CopyGroup(3, 300, ("c",), ARABIC))),
         Boilerplate(passages, 5, 5, 8, 12, 0.18),
@@ -172,7 +169,6 @@ def explored(**changes: Any) -> Exploration:
                 ("words:3", Separation(0.05, 12, 0.61)),
             ),
             documents=400,
-            alternatives=(("words:1", "Single words are shared by chance."), (HOSTILE, HOSTILE)),
         ),
         "curve": curve(advised),
         "profile": profile(),

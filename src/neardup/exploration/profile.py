@@ -174,15 +174,6 @@ class Lengths:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A file, or a folder of text files, and what comes from it."""
-
-    name: str
-    documents: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class CopyGroup:
     """Documents with the same text, byte for byte."""
 
@@ -228,10 +219,6 @@ class CorpusProfile:
     bytes: int
     words: Lengths
     sizes: Lengths
-    #: The largest files first; empty where the input is one file.
-    sources: tuple[Source, ...]
-    #: How many there are, those that are not listed too.
-    sources_found: int
     scripts: Scripts
     copies: Copies
     boilerplate: Boilerplate
@@ -360,7 +347,7 @@ def _spread(documents: Integers) -> Integers:
 
 
 #: What is listed of each kind, at most; what there is more is counted.
-PASSAGES, COPIES, SOURCES = 20, 10, 20
+PASSAGES, COPIES = 20, 10
 
 
 def profile_of(
@@ -422,14 +409,11 @@ def profile_of(
         for one, holders in zip(grown, firsts, strict=False)
     ]
     templates = families.templates(material)
-    sources = _sources(survey)
     return CorpusProfile(
         documents=documents,
         bytes=int(survey.text_bytes.sum()),
         words=_lengths("words", words_of(sample.texts)),
         sizes=_lengths("bytes", survey.text_bytes),
-        sources=sources[:SOURCES] if len(sources) > 1 else (),
-        sources_found=len(sources),
         scripts=scripts_of(sample.texts, [str(sample.names.one(place)) for place in sample.positions.tolist()]),
         copies=_copies(survey, texts, repeated, often, material),
         boilerplate=Boilerplate(
@@ -467,15 +451,6 @@ def _lengths(unit: str, lengths: Integers) -> Lengths:
         empty=int((lengths == 0).sum()),
         one=int((lengths == 1).sum()),
     )
-
-
-def _sources(survey: Survey) -> tuple[Source, ...]:
-    """Return the files that documents come from, those with the most first, of equals by name."""
-    documents = np.bincount(survey.source, minlength=len(survey.sources))
-    size = np.zeros(len(survey.sources), np.int64)
-    np.add.at(size, survey.source, survey.text_bytes)
-    found = [Source(name, int(documents[at]), int(size[at])) for at, name in enumerate(survey.sources) if documents[at]]
-    return tuple(sorted(found, key=lambda one: (-one.documents, one.name)))
 
 
 def _copies(survey: Survey, texts: Integers, copies: Integers, often: Integers, material: Material) -> Copies:
