@@ -17,10 +17,12 @@ from neardup.evaluation.population import votes_of_store
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import REASONS, Asked, Fact, FixedQueue, LabelQueue
 from neardup.labels.store import ANSWERS, SKIP, Judgement, Open, PairOfIds, checked_name
-from neardup.pages.document_view import looks_of
+from neardup.pages.diff_view import side_by_side
 
 #: Nobody looks at a pair longer than a day.
 _PATIENCE_S = 86_400.0
+#: People judge whole texts.
+_ALL_WORDS = 1 << 40
 
 
 class Session:
@@ -134,7 +136,8 @@ class Session:
         held = self._looks
         if held is None or held[0] != pair:
             left, right = (self._known.material.shown(place) for place in sorted(asked[:2]))
-            held = self._looks = pair, {"ids": list(pair)} | looks_of(left, right)
+            html = side_by_side(left, right, words=_ALL_WORDS)
+            held = self._looks = pair, {"ids": list(pair), "html": html}
         return held[1]
 
     def _said(self, asked: Asked, answer: str) -> dict[str, Any]:
