@@ -275,8 +275,7 @@ _QUOTED, _FILLERS = 4_000, 4
 
 def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
     """Return lengths, scripts, copies, boilerplate, templates and families."""
-    measured = {"lengths": profile.words, "sizes": profile.sizes}
-    drawn = [lengths_chart(lengths, key) for key, lengths in measured.items() if any(lengths.counts)]
+    drawn = [lengths_chart(profile.words)] if any(profile.words.counts) else []
     charts += drawn
     gists = {name: lines[0] for name, lines in messages.contents(profile).items() if lines}
     parts = [

@@ -152,11 +152,8 @@ def scripts_of(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long documents are."""
+    """How long the documents of the sample are, in words."""
 
-    #: "words" or "bytes".
-    unit: str
-    #: How many were measured: the sample for words, the corpus for bytes.
     documents: int
     #: Where the bins begin, ten to a power of ten as far as whole numbers allow, and where the last ends: bin i holds
     #: edges[i] <= length < edges[i + 1]. They begin at 1: documents of length 0 are in ``empty``.
@@ -167,9 +164,9 @@ class Lengths:
     quantiles: tuple[tuple[float, int], ...]
     mean: float
     total: int
-    #: Documents without a word, or a byte.
+    #: Documents without a word.
     empty: int
-    #: Documents of one word, or byte.
+    #: Documents of one word.
     one: int
 
 
@@ -218,7 +215,6 @@ class CorpusProfile:
     documents: int
     bytes: int
     words: Lengths
-    sizes: Lengths
     scripts: Scripts
     copies: Copies
     boilerplate: Boilerplate
@@ -412,8 +408,7 @@ def profile_of(
     return CorpusProfile(
         documents=documents,
         bytes=int(survey.text_bytes.sum()),
-        words=_lengths("words", words_of(sample.texts)),
-        sizes=_lengths("bytes", survey.text_bytes),
+        words=_lengths(words_of(sample.texts)),
         scripts=scripts_of(sample.texts, [str(sample.names.one(place)) for place in sample.positions.tolist()]),
         copies=_copies(survey, texts, repeated, often, material),
         boilerplate=Boilerplate(
@@ -438,10 +433,9 @@ def _holders(one: Grown, counting: Bools) -> list[int]:
     return [int(first) for first in one.texts[counting[one.texts]][:_IDS_OF_FAMILY]]
 
 
-def _lengths(unit: str, lengths: Integers) -> Lengths:
+def _lengths(lengths: Integers) -> Lengths:
     edges, counts = binned(lengths)
     return Lengths(
-        unit=unit,
         documents=len(lengths),
         edges=edges,
         counts=counts,
