@@ -160,10 +160,6 @@ def _add_actions(app: FastAPI, session: Session) -> None:
             return JSONResponse({"labeller": None, "suggested": _user(), "heading": session.heading})
         return JSONResponse(session.state(name))
 
-    @app.post("/api/news")
-    def news(sent: _From) -> JSONResponse:
-        return JSONResponse(session.news(sent.labeller))
-
     @app.post("/api/answer")
     def answer(sent: _Judged) -> JSONResponse:
         return JSONResponse(session.answer(sent.labeller, sent.pair, sent.answer, sent.seconds))

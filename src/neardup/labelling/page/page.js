@@ -6,7 +6,6 @@
   const KEYS = { s: "same", y: "same", d: "different", n: "different", u: "unsure", k: "skip", z: "undo" };
   // So soon after a pair appears nobody has read it: a key that comes then was meant for the one before.
   const TOO_SOON_MS = 200;
-  const LOOK_AGAIN_MS = 700;
   const SOON_MS = 300;
 
   const one = (id) => document.getElementById(id);
@@ -15,7 +14,6 @@
   let state = null;
   let busy = false;
   let appeared = 0;
-  let asked = 0;
 
   // The token is worth nothing any more.
   history.replaceState(null, "", labeller ? "?labeller=" + encodeURIComponent(labeller) : "/");
@@ -99,7 +97,7 @@
     document.title = "neardup: " + found.heading;
     one("labeller").textContent = labeller;
     showProgress(found.progress);
-    showFacts(found);
+    showFacts(found.facts);
     showBefore(found.before);
     one("texts").hidden = !found.pair;
     one("done").hidden = !!found.pair;
@@ -126,23 +124,13 @@
     }
   }
 
-  function showFacts(found) {
-    one("facts").replaceChildren(...found.facts.map((fact) => {
+  function showFacts(facts) {
+    one("facts").replaceChildren(...facts.map((fact) => {
       const box = element("div");
       box.title = fact.meaning;
       box.append(element("dt", "", fact.name), element("dd", "", fact.value));
       return box;
     }));
-    if (found.pending) {
-      const now = ++asked;
-      setTimeout(async () => {
-        if (now !== asked) return;
-        try {
-          const news = await ask("/api/news", { labeller });
-          if (now === asked) showFacts(news);
-        } catch { /* the next answer will say so */ }
-      }, LOOK_AGAIN_MS);
-    }
   }
 
   function showBefore(before) {
