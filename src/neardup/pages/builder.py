@@ -233,24 +233,15 @@ def build_report(
     known = known or KnownPairs.nothing(scale.threshold, _UNKNOWN)
     chosen, examples = _families(verdicts, extent), _examples(verdicts, known, extent, about.everything)
     members = np.array([place for one in chosen for place in (*one.stay, *one.go)], np.int64)
-    pairs, moved = [one for one in examples.every if one.edge >= 0], None
+    moved = None
     if about.movable:
-        edges = np.array([one.edge for one in pairs], np.int64)
         bands = recipe.search == "lsh" and not scale.second
-        moved = swept(
-            verdicts,
-            scale,
-            known,
-            watched=members,
-            edges=edges,
-            everything=about.everything,
-            whole=not bands,
-        )
+        moved = swept(verdicts, scale, known, watched=members, everything=about.everything, whole=not bands)
     places = {*members.tolist(), *(place for one in examples.every for place in one[:2])}
     places |= {int(verdicts.of[place]) for place in list(places) if verdicts.of[place] >= 0}
     view = _View(verdicts, scale, known, sources, sources.texts(sorted(places)), chosen)
     if moved is not None:
-        view.watch(moved, members, [one.edge for one in pairs])
+        view.watch(moved, members)
     rows, removed = listed_rows(verdicts, extent), verdicts.duplicates
     begins, alive = sources.words(rows), np.unique(verdicts.family[removed])
     is_flow = verdicts.times is not None
@@ -370,15 +361,11 @@ class _View:
         # Of all families at once, for each question may cost an index.
         asked = [place for one in chosen for place in one.go if len(one.go) > 1]
         self._matching = sources.matching({place: texts[place] for place in asked if place in texts})
-        self._moved: Swept | None = None
         self._goes: dict[int, str] = {}
-        self._matches: dict[int, str] = {}
 
-    def watch(self, moved: Swept, members: Integers, edges: Sequence[int]) -> None:
-        """Say from now on what other thresholds would do to these documents and pairs."""
-        self._moved = moved
+    def watch(self, moved: Swept, members: Integers) -> None:
+        """Say from now on what other thresholds would do to these documents."""
         self._goes = dict(zip(members.tolist(), map(_states, moved.gone.T), strict=True))
-        self._matches = dict(zip(edges, map(_states, moved.matches.T), strict=False))
 
     def family(self, listed: _Listed) -> Family:
         """Return a family with its listed members."""
@@ -441,17 +428,12 @@ class _View:
 
     def example(self, pair: _Picked) -> Example:
         """Return two documents to read side by side."""
-        scale, known, moved = self._scale, self._known, self._moved
+        scale, known = self._scale, self._known
         value = value_of(scale.measure, pair.similarity, distance=scale.distance)
         numbers = known.numbers(pair.edge) if known.numbers is not None and pair.edge >= 0 else ""
         head = f"{name_of(scale)} {value}: {'a match' if pair.matches else 'no match'}"
-        states = self._matches.get(pair.edge, "")
-        if moved is not None and not states:
-            reached = moved.bars <= pair.similarity
-            reached[moved.sweep.own] = pair.matches
-            states = _states(reached)
         said = "; ".join(filter(None, (head, numbers)))
-        return Example(self._shown(pair.left), self._shown(pair.right), pair.similarity, pair.matches, said, states)
+        return Example(self._shown(pair.left), self._shown(pair.right), pair.similarity, pair.matches, said)
 
 
 def _states(column: Bools) -> str:

@@ -151,8 +151,6 @@ class Example(NamedTuple):
     matches: bool
     #: How alike they are, in words.
     head: str = ""
-    #: For each threshold of the report's sweep "1" where the pair matches, else "0"; empty without a sweep.
-    matching: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
