@@ -144,7 +144,7 @@ class Memory:
         if budget is not None:
             _give_back_at_once()
         self._maps: list[mmap.mmap] = []
-        self.spilled_bytes = 0
+        self.spilled_bytes, self._lock = 0, threading.Lock()
 
     @property
     def room(self) -> float:
@@ -181,6 +181,11 @@ class Memory:
     def take_back(self, size: int) -> None:
         """Take back so many bytes of arrays that nobody reads any more."""
         self._left += size
+
+    def count_spilled(self, size: int) -> None:
+        """Count so many bytes more that went to files; from any thread."""
+        with self._lock:
+            self.spilled_bytes += size
 
     def release(self) -> None:
         """Let the system have the memory of what lies in the file; it comes back when it is read."""

@@ -330,6 +330,8 @@ def _refuse_place(output: str, target: str, force: bool) -> None:
 
 GROUP_ROWS = 65_536
 GROUP_BYTES = 128 << 20
+#: How many rows of a column Parquet's encoder takes at a time: where groups are cut at a multiple, pages are the same.
+_ENCODED_AT_ONCE = 1024
 _CODECS = frozenset({"none", "snappy", "gzip", "brotli", "zstd", "lz4"})
 
 
@@ -350,9 +352,9 @@ class Writer:
         try:
             with writable(output):
                 if kind == "parquet":
-                    self._format = _Grouped(_Parquet(self._file, schema, text, codec))
+                    self._format = _Grouped(_Parquet(self._file, schema, text, codec), schema)
                 elif kind == "arrow":
-                    self._format = _Grouped(_Arrow(self._file, schema))
+                    self._format = _Grouped(_Arrow(self._file, schema), schema)
                 elif kind == "csv":
                     self._format = _Csv(self._file, schema, "\t" if suffix == ".tsv" else ",")
                 else:
@@ -421,9 +423,12 @@ class _Grouped:
     A group is encoded in another thread while the rows of the next one are read.
     """
 
-    def __init__(self, inner: _Parquet | _Arrow) -> None:
+    def __init__(self, inner: _Parquet | _Arrow, schema: pa.Schema) -> None:
         self._inner = inner
+        # Encoders take values by the thousand and twenty-four, but of lists not rows.
+        self._aligned = isinstance(inner, _Parquet) and not any(pa.types.is_nested(field.type) for field in schema)
         self._pending: list[pa.Table] = []
+        self._joined: list[pa.Table] = []
         self._rows = 0
         self._bytes = 0
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="neardup-write")
@@ -439,21 +444,27 @@ class _Grouped:
             self._pending.append(table.slice(start, stop - start))
             self._rows += stop - start
             self._bytes += int(weights[stop - 1]) - before
+            if self._aligned:
+                self._join(_ENCODED_AT_ONCE)
             if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
                 self._flush()
             start = stop
 
-    def _flush(self) -> None:
-        self._written()
-        self._under_way = self._pool.submit(self._encode, self._pending)
-        self._pending, self._rows, self._bytes = [], 0, 0
+    def _join(self, multiple: int) -> None:
+        """Join the pending rows, so far as they are a multiple; it takes another copy of them for a while."""
+        rows = sum(table.num_rows for table in self._pending) // multiple * multiple
+        if rows:
+            whole = pa.concat_tables(self._pending)
+            self._joined.append(whole.slice(0, rows).combine_chunks())
+            self._pending = [whole.slice(rows)] if rows < whole.num_rows else []
 
-    def _encode(self, pieces: list[pa.Table]) -> None:
-        # Pieces are joined before writing: pages then do not depend on where the pieces met.
-        whole = pa.concat_tables(pieces).combine_chunks()
-        # They hold the same bytes once more, and encoding takes a while.
-        pieces.clear()
-        self._inner.write(whole)
+    def _flush(self) -> None:
+        # Pages do not depend on where the pieces met.
+        self._join(1)
+        self._written()
+        joined, self._joined = self._joined, []
+        self._under_way = self._pool.submit(self._inner.write, pa.concat_tables(joined))
+        self._rows = self._bytes = 0
 
     def _written(self) -> None:
         """Wait for the group that is under way; what its thread raised is raised here."""
@@ -461,7 +472,7 @@ class _Grouped:
             self._under_way.result()
 
     def finish(self) -> None:
-        if self._pending:
+        if self._rows:
             self._flush()
         self._written()
         self._pool.shutdown()

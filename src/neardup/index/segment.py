@@ -20,7 +20,7 @@ import pyarrow as pa
 from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, addresses_of
 from neardup.index.manifest import File, Part, digest_of
-from neardup.kernels.counts import NO_CELLS, count_features, prefix_rooms, prefixes
+from neardup.kernels.counts import count_features, prefix_rooms, prefixes
 from neardup.kernels.prefixes import (
     Index,
     Sets,
@@ -270,7 +270,7 @@ def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.ND
         np.empty(int(rooms.sum()), np.uint64),
     )
     results = sets.shared, sets.lengths, sets.bitmaps, sets.starts, sets.keys, 0
-    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, shift, NO_CELLS, by, results)
+    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, by, results)
     return sets
 
 

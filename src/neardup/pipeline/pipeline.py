@@ -124,7 +124,8 @@ def collect(
     store.expect(corpus.promised_rows)
     if recompute:
         most = (free_memory() if memory is None else store.memory.room) / 2
-        again = Recomputed(corpus, extractor, threads, report, serves_once=serves_once)
+        counts = recipe.search != "lsh"
+        again = Recomputed(corpus, extractor, threads, report, serves_once=serves_once, counts=counts)
         store = BoundedStore(store.memory, needs_of(recipe), most, again)
     read = seen = 0
     before = pa.total_allocated_bytes()
