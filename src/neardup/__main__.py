@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,9 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     # Little of what is imported or read is garbage in circles: to look for it takes a tenth of a start.
     gc.set_threshold(50_000)
+    if any(given.partition("=")[0] == "--memory" for given in sys.argv):
+        # Arrow's allocator looks for it when it is loaded: what is free goes back to the system at once.
+        os.environ.setdefault("MIMALLOC_PURGE_DELAY", "0")
     sys.meta_path.insert(0, _WithoutThese())
     try:
         from neardup.cli.app import app

@@ -142,6 +142,7 @@ class Memory:
         self.budget = budget
         self._left = math.inf if budget is None else max(budget - BASE, 0)
         if budget is not None:
+            _SAVES_MEMORY.set()
             _give_back_at_once()
         self._maps: list[mmap.mmap] = []
         self.spilled_bytes, self._lock = 0, threading.Lock()
@@ -236,6 +237,15 @@ def resident_memory() -> int:
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * mmap.PAGESIZE
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT
+
+
+#: Set once a run of this process has a budget.
+_SAVES_MEMORY = threading.Event()
+
+
+def saves_memory() -> bool:
+    """Return whether a run of this process has, or had, a budget: then less is done at the same time."""
+    return _SAVES_MEMORY.is_set()
 
 
 def _give_back_at_once() -> None:

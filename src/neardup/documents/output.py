@@ -24,6 +24,7 @@ from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, su
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished, put_at
+from neardup.runtime import saves_memory
 
 _PIECE = 1 << 20
 _SPOOLED = "output"
@@ -420,7 +421,7 @@ def write_table(table: pa.Table, output: str, *, force: bool = False) -> None:
 class _Grouped:
     """Cuts rows into groups that depend on the rows alone: by number, and by bytes of text.
 
-    A group is encoded in another thread while the rows of the next one are read.
+    A group is encoded in another thread while the rows of the next one are read, unless memory is short.
     """
 
     def __init__(self, inner: _Parquet | _Arrow, schema: pa.Schema) -> None:
@@ -463,13 +464,19 @@ class _Grouped:
         self._join(1)
         self._written()
         joined, self._joined = self._joined, []
-        self._under_way = self._pool.submit(self._inner.write, pa.concat_tables(joined))
+        whole = pa.concat_tables(joined)
+        joined.clear()
+        self._under_way = self._pool.submit(self._inner.write, whole)
+        del whole
+        if saves_memory():
+            self._written()
         self._rows = self._bytes = 0
 
     def _written(self) -> None:
         """Wait for the group that is under way; what its thread raised is raised here."""
         if self._under_way is not None:
             self._under_way.result()
+            self._under_way = None
 
     def finish(self) -> None:
         if self._rows:

@@ -56,7 +56,7 @@ _PAIRS_AT_A_TIME = 1 << 16
 #: Keys of prefixes that are written to the files of their parts at a time.
 _KEYS_AT_A_TIME = 1 << 20
 #: The fewest and the most parts of the key space, powers of two, and bytes of a key while its part is gone through.
-_FEWEST_PARTS, _MOST_PARTS, _A_KEY = 8, 256, 20
+_FEWEST_PARTS, _MOST_PARTS, _A_KEY = 8, 256, 16
 
 
 class Held(NamedTuple):
