@@ -263,10 +263,10 @@ class FlowClock:
 Floats = npt.NDArray[np.float64]
 
 #: A first epoch is made anew from so many documents on, with tables of so many slots.
-_STAGES = {0: 1 << 16, 256: 1 << 18, 1024: 1 << 19, 4096: 1 << 20, 16384: 1 << 22}
+_STAGES = {0: 1 << 16, 256: 1 << 20, 4096: 1 << 22}
 _LAST_STAGE = max(_STAGES)
 #: An epoch lasts for so many documents at least, and at most: their numbers have 26 bits.
-_FEWEST, _MOST = 4 * _LAST_STAGE, 1 << 24
+_FEWEST, _MOST = 1 << 16, 1 << 24
 #: Orders are made from so many documents.
 _SAMPLE = 8192
 #: For each document that arrives so many of an older epoch are read for the next one, of up to so many at once. Raising
