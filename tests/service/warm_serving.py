@@ -1,5 +1,10 @@
 """What a service loads at its start, loaded: a process that imports this can be forked into services."""
 
+import uvicorn.lifespan.off
+import uvicorn.loops.auto
+import uvicorn.protocols.http.auto
+
+import neardup.cli.app
 import neardup.cli.serve
 import neardup.service.app  # noqa: F401
 from neardup.service.page import frame
