@@ -1,8 +1,7 @@
 """What a service loads at its start, loaded: a process that imports this can be forked into services."""
 
-import uvicorn.lifespan.off
 import uvicorn.loops.auto
-import uvicorn.protocols.http.auto
+import uvicorn.protocols.http.auto  # noqa: F401
 
 import neardup.cli.app
 import neardup.cli.serve
