@@ -485,10 +485,10 @@ def _index_of(against: Any) -> DiskIndex | None:
 
 def _recipe_against(against: Any, recipe: AnyRecipe | None, choices: Choices) -> AnyRecipe:
     """Return the recipe that is asked for; where none is, that of an index as reference."""
+    from neardup.recipe.named import recipe_against
+
     index = _index_of(against)
-    if recipe is None and index is not None and not set(choices) - {"keep"}:
-        return index.recipe
-    return "default" if recipe is None else recipe
+    return recipe_against(None if index is None else index.recipe, recipe, choices)
 
 
 def open_index(path: str | PathLike[str]) -> DiskIndex:

@@ -54,6 +54,8 @@ class DiskIndex:
     ----------
     path : path
         The folder.
+    manifest : Manifest, optional
+        The state, where one was read before; the last one by default.
 
     Attributes
     ----------
@@ -83,10 +85,10 @@ class DiskIndex:
     3
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], manifest: Manifest | None = None) -> None:
         self.path = os.fspath(path)
         for tried in range(_TRIES):
-            self.manifest = read_manifest(self.path)
+            self.manifest = read_manifest(self.path) if manifest is None else manifest
             self.recipe = recipe_of(self.manifest, self.path)
             self._plan = Plan.of(self.recipe)
             try:
@@ -97,7 +99,7 @@ class DiskIndex:
                 break
             except StoreError:
                 # A writer may have put other segments in their place meanwhile.
-                if tried + 1 == _TRIES or read_manifest(self.path) == self.manifest:
+                if manifest is not None or tried + 1 == _TRIES or read_manifest(self.path) == self.manifest:
                     raise
         self._firsts = np.cumsum([0, *(len(segment) for segment in self._segments)])
         self._extractor = Extractor(self.recipe)

@@ -276,8 +276,7 @@ def run(
         if classifier is not None:
             from neardup.classifier.domain import DomainCounts
 
-            found = joined.statistics
-            classifier.check_domain(DomainCounts(found["first_step_pairs"], found.get("outside", 0), found["pairs"]))
+            classifier.check_domain(DomainCounts.of(joined.statistics))
     with clock.stage("keep"):
         undecided = read.present & (joined.representative < 0)
         documents = Documents(read.names, read.order, read.text_marks, store.text_bytes, read.present)
