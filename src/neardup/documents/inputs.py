@@ -57,11 +57,14 @@ class Format:
     codec: Codec | None = None
 
 
+def place_of(name: str) -> str:
+    """Return a name without what a URI says behind a question mark: how its place is reached."""
+    return name.partition("?")[0] if "://" in name else name
+
+
 def suffixes(name: str) -> tuple[str, Codec | None]:
     """Return the suffix that names the format, in lower case, and the codec that a last suffix names."""
-    # A URI may say behind a question mark how its place is reached.
-    path = name.partition("?")[0] if "://" in name else name
-    base = path.rstrip("/").rpartition("/")[2].lower()
+    base = place_of(name).rstrip("/").rpartition("/")[2].lower()
     stem, dot, last = base.rpartition(".")
     codec = CODEC_OF_SUFFIX.get(dot + last) if stem else None
     if codec is not None:
@@ -266,7 +269,7 @@ def _of_folder(filesystem: Any, path: str, name: str, notes: list[str]) -> list[
         relative = info.path.removeprefix(prefix)
         hidden = any(step.startswith(".") for step in relative.split("/"))
         if info.type == arrow_fs.FileType.File and not hidden and info.base_name not in _NOT_DATA:
-            shown = f"{name.rstrip('/')}/{relative}"
+            shown = f"{place_of(name).rstrip('/')}/{relative}"
             files.append(Found(filesystem, info.path, shown, info.size or 0, info.mtime_ns, relative, name))
     files.sort(key=lambda file: file.relative)
     data = [file for file in files if is_data_name(file.relative)]
