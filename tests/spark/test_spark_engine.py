@@ -172,12 +172,16 @@ def test_nothing_gives_nothing(spark: SparkSession) -> None:
         assert found.summary["documents"] == found.summary["pairs"] == 0
 
 
-def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession) -> None:
+@pytest.mark.parametrize("kind", ["frame", "index"])
+def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     table = table_of(11, 120).drop_columns(["tags"])
     new, old = table.slice(0, 70).sort_by("id"), table.slice(70).sort_by("id")
     recipe = Recipe(features="words:1", threshold=0.5)
-    local = neardup.dedup(new, against=old, recipe=recipe)
-    with neardup.spark.run(spark.createDataFrame(new), recipe, against=spark.createDataFrame(old)) as found:
+    index = neardup.build_index(old, tmp_path / "index", recipe=recipe).remove(old["id"].to_pylist()[::5])
+    local = neardup.dedup(new, against=old, recipe=recipe) if kind == "frame" else neardup.dedup(new, against=index)
+    frame, asked = spark.createDataFrame(new), recipe if kind == "frame" else None
+    against = spark.createDataFrame(old) if kind == "frame" else index
+    with neardup.spark.run(frame, asked, against=against) as found:
         gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
         assert sorted_by(gone, "dropped") == sorted_by(local.duplicates(), "dropped")
         by = "left", "right", "right_from"
@@ -187,34 +191,20 @@ def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession) 
     assert local.summary["reference"]["dropped"] > 0
 
 
-def test_an_index_as_the_reference(spark: SparkSession, tmp_path: Path) -> None:
-    table = table_of(11, 120).drop_columns(["tags"])
-    new, old = table.slice(0, 70).sort_by("id"), table.slice(70).sort_by("id")
-    recipe = Recipe(features="words:1", threshold=0.5)
-    index = neardup.build_index(old, tmp_path / "index", recipe=recipe).remove(old["id"].to_pylist()[::5])
-    local = neardup.dedup(new, against=index)
-    frame = spark.createDataFrame(new)
-    with neardup.spark.run(frame, against=index) as found:
-        assert sorted_by(found.duplicates.toArrow(), "dropped") == sorted_by(local.duplicates(), "dropped")
-        by = "left", "right", "right_from"
-        assert sorted_by(found.pairs.toArrow(), *by) == sorted_by(local.pairs.to_arrow(), *by)
-        assert found.summary["reference"] == local.summary["reference"]
-    assert local.summary["reference"]["dropped"] > 0
-    with pytest.raises(RecipeError) as refused:
+def test_an_index_that_does_not_fit(spark: SparkSession, tmp_path: Path) -> None:
+    choices: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
+    frame = spark.createDataFrame([(1, "a b c")], "id bigint, text string")
+    index = neardup.build_index({"id": ["a"], "text": ["nothing"]}, tmp_path / "index", **choices)
+    with pytest.raises(RecipeError) as other:
         neardup.spark.run(frame, "default", against=index)
-    assert says(refused.value, index.path, "words:1", "words:5")
-    texts = neardup.build_index({"id": ["a"], "text": ["nothing"]}, tmp_path / "texts", recipe=recipe)
+    assert says(other.value, index.path, "words:1", "words:5")
     with pytest.raises(InputError) as unlike:
-        neardup.spark.run(frame, against=texts)
-    assert says(unlike.value, "'id'", "whole numbers", texts.path, "id_column")
-
-
-def test_an_index_that_no_worker_finds(spark: SparkSession, tmp_path: Path) -> None:
-    index = neardup.build_index({"id": [1], "text": ["a b c"]}, tmp_path / "index", features="words:1", threshold=0.5)
+        neardup.spark.run(frame, against=index)
+    assert says(unlike.value, "'id'", "whole numbers", index.path, "id_column")
     shutil.rmtree(index.path)
-    with pytest.raises(StoreError) as refused:
-        neardup.spark.run(spark.createDataFrame([(1, "a b c")], "id bigint, text string"), against=index)
-    assert says(refused.value, "a worker", index.path, "all workers")
+    with pytest.raises(StoreError) as gone:
+        neardup.spark.run(frame.selectExpr("cast(id as string) id", "text"), against=index)
+    assert says(gone.value, "a worker", index.path, "all workers")
 
 
 def test_a_classifier_away_from_home_is_refused(spark: SparkSession) -> None:
