@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
-from neardup.errors import RecipeError, option
+from neardup.errors import RecipeError, check_count, option
 from neardup.features.embeddings import Encoder, embed
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, Remembered, contents_of, gather, pieces, silent
@@ -332,11 +332,11 @@ def checked_threads(threads: int | None) -> int:
     Raises
     ------
     RecipeError
-        If it is below 1.
+        If it is no whole number from 1 on.
     """
-    threads = default_threads() if threads is None else threads
-    if threads < 1:
-        raise RecipeError(f"threads {threads} is below 1")
+    if threads is None:
+        return default_threads()
+    check_count("threads", threads, "give a number, or nothing for all processors")
     return threads
 
 
