@@ -10,20 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels.counts import (
-    _CELLS,
     _SIZES,
-    add_alone,
     add_counts,
     count_features,
-    count_places,
     counted_prefixes,
-    counts_in_order,
-    counts_of_places,
     find_able_by_size,
-    part_slots,
     prefix_rooms,
     prefixes,
 )
+from neardup.kernels.parts import _SLOTS, add_alone, count_places, counts_in_order, counts_of_places, part_slots
 from neardup.recipe.measures import rule
 
 BITS = 16
@@ -96,7 +91,7 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
     sizes = np.array([len(s) for s in sets], np.int64)
 
     def slot(feature: int) -> int:
-        return (feature * int(_CELLS) % 2**64) >> (64 - bits)
+        return (feature * int(_SLOTS) % 2**64) >> (64 - bits)
 
     plain = Counter(slot(f) for s, chosen in zip(sets, counted, strict=True) for f in s if chosen)
     part_bits, shift, alone = bits - 3, np.uint64(64 - bits), np.zeros(len(sets), np.int32)

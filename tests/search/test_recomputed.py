@@ -303,7 +303,7 @@ recomputed._LEAST_HELD, recomputed._KEYS_AT_A_TIME = 0, 50
 
 def fill(stage, done, total):
     if stage == "read again":
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
 
 try:
     nd.dedup_files(sys.argv[1], features="words:1", threshold=0.5, memory=1_000_000, progress=fill)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from io import BufferedRandom
 from typing import Any, NamedTuple, Self, TypeVar
@@ -25,16 +25,8 @@ from neardup.errors import InputError, NeardupError, OutputError, option
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, texts_again
 from neardup.features.store import Block, Column, Features64, FeatureStore, Needs
-from neardup.kernels.counts import (
-    add_alone,
-    count_places,
-    counts_in_order,
-    counts_of_places,
-    find_able_by_size,
-    keyed_marks,
-    note_first,
-    part_slots,
-)
+from neardup.kernels.counts import find_able_by_size, keyed_marks, note_first
+from neardup.kernels.parts import add_alone, count_places, counts_in_order, counts_of_places, part_slots
 from neardup.recipe.measures import Rule
 from neardup.runtime import SCRATCH, Memory, in_order, trim_memory
 
@@ -111,8 +103,9 @@ class Part:
         return lengths, items
 
     def close(self) -> None:
-        """Remove the file."""
-        self._file.close()
+        """Remove the file; what it could not hold is not needed any more."""
+        with suppress(OSError):
+            self._file.close()
 
 
 class _Counts(NamedTuple):

@@ -20,16 +20,8 @@ import numpy.typing as npt
 from neardup.features.recomputed import BoundedStore, Part, Recomputed, append, read, scratch_file
 from neardup.features.store import Block, Column, addresses_of
 from neardup.kernels.counts import chosen_sets, counted_prefixes, prefix_rooms
-from neardup.kernels.prefixes import (
-    Index,
-    Sets,
-    index_lengths,
-    index_part,
-    list_candidates,
-    overlaps_of_pairs,
-    part_keys,
-    partner_ranks,
-)
+from neardup.kernels.parts import index_part, list_candidates, part_keys, partner_ranks
+from neardup.kernels.prefixes import Index, Sets, index_lengths, overlaps_of_pairs
 from neardup.recipe.measures import Rule
 from neardup.runtime import in_order, resident_memory
 from neardup.search.join import Steps, Wanted, bits_of_index, check_entries, join_held
