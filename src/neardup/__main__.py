@@ -44,8 +44,8 @@ class _WithoutThese(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse these until scikit-learn or PySpark is asked for; leave all else to the others."""
-        if fullname in ("sklearn", "pyspark"):
+        """Refuse these until a package is asked for that needs them; leave all else to the others."""
+        if fullname in ("sklearn", "pyspark", "huggingface_hub"):
             self._hidden = ()
         if fullname in self._hidden:
             raise ModuleNotFoundError("not needed here", name=fullname)

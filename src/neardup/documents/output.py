@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from neardup.documents.columnar import plain_json
-from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, suffixes
+from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, place_of, suffixes
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished, put_at
@@ -28,6 +28,7 @@ from neardup.runtime import saves_memory
 
 _PIECE = 1 << 20
 _SPOOLED = "output"
+_SENT_AT_A_TIME = 8
 _NOTHING = arrow_fs.FileType.NotFound
 _OUTPUTS = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, with .gz or .zst behind it to compress"
 
@@ -198,7 +199,8 @@ def _send(path: str, filesystem: Any, place: str) -> None:
 def folder_at(output: str) -> Iterator[str]:
     """Give a folder to write into, whose files are at their places when the block has ended, and nowhere if it failed.
 
-    Where a URI names the place, each file is there in full or not at all, one after the other.
+    Where a URI names the place, which cannot take several files in one step, all are made before the first is sent,
+    some at a time; each is there in full or not at all.
     """
     if not is_uri(output):
         with put_at(os.path.realpath(output), folder=True) as made:
@@ -206,16 +208,17 @@ def folder_at(output: str) -> Iterator[str]:
         return
     filesystem, place = remote_place(output)
     spool = Unfinished.temporary()
-    sent: list[str] = []
+    files: list[tuple[str, str]] = []
     try:
         yield spool.path
         for folder, _, names in os.walk(spool.path):
-            for name in names:
-                path = os.path.join(folder, name)
-                sent.append(f"{place.rstrip('/')}/{os.path.relpath(path, spool.path)}")
-                _send(path, filesystem, sent[-1])
+            paths = [os.path.join(folder, name) for name in names]
+            files += [(path, f"{place.rstrip('/')}/{os.path.relpath(path, spool.path)}") for path in paths]
+        with ThreadPoolExecutor(_SENT_AT_A_TIME, thread_name_prefix="neardup-send") as pool:
+            for _ in pool.map(lambda file: _send(file[0], filesystem, file[1]), files):
+                pass
     except BaseException:
-        for path in sent:
+        for _, path in files:
             with suppress(OSError):
                 filesystem.delete_file(path)
         raise
@@ -230,7 +233,7 @@ def names_table(output: str) -> bool:
 
 def names_folder(output: str) -> bool:
     """Whether the name is that of a folder, by a slash at its end or because no suffix says a format."""
-    return output.endswith("/") or not names_table(output)
+    return place_of(output).endswith("/") or not names_table(output)
 
 
 def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
@@ -279,7 +282,7 @@ def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> Non
 
 def _may_be_folder(output: str, inputs: list[str]) -> bool:
     texts = any(os.path.isdir(name) or suffixes(name)[0] in TEXT_SUFFIXES for name in inputs)
-    return output.endswith("/") or (texts and suffixes(output)[0] == "")
+    return place_of(output).endswith("/") or (texts and suffixes(output)[0] == "")
 
 
 def _refuse_overlap(output: str, target: str, name: str) -> None:
@@ -295,9 +298,9 @@ def _refuse_overlap(output: str, target: str, name: str) -> None:
 def _refuse_remote(output: str, inputs: list[str], force: bool) -> None:
     """Refuse what cannot or must not be written on another filesystem, as far as that tells beforehand."""
     for name in filter(is_uri, inputs):
-        if output.rstrip("/") == name.rstrip("/"):
+        if place_of(output).rstrip("/") == place_of(name).rstrip("/"):
             raise OutputError(f"{output} is an input: write to another place")
-        if output.startswith(name.rstrip("/") + "/"):
+        if output.startswith(place_of(name).rstrip("/") + "/"):
             raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
     filesystem, place = remote_place(output)
     try:
