@@ -125,8 +125,8 @@ def test_parts_of_the_key_space_give_the_candidates_of_all_lists(
     ]
     count = len(sizes)
     none = np.empty(0, np.uint64)
-    numbers = (np.array(values, np.int32) for values in (sizes, [len(f) for f in features], prefix))
-    sets = Sets(none, *numbers, np.zeros((count, 1), np.uint64), np.empty(0, np.int32), none)
+    lengths, shared, of_prefix = (np.array(values, np.int32) for values in (sizes, [len(f) for f in features], prefix))
+    sets = Sets(none, lengths, shared, of_prefix, np.zeros((count, 1), np.uint64), np.empty(0, np.int32), none)
     ranks = np.arange(count, dtype=np.int32)
     rng.shuffle(ranks)  # type: ignore[attr-defined]
     keys = np.array([f << 50 | f for d in ranks for f in features[d][: prefix[d]]] or [0], np.uint64)
