@@ -28,7 +28,7 @@ from neardup.features.store import Block, Column, Features64, FeatureStore, Need
 from neardup.kernels.counts import find_able_by_size, keyed_marks, note_first
 from neardup.kernels.parts import add_alone, count_places, counts_in_order, counts_of_places, part_slots
 from neardup.recipe.measures import Rule
-from neardup.runtime import SCRATCH, Memory, in_order, trim_memory
+from neardup.runtime import SCRATCH, Memory, files_at_once, in_order, trim_memory
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -172,7 +172,8 @@ class Recomputed:
         while self._part_bits < bits and self._threads << (self._part_bits + 1) <= most_bytes:
             self._part_bits += 1
         self._memory = memory
-        self._parts = [Part(np.uint32, memory) for _ in range(min(1 << (bits - self._part_bits), _MOST_PARTS))]
+        parts = min(1 << (bits - self._part_bits), files_at_once(_MOST_PARTS))
+        self._parts = [Part(np.uint32, memory) for _ in range(parts)]
 
     def count(self, features: Words, sizes: Integers) -> None:
         """Count the features of further documents; of each a mark is kept, and which is the first with its set."""
