@@ -239,6 +239,12 @@ def resident_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT
 
 
+def files_at_once(most: int) -> int:
+    """Return how many files of a kind may be open: so many at most, a power of two, an eighth of the system's limit."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return most if allowed < 0 else min(most, 1 << (max(allowed // 8, 1).bit_length() - 1))
+
+
 #: Set once a run of this process has a budget.
 _SAVES_MEMORY = threading.Event()
 

@@ -293,6 +293,23 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
 
 
+def test_few_open_files_are_enough(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus(300)))
+    few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))\n"
+    done = subprocess.run([sys.executable, "-c", few + FEW, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(len(nd.dedup_files(path, features="words:1", threshold=0.5).kept)), "3"]
+
+
+FEW = """
+import sys
+import neardup as nd
+from neardup.features import recomputed as features
+from neardup.search import recomputed
+features._FEWEST_BITS, recomputed._LEAST_HELD = 4, 50_000
+found = nd.dedup_files(sys.argv[1], features="words:1", threshold=0.5, memory=1_000_000)
+print(len(found.kept), found.summary["search"]["passes_over_the_input"])
+"""
 FULL = """
 import resource, signal, sys
 import neardup as nd
@@ -303,7 +320,7 @@ recomputed._LEAST_HELD, recomputed._KEYS_AT_A_TIME = 0, 50
 
 def fill(stage, done, total):
     if stage == "read again":
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
 
 try:
     nd.dedup_files(sys.argv[1], features="words:1", threshold=0.5, memory=1_000_000, progress=fill)

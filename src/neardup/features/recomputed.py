@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from io import BufferedRandom
 from typing import Any, NamedTuple, Self, TypeVar
@@ -25,18 +25,10 @@ from neardup.errors import InputError, NeardupError, OutputError, option
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, texts_again
 from neardup.features.store import Block, Column, Features64, FeatureStore, Needs
-from neardup.kernels.counts import (
-    add_alone,
-    count_places,
-    counts_in_order,
-    counts_of_places,
-    find_able_by_size,
-    keyed_marks,
-    note_first,
-    part_slots,
-)
+from neardup.kernels.counts import find_able_by_size, keyed_marks, note_first
+from neardup.kernels.parts import add_alone, count_places, counts_in_order, counts_of_places, part_slots
 from neardup.recipe.measures import Rule
-from neardup.runtime import SCRATCH, Memory, in_order, trim_memory
+from neardup.runtime import SCRATCH, Memory, files_at_once, in_order, trim_memory
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -111,8 +103,9 @@ class Part:
         return lengths, items
 
     def close(self) -> None:
-        """Remove the file."""
-        self._file.close()
+        """Remove the file; what it could not hold is not needed any more."""
+        with suppress(OSError):
+            self._file.close()
 
 
 class _Counts(NamedTuple):
@@ -179,7 +172,8 @@ class Recomputed:
         while self._part_bits < bits and self._threads << (self._part_bits + 1) <= most_bytes:
             self._part_bits += 1
         self._memory = memory
-        self._parts = [Part(np.uint32, memory) for _ in range(min(1 << (bits - self._part_bits), _MOST_PARTS))]
+        parts = min(1 << (bits - self._part_bits), files_at_once(_MOST_PARTS))
+        self._parts = [Part(np.uint32, memory) for _ in range(parts)]
 
     def count(self, features: Words, sizes: Integers) -> None:
         """Count the features of further documents; of each a mark is kept, and which is the first with its set."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import log2
 
 import numpy as np
-from numba import int32, int64, njit, uint8, uint32, uint64
+from numba import int64, njit, uint8, uint32, uint64
 
 from neardup.kernels.bits import at_most_mask, load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import need, smallest_partner
@@ -25,28 +25,22 @@ _LAST_EXACT, _STEPS = 127, 8
 _SIZES = np.concatenate([np.arange(128.0), 127 * 2.0 ** (np.arange(1, 129) / _STEPS)])
 #: Of 2**53 dice those that count a set: one in as many as a step is wide.
 _CHANCES = (2.0**53 / np.maximum(np.append(np.diff(_SIZES), np.inf), 1)).astype(np.uint64)
-_DICE, _CELLS = uint64(0x9E6C63D0876A9A47), uint64(0xC2B2AE3D27D4EB4F)
+_DICE = uint64(0x9E6C63D0876A9A47)
 #: A feature's place in the order: its count above, its own bits below.
 _COUNT_SHIFT = uint64(56)
 #: How many features ahead the slots are asked for.
-_AHEAD = 64
-
-
-@njit(inline="always")
-def _cell(feature, shift):
-    """Return the slot of a feature among those of all parts of the key space."""
-    return (feature * _CELLS) >> shift
+AHEAD = 64
 
 
 @inner_kernel
 def _fetch(address, size, shift, base):
     """Ask for the slots of a set's first features: waiting for them is most of what a feature costs."""
-    for i in range(min(size, _AHEAD)):
+    for i in range(min(size, AHEAD)):
         prefetch(base + (load_u64(address + uint64(8 * i)) >> shift))
 
 
 @inner_kernel
-def _one_more(seen, feature, d):
+def one_more(seen, feature, d):
     """Return a count after one more set, d, with the feature."""
     if seen < uint8(_LAST_EXACT):
         return seen + uint8(1)
@@ -65,11 +59,11 @@ def count_features(addresses, sizes, members, shift, counts):
         address = addresses[d]
         size = sizes[d]
         for i in range(size):
-            if i + _AHEAD < size:
-                prefetch(base + (load_u64(address + uint64(8 * (i + _AHEAD))) >> shift))
+            if i + AHEAD < size:
+                prefetch(base + (load_u64(address + uint64(8 * (i + AHEAD))) >> shift))
             feature = load_u64(address + uint64(8 * i))
             slot = int64(feature >> shift)
-            counts[slot] = _one_more(counts[slot], feature, d)
+            counts[slot] = one_more(counts[slot], feature, d)
 
 
 @kernel
@@ -252,8 +246,8 @@ def prefixes(addresses, sizes, members, shift, counts, rule, results):
         if m + 1 < members.shape[0]:
             _fetch(addresses[members[m + 1]], sizes[members[m + 1]], shift, base)
         for i in range(size):
-            if i + _AHEAD < size:
-                prefetch(base + (load_u64(address + uint64(8 * (i + _AHEAD))) >> shift))
+            if i + AHEAD < size:
+                prefetch(base + (load_u64(address + uint64(8 * (i + AHEAD))) >> shift))
             seen[i] = counts[int64(load_u64(address + uint64(8 * i)) >> shift)]
         at = _prefix(m, address, size, seen, equal, rule, results, at)
 
@@ -515,104 +509,6 @@ def note_first(marks, sizes, begin, end, table, bits, representative):
                 representative[d] = first
                 break
             slot = (slot + 1) & mask
-
-
-@kernel
-def part_slots(features, sizes, shift, part_bits, lengths, out):
-    """Write the slot of each feature by part of the key space and then by set.
-
-    features: uint64, the sets one behind the other; shift leaves as many bits as choose a slot of all parts, each of
-    which has 2**part_bits. lengths: uint32[p, d], zeros on entry, gets how many slots of each set lie in each part;
-    out: uint32, with room for all features, gets their places in their parts.
-    """
-    mask = (uint64(1) << uint64(part_bits)) - uint64(1)
-    parts, documents = lengths.shape
-    heads = np.zeros(parts + 1, np.int64)
-    for i in range(features.shape[0]):
-        heads[int64(_cell(features[i], shift) >> uint64(part_bits)) + 1] += 1
-    for part in range(parts):
-        heads[part + 1] += heads[part]
-    at = 0
-    for d in range(documents):
-        for i in range(at, at + sizes[d]):
-            cell = _cell(features[i], shift)
-            part = int64(cell >> uint64(part_bits))
-            out[heads[part]] = uint32(cell & mask)
-            heads[part] += 1
-            lengths[part, d] += uint32(1)
-        at += sizes[d]
-
-
-@kernel
-def count_places(places, lengths, counted, first, counts):
-    """Count one more in counts[place] for each place of each counted set.
-
-    places: uint32, those of consecutive sets, lengths[d] each; counted: bool[d]; first: the number of the first set.
-    """
-    base = uint64(counts.ctypes.data)
-    last = places.shape[0] - 1
-    at = 0
-    for d in range(lengths.shape[0]):
-        end = at + int64(lengths[d])
-        if counted[d]:
-            for i in range(at, end):
-                prefetch(base + uint64(places[min(i + _AHEAD, last)]))
-                counts[places[i]] = _one_more(counts[places[i]], uint64(places[i]), first + d)
-        at = end
-
-
-@kernel
-def add_alone(places, lengths, counts, alone):
-    """Add to alone[d], int32, how many of the lengths[d] places of set d are counted once at most."""
-    base = uint64(counts.ctypes.data)
-    last = places.shape[0] - 1
-    at = 0
-    for d in range(lengths.shape[0]):
-        for i in range(at, at + int64(lengths[d])):
-            prefetch(base + uint64(places[min(i + _AHEAD, last)]))
-            alone[d] += int32(counts[places[i]] < uint8(2))
-        at += int64(lengths[d])
-
-
-@kernel
-def counts_of_places(places, lengths, chosen, counts, out):
-    """Write the count of each place of each chosen set, one behind the other: uint8; return how many there are."""
-    base = uint64(counts.ctypes.data)
-    last = places.shape[0] - 1
-    at = 0
-    written = 0
-    for d in range(lengths.shape[0]):
-        end = at + int64(lengths[d])
-        if chosen[d]:
-            for i in range(at, end):
-                prefetch(base + uint64(places[min(i + _AHEAD, last)]))
-                out[written] = counts[places[i]]
-                written += 1
-        at = end
-    return written
-
-
-@kernel
-def counts_in_order(features, sizes, sets, shift, part_bits, heads, counts, out):
-    """Write the count of each feature of some sets, whose counts lie by part of the key space and then by set.
-
-    features, sizes: of the sets, one behind the other, as ``part_slots`` took them; shift, part_bits: as there. sets:
-    int64[d], their numbers; heads: int64[p, n + 1], where in counts those of each set begin in each part. Returns
-    whether all of these sets are as they were.
-    """
-    parts = heads.shape[0]
-    ends = np.empty(parts, np.int64)
-    at = 0
-    for d in range(sizes.shape[0]):
-        ends[:] = heads[:, sets[d]]
-        for i in range(at, at + sizes[d]):
-            part = int64(_cell(features[i], shift) >> uint64(part_bits))
-            if ends[part] >= heads[part, sets[d] + 1]:
-                return False
-            out[i] = counts[ends[part]]
-            ends[part] += 1
-        at += sizes[d]
-    return True
 
 
 @kernel

@@ -21,8 +21,8 @@ from neardup.kernels.tables import cleared, find, holds, room_for
 #: An entry of the index: the rank, a tag of the key, the place of the key among the set's shared ones.
 _RANK_SHIFT = uint64(32)
 _TAG_SHIFT = uint64(16)
-_LOW = uint64(0xFFFF)
-_LAST_PLACE = 0xFFFF
+LOW = uint64(0xFFFF)
+LAST_PLACE = 0xFFFF
 #: Odd, so that no two features fall together.
 _MULTIPLIER = uint64(0xD6E8FEB86659FD93)
 #: The words of a bitmap.
@@ -61,7 +61,7 @@ class Index(NamedTuple):
 
 
 @njit(inline="always")
-def _mixed(key):
+def mixed(key):
     """Return what a key's bucket and tag are taken from: of equally rare features small ones come first."""
     return (key << uint64(8)) * _MULTIPLIER
 
@@ -69,19 +69,19 @@ def _mixed(key):
 @njit(inline="always")
 def bucket_of(key, bits):
     """Return the bucket of a key."""
-    return int64(_mixed(key) >> uint64(64 - bits))
+    return int64(mixed(key) >> uint64(64 - bits))
 
 
 @njit(inline="always")
 def tag_of(key, bits):
     """Return 16 bits of a key below those that choose its bucket."""
-    return (_mixed(key) >> uint64(48 - bits)) & _LOW
+    return (mixed(key) >> uint64(48 - bits)) & LOW
 
 
 @njit(inline="always")
 def entry_of(rank, tag, place):
     """Return the entry of a rank's key; a place too high for it is lowered, which loosens the bound."""
-    return (uint64(rank) << _RANK_SHIFT) | (tag << _TAG_SHIFT) | uint64(min(place, _LAST_PLACE))
+    return (uint64(rank) << _RANK_SHIFT) | (tag << _TAG_SHIFT) | uint64(min(place, LAST_PLACE))
 
 
 @njit(inline="always")
@@ -93,13 +93,13 @@ def rank_of(entry):
 @njit(inline="always")
 def tag_of_entry(entry):
     """Return the tag of an entry."""
-    return (entry >> _TAG_SHIFT) & _LOW
+    return (entry >> _TAG_SHIFT) & LOW
 
 
 @njit(inline="always")
 def place_of(entry):
     """Return the place of an entry's key among the shared ones of its set."""
-    return int64(entry & _LOW)
+    return int64(entry & LOW)
 
 
 @kernel
@@ -211,7 +211,7 @@ def _fetch(following, later, sets, index):
 
 
 @njit(inline="always")
-def _meet(place, tag, bucket, asked, index, sets, rule, scratch, count):
+def meet(place, tag, bucket, asked, index, sets, rule, scratch, count):
     """Add to found the ranks in a list of an index that a set meets there; return how many are found then.
 
     place: of the key among the shared ones of the set; asked: (size, shared, first, last) of the set, and which ranks
@@ -243,19 +243,12 @@ def _meet(place, tag, bucket, asked, index, sets, rule, scratch, count):
 
 
 @inner_kernel
-def _partners(rank, sets, rule, ranks_of_size):
+def partners_of(rank, sets, rule, ranks_of_size):
     """Return which ranks may be partners of a set before it: from the first to before the last."""
     size = sets.sizes[rank]
     smallest = smallest_partner(rule, size)
     largest = largest_partner(rule, size, sets.shared[rank], smallest)
     return int64(ranks_of_size[smallest]), int64(min(ranks_of_size[largest + 1], rank))
-
-
-@kernel
-def partner_ranks(sets, rule, ranks_of_size, out):
-    """Write the first rank that may be a partner of each set before it, and the one after the last: int32[r, 2]."""
-    for rank in range(sets.sizes.shape[0]):
-        out[rank, 0], out[rank, 1] = _partners(rank, sets, rule, ranks_of_size)
 
 
 @inner_kernel
@@ -265,14 +258,14 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     met: int32[r] zeros on entry, and then the keys met so far for the ranks in found. The first key that two matching
     sets share passes whatever was met before, so each match is found where the index has that key.
     """
-    first, last = _partners(rank, sets, rule, ranks_of_size)
+    first, last = partners_of(rank, sets, rule, ranks_of_size)
     asked = int64(sets.sizes[rank]), int64(sets.shared[rank]), first, last
     start = sets.starts[rank]
     count = 0
     for i in range(sets.lengths[rank]):
         key = sets.keys[start + i]
         bucket = bucket_of(key, index.bits)
-        count = _meet(i, tag_of(key, index.bits), bucket, asked, index, sets, rule, (met, found), count)
+        count = meet(i, tag_of(key, index.bits), bucket, asked, index, sets, rule, (met, found), count)
     return count
 
 
@@ -309,7 +302,7 @@ def forget(count, met, found):
 
 
 @inner_kernel
-def _most_shared(rank, other, sets, words):
+def most_shared(rank, other, sets, words):
     """Return the most features that two sets share, as their bitmaps of so many words and their sizes have it."""
     apart = uint64(0)
     for w in range(words):
@@ -341,7 +334,7 @@ def verify(rank, count, floor, sets, rule, scratch, written):
         candidates += 1
         other_size = sets.sizes[other]
         least = need(rule, other_size, size)
-        if _most_shared(rank, other, sets, _WORDS) < least:
+        if most_shared(rank, other, sets, _WORDS) < least:
             continue
         if table.shape[0] == 0:
             table = enter_set(sets.addresses[rank], size, room)
@@ -379,118 +372,6 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch):
         verified += done
         rank += 1
     return rank, written, candidates, verified
-
-
-@kernel
-def part_keys(keys, lengths, parts, of_each, out):
-    """Write the keys of prefixes as words, by part of the key space and then by set.
-
-    A word has the 48 bits of a key that buckets and tags are taken from, and below them its place in its prefix.
-    keys: uint64, the prefixes one behind the other; lengths: int64[s]; parts: a power of two; of_each: uint32[p, s],
-    zeros on entry, gets how many words of each set are in each part; out: uint64, with room for all keys.
-    """
-    shift = uint64(64) - trailing_zeros(uint64(2 * parts))
-    heads = np.zeros(parts + 1, np.int64)
-    for i in range(keys.shape[0]):
-        heads[int64((_mixed(keys[i]) >> uint64(1)) >> shift) + 1] += 1
-    for part in range(parts):
-        heads[part + 1] += heads[part]
-    at = 0
-    for s in range(lengths.shape[0]):
-        for i in range(lengths[s]):
-            mixed = _mixed(keys[at + i])
-            part = int64((mixed >> uint64(1)) >> shift)
-            out[heads[part]] = (mixed & ~_LOW) | uint64(min(i, _LAST_PLACE))
-            heads[part] += 1
-            of_each[part, s] += uint32(1)
-        at += lengths[s]
-
-
-@njit(inline="always")
-def _list_of_word(word, index):
-    """Return which of an index' lists a word belongs to."""
-    return int64(word >> uint64(64 - index.bits)) - index.first
-
-
-@kernel
-def index_part(part, ranks, held, index):
-    """Enter the words of a part whose places are below held[r] into an index of zeros with no entries.
-
-    part: (lengths uint32[s], words), as ``part_keys`` leaves them; ranks: int32[s] of the sets; held: int32[r].
-    Returns the entries, the length of the longest list, and how many pairs of entries share a list.
-    """
-    lengths, words = part
-    at = 0
-    for s in range(ranks.shape[0]):
-        for i in range(at, at + int64(lengths[s])):
-            if place_of(words[i]) < held[ranks[s]]:
-                index.heads[_list_of_word(words[i], index) + 1] += uint32(1)
-        at += int64(lengths[s])
-    entries = np.empty(begin_lists(index.heads), np.uint64)
-    at = 0
-    for s in range(ranks.shape[0]):
-        for i in range(at, at + int64(lengths[s])):
-            if place_of(words[i]) < held[ranks[s]]:
-                place = _list_of_word(words[i], index)
-                tag = (words[i] >> uint64(48 - index.bits)) & _LOW
-                entries[index.heads[place]] = entry_of(ranks[s], tag, place_of(words[i]))
-                index.heads[place] += uint32(1)
-        at += int64(lengths[s])
-    longest, meetings = close_lists(Index(index.heads, entries, index.bits, index.first))
-    return entries, longest, meetings
-
-
-@kernel
-def list_candidates(begin, part, ranks, sets, partners, index, rule, scratch):
-    """Find the candidates before them of the sets of a part, as ``match`` does; write (earlier, later).
-
-    begin: (set, word) to go on from; part, ranks: as for ``index_part``; partners: int32[r, 2], as ``partner_ranks``
-    writes them, or none for a set that is not looked up.
-    scratch: (met, found, pairs), met as for ``verify``; found: int32[r]; pairs: int32[p, 2] with room for r at least.
-    Stops early when they may not suffice for one more set.
-    Returns ((set, word) to go on from, pairs written).
-    """
-    lengths, words = part
-    met, found, pairs = scratch
-    width = sets.bitmaps.shape[1]
-    bitmaps = uint64(sets.bitmaps.ctypes.data)
-    heads = uint64(index.heads.ctypes.data)
-    entries = uint64(index.entries.ctypes.data)
-    written = 0
-    s, at = begin
-    while s < ranks.shape[0]:
-        rank, end = int64(ranks[s]), at + int64(lengths[s])
-        if partners[rank, 1] > partners[rank, 0] and end > at:
-            asked = (
-                int64(sets.sizes[rank]),
-                int64(sets.shared[rank]),
-                int64(partners[rank, 0]),
-                int64(partners[rank, 1]),
-            )
-            count = 0
-            for i in range(at, end):
-                # The lists of the words that follow, and the heads of those behind them.
-                prefetch(heads + uint64(4 * _list_of_word(words[min(i + 16, words.shape[0] - 1)], index)))
-                ahead = _list_of_word(words[min(i + 8, words.shape[0] - 1)], index)
-                prefetch(entries + uint64(8) * uint64(index.heads[ahead]))
-                bucket = _list_of_word(words[i], index)
-                tag = (words[i] >> uint64(48 - index.bits)) & _LOW
-                count = _meet(place_of(words[i]), tag, bucket, asked, index, sets, rule, (met, found), count)
-            if written + count > pairs.shape[0]:
-                forget(count, met, found)
-                break
-            for c in range(count):
-                other = int64(found[c])
-                met[other] = 0
-                if c + 2 < count:
-                    prefetch(bitmaps + uint64(8 * width) * uint64(found[c + 2]))
-                if _most_shared(rank, other, sets, width) >= need(rule, sets.sizes[other], asked[0]):
-                    pairs[written, 0] = other
-                    pairs[written, 1] = rank
-                    written += 1
-        at = end
-        s += 1
-    return (s, at), written
 
 
 @kernel

@@ -20,18 +20,10 @@ import numpy.typing as npt
 from neardup.features.recomputed import BoundedStore, Part, Recomputed, append, read, scratch_file
 from neardup.features.store import Block, Column, addresses_of
 from neardup.kernels.counts import chosen_sets, counted_prefixes, prefix_rooms
-from neardup.kernels.prefixes import (
-    Index,
-    Sets,
-    index_lengths,
-    index_part,
-    list_candidates,
-    overlaps_of_pairs,
-    part_keys,
-    partner_ranks,
-)
+from neardup.kernels.parts import index_part, list_candidates, part_keys, partner_ranks
+from neardup.kernels.prefixes import Index, Sets, index_lengths, overlaps_of_pairs
 from neardup.recipe.measures import Rule
-from neardup.runtime import in_order, resident_memory
+from neardup.runtime import files_at_once, in_order, resident_memory
 from neardup.search.join import Steps, Wanted, bits_of_index, check_entries, join_held
 from neardup.search.matches import Matches, equal_sets, groups_that_fit, members_of, sorted_pairs
 
@@ -197,7 +189,7 @@ class Passes:
         prefix_rooms(self.steps.sizes[able], rule, rooms)
         room = max(self._left - most * (_A_SET + _A_WORD * words), _LEAST_HELD, 1) / self.steps.threads
         parts = _FEWEST_PARTS
-        while parts < _MOST_PARTS and _A_KEY * int(rooms.sum()) > parts * room:
+        while parts < files_at_once(_MOST_PARTS) and _A_KEY * int(rooms.sum()) > parts * room:
             parts *= 2
         keys = Keys([files.enter_context(Part(np.uint64, memory)) for _ in range(parts)])
         del rooms

@@ -1,0 +1,255 @@
+"""What lies by part of the key space, in files that are read once each: counts of features, and keys of prefixes.
+
+A hash chooses the slot of a feature among those of all parts; its upper bits are the part. The part of a key of a
+prefix is the upper bits of the hash that chooses its list in an index.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int32, int64, njit, uint8, uint32, uint64
+
+from neardup.kernels.bits import prefetch, trailing_zeros
+from neardup.kernels.bounds import need
+from neardup.kernels.compilation import kernel
+from neardup.kernels.counts import AHEAD, one_more
+from neardup.kernels.prefixes import (
+    LAST_PLACE,
+    LOW,
+    Index,
+    begin_lists,
+    close_lists,
+    entry_of,
+    forget,
+    meet,
+    mixed,
+    most_shared,
+    partners_of,
+    place_of,
+)
+
+#: Odd, and another one than that of keys.
+_SLOTS = uint64(0xC2B2AE3D27D4EB4F)
+
+
+@njit(inline="always")
+def _slot(feature, shift):
+    """Return the slot of a feature among those of all parts of the key space."""
+    return (feature * _SLOTS) >> shift
+
+
+@kernel
+def part_slots(features, sizes, shift, part_bits, lengths, out):
+    """Write the slot of each feature by part of the key space and then by set.
+
+    features: uint64, the sets one behind the other; shift leaves as many bits as choose a slot of all parts, each of
+    which has 2**part_bits. lengths: uint32[p, d], zeros on entry, gets how many slots of each set lie in each part;
+    out: uint32, with room for all features, gets their places in their parts.
+    """
+    mask = (uint64(1) << uint64(part_bits)) - uint64(1)
+    parts, documents = lengths.shape
+    heads = np.zeros(parts + 1, np.int64)
+    for i in range(features.shape[0]):
+        heads[int64(_slot(features[i], shift) >> uint64(part_bits)) + 1] += 1
+    for part in range(parts):
+        heads[part + 1] += heads[part]
+    at = 0
+    for d in range(documents):
+        for i in range(at, at + sizes[d]):
+            slot = _slot(features[i], shift)
+            part = int64(slot >> uint64(part_bits))
+            out[heads[part]] = uint32(slot & mask)
+            heads[part] += 1
+            lengths[part, d] += uint32(1)
+        at += sizes[d]
+
+
+@kernel
+def count_places(places, lengths, counted, first, counts):
+    """Count one more in counts[place] for each place of each counted set.
+
+    places: uint32, those of consecutive sets, lengths[d] each; counted: bool[d]; first: the number of the first set.
+    """
+    base = uint64(counts.ctypes.data)
+    last = places.shape[0] - 1
+    at = 0
+    for d in range(lengths.shape[0]):
+        end = at + int64(lengths[d])
+        if counted[d]:
+            for i in range(at, end):
+                prefetch(base + uint64(places[min(i + AHEAD, last)]))
+                counts[places[i]] = one_more(counts[places[i]], uint64(places[i]), first + d)
+        at = end
+
+
+@kernel
+def add_alone(places, lengths, counts, alone):
+    """Add to alone[d], int32, how many of the lengths[d] places of set d are counted once at most."""
+    base = uint64(counts.ctypes.data)
+    last = places.shape[0] - 1
+    at = 0
+    for d in range(lengths.shape[0]):
+        for i in range(at, at + int64(lengths[d])):
+            prefetch(base + uint64(places[min(i + AHEAD, last)]))
+            alone[d] += int32(counts[places[i]] < uint8(2))
+        at += int64(lengths[d])
+
+
+@kernel
+def counts_of_places(places, lengths, chosen, counts, out):
+    """Write the count of each place of each chosen set, one behind the other: uint8; return how many there are."""
+    base = uint64(counts.ctypes.data)
+    last = places.shape[0] - 1
+    at = 0
+    written = 0
+    for d in range(lengths.shape[0]):
+        end = at + int64(lengths[d])
+        if chosen[d]:
+            for i in range(at, end):
+                prefetch(base + uint64(places[min(i + AHEAD, last)]))
+                out[written] = counts[places[i]]
+                written += 1
+        at = end
+    return written
+
+
+@kernel
+def counts_in_order(features, sizes, sets, shift, part_bits, heads, counts, out):
+    """Write the count of each feature of some sets, whose counts lie by part of the key space and then by set.
+
+    features, sizes: of the sets, one behind the other, as ``part_slots`` took them; shift, part_bits: as there. sets:
+    int64[d], their numbers; heads: int64[p, n + 1], where in counts those of each set begin in each part. Returns
+    whether all of these sets are as they were.
+    """
+    parts = heads.shape[0]
+    ends = np.empty(parts, np.int64)
+    at = 0
+    for d in range(sizes.shape[0]):
+        ends[:] = heads[:, sets[d]]
+        for i in range(at, at + sizes[d]):
+            part = int64(_slot(features[i], shift) >> uint64(part_bits))
+            if ends[part] >= heads[part, sets[d] + 1]:
+                return False
+            out[i] = counts[ends[part]]
+            ends[part] += 1
+        at += sizes[d]
+    return True
+
+
+@kernel
+def part_keys(keys, lengths, parts, of_each, out):
+    """Write the keys of prefixes as words, by part of the key space and then by set.
+
+    A word has the 48 bits of a key that buckets and tags are taken from, and below them its place in its prefix.
+    keys: uint64, the prefixes one behind the other; lengths: int64[s]; parts: a power of two; of_each: uint32[p, s],
+    zeros on entry, gets how many words of each set are in each part; out: uint64, with room for all keys.
+    """
+    shift = uint64(64) - trailing_zeros(uint64(2 * parts))
+    heads = np.zeros(parts + 1, np.int64)
+    for i in range(keys.shape[0]):
+        heads[int64((mixed(keys[i]) >> uint64(1)) >> shift) + 1] += 1
+    for part in range(parts):
+        heads[part + 1] += heads[part]
+    at = 0
+    for s in range(lengths.shape[0]):
+        for i in range(lengths[s]):
+            word = mixed(keys[at + i])
+            part = int64((word >> uint64(1)) >> shift)
+            out[heads[part]] = (word & ~LOW) | uint64(min(i, LAST_PLACE))
+            heads[part] += 1
+            of_each[part, s] += uint32(1)
+        at += lengths[s]
+
+
+@njit(inline="always")
+def _list_of(word, index):
+    """Return which of an index' lists a word belongs to."""
+    return int64(word >> uint64(64 - index.bits)) - index.first
+
+
+@kernel
+def index_part(part, ranks, held, index):
+    """Enter the words of a part whose places are below held[r] into an index of zeros with no entries.
+
+    part: (lengths uint32[s], words), as ``part_keys`` leaves them; ranks: int32[s] of the sets; held: int32[r].
+    Returns the entries, the length of the longest list, and how many pairs of entries share a list.
+    """
+    lengths, words = part
+    at = 0
+    for s in range(ranks.shape[0]):
+        for i in range(at, at + int64(lengths[s])):
+            if place_of(words[i]) < held[ranks[s]]:
+                index.heads[_list_of(words[i], index) + 1] += uint32(1)
+        at += int64(lengths[s])
+    entries = np.empty(begin_lists(index.heads), np.uint64)
+    at = 0
+    for s in range(ranks.shape[0]):
+        for i in range(at, at + int64(lengths[s])):
+            if place_of(words[i]) < held[ranks[s]]:
+                place = _list_of(words[i], index)
+                tag = (words[i] >> uint64(48 - index.bits)) & LOW
+                entries[index.heads[place]] = entry_of(ranks[s], tag, place_of(words[i]))
+                index.heads[place] += uint32(1)
+        at += int64(lengths[s])
+    longest, meetings = close_lists(Index(index.heads, entries, index.bits, index.first))
+    return entries, longest, meetings
+
+
+@kernel
+def partner_ranks(sets, rule, ranks_of_size, out):
+    """Write the first rank that may be a partner of each set before it, and the one after the last: int32[r, 2]."""
+    for rank in range(sets.sizes.shape[0]):
+        out[rank, 0], out[rank, 1] = partners_of(rank, sets, rule, ranks_of_size)
+
+
+@kernel
+def list_candidates(begin, part, ranks, sets, partners, index, rule, scratch):
+    """Find the candidates before them of the sets of a part, as ``match`` does; write (earlier, later).
+
+    begin: (set, word) to go on from; part, ranks: as for ``index_part``; partners: int32[r, 2], as ``partner_ranks``
+    writes them, or none for a set that is not looked up.
+    scratch: (met, found, pairs), met as for ``verify``; found: int32[r]; pairs: int32[p, 2] with room for r at least.
+    Stops early when they may not suffice for one more set.
+    Returns ((set, word) to go on from, pairs written).
+    """
+    lengths, words = part
+    met, found, pairs = scratch
+    width = sets.bitmaps.shape[1]
+    bitmaps = uint64(sets.bitmaps.ctypes.data)
+    heads = uint64(index.heads.ctypes.data)
+    entries = uint64(index.entries.ctypes.data)
+    written = 0
+    s, at = begin
+    while s < ranks.shape[0]:
+        rank, end = int64(ranks[s]), at + int64(lengths[s])
+        if partners[rank, 1] > partners[rank, 0] and end > at:
+            asked = (
+                int64(sets.sizes[rank]),
+                int64(sets.shared[rank]),
+                int64(partners[rank, 0]),
+                int64(partners[rank, 1]),
+            )
+            count = 0
+            for i in range(at, end):
+                # The lists of the words that follow, and the heads of those behind them.
+                prefetch(heads + uint64(4 * _list_of(words[min(i + 16, words.shape[0] - 1)], index)))
+                ahead = _list_of(words[min(i + 8, words.shape[0] - 1)], index)
+                prefetch(entries + uint64(8) * uint64(index.heads[ahead]))
+                bucket = _list_of(words[i], index)
+                tag = (words[i] >> uint64(48 - index.bits)) & LOW
+                count = meet(place_of(words[i]), tag, bucket, asked, index, sets, rule, (met, found), count)
+            if written + count > pairs.shape[0]:
+                forget(count, met, found)
+                break
+            for c in range(count):
+                other = int64(found[c])
+                met[other] = 0
+                if c + 2 < count:
+                    prefetch(bitmaps + uint64(8 * width) * uint64(found[c + 2]))
+                if most_shared(rank, other, sets, width) >= need(rule, sets.sizes[other], asked[0]):
+                    pairs[written, 0] = other
+                    pairs[written, 1] = rank
+                    written += 1
+        at = end
+        s += 1
+    return (s, at), written

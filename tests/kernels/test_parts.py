@@ -1,0 +1,138 @@
+"""What lies by part of the key space, against plain counting and plain lists of keys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.kernels.counts import find_able_by_size
+from neardup.kernels.parts import (
+    _SLOTS,
+    add_alone,
+    count_places,
+    counts_in_order,
+    counts_of_places,
+    index_part,
+    list_candidates,
+    part_keys,
+    part_slots,
+    partner_ranks,
+)
+from neardup.kernels.prefixes import Index, Sets, index_lengths
+from neardup.recipe.measures import Rule, rule
+
+BITS = 20
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=40), st.booleans()), max_size=20),
+    st.integers(4, 16),
+    st.sampled_from([0.3, 0.5, 0.8]),
+)
+def test_parts_of_the_key_space_know_what_plain_counting_does(
+    given_sets: list[tuple[list[int], bool]], bits: int, threshold: float
+) -> None:
+    common = list(range(1, 9))
+    sets = [sorted({*own, *common[: len(own) % 8]}) for own, _ in given_sets]
+    counted = np.array([chosen for _, chosen in given_sets], np.bool_)
+    features = np.array([f for s in sets for f in s] or [0], np.uint64)[: sum(map(len, sets))]
+    sizes = np.array([len(s) for s in sets], np.int64)
+
+    def slot(feature: int) -> int:
+        return (feature * int(_SLOTS) % 2**64) >> (64 - bits)
+
+    plain = Counter(slot(f) for s, chosen in zip(sets, counted, strict=True) for f in s if chosen)
+    part_bits, shift, alone = bits - 3, np.uint64(64 - bits), np.zeros(len(sets), np.int32)
+    lengths, places = np.zeros((8, len(sets)), np.uint32), np.empty(len(features), np.uint32)
+    part_slots(features, sizes, shift, part_bits, lengths, places)
+    assert lengths.sum(axis=0).tolist() == [len(s) for s in sets]
+    ends, found = np.cumsum(lengths.sum(axis=1)), []
+    for begin, end, of_each in zip(ends - lengths.sum(axis=1), ends, lengths, strict=True):
+        counts = np.zeros(1 << part_bits, np.uint8)
+        count_places(places[begin:end], of_each, counted, 0, counts)
+        add_alone(places[begin:end], of_each, counts, alone)
+        out = np.empty(end - begin, np.uint8)
+        found.append(out[: counts_of_places(places[begin:end], of_each, counted, counts, out)])
+    assert alone.tolist() == [sum(plain[slot(f)] < 2 for f in s) for s in sets]
+
+    able, by = np.empty(len(sets), np.bool_), rule("overlap", threshold, 0.0)
+    find_able_by_size(sizes, alone, by, able)
+    # Of sets of one size and smaller ones the smallest that matches has this many, all of them shared.
+    least = [min(m for m in range(1, len(s) + 1) if m >= threshold * len(s)) if s else 0 for s in sets]
+    assert able.tolist() == [len(s) > 0 and len(s) - n >= m for s, n, m in zip(sets, alone, least, strict=True)]
+
+    # The counts of the chosen sets come back in the order of their features, unless a set has others by now.
+    heads = np.zeros((8, len(sets) + 1), np.int64)
+    heads[:, 1:] = np.cumsum(lengths * counted, axis=1)
+    heads += np.cumsum([0, *map(len, found)])[:-1, None]
+    chosen = np.flatnonzero(counted)
+    these = np.array([f for d in chosen for f in sets[d]] or [0], np.uint64)[: int(sizes[chosen].sum())]
+    seen = np.empty(len(these), np.uint8)
+    given_counts = heads, np.concatenate([np.zeros(0, np.uint8), *found])
+    assert counts_in_order(these, sizes[chosen], chosen, shift, part_bits, *given_counts, seen)
+    assert seen.tolist() == [plain[slot(f)] for d in chosen for f in sets[d]]
+    if len({slot(int(f)) >> part_bits for f in these}) > 1:
+        others = np.full(len(these), these[0])
+        assert not counts_in_order(others, sizes[chosen], chosen, shift, part_bits, *given_counts, seen.copy())
+
+
+def candidates(
+    sets: Sets, keys: np.ndarray, ranks: np.ndarray, by: Rule, parts: int, room: int
+) -> set[tuple[int, ...]]:
+    """The pairs that the parts of the key space give, one after the other, with room for so many more at a time."""
+    count = len(ranks)
+    lengths, words = np.zeros((parts, count), np.uint32), np.empty(len(keys), np.uint64)
+    part_keys(keys, sets.lengths[ranks].astype(np.int64), parts, lengths, words)
+    held, partners = np.empty(count, np.int32), np.empty((count, 2), np.int32)
+    index_lengths(sets, by, held)
+    sizes = np.arange(int(sets.sizes.max(initial=0)) + 2)
+    partner_ranks(sets, by, np.searchsorted(sets.sizes, sizes).astype(np.int64), partners)
+    scratch = np.zeros(count, np.int32), np.empty(count, np.int32), np.empty((count + room, 2), np.int32)
+    found, lists, ends = set(), (1 << BITS) // parts, np.cumsum(lengths.sum(axis=1))
+    for number, end in enumerate(ends.tolist()):
+        part = lengths[number], words[end - int(lengths[number].sum()) : end]
+        index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), BITS, number * lists)
+        index = index._replace(entries=index_part(part, ranks, held, index)[0])
+        at = 0, 0
+        while at[0] < count:
+            at, written = list_candidates(at, part, ranks, sets, partners, index, by, scratch)
+            found |= {tuple(pair) for pair in scratch[2][:written].tolist()}
+    return found
+
+
+@given(
+    st.lists(st.tuples(st.sets(st.integers(1, 30), min_size=1), st.integers(0, 5)), max_size=15),
+    st.sampled_from([1, 2, 16]),
+    st.sampled_from([0, 100]),
+    st.sampled_from([0.4, 0.7]),
+    st.randoms(),
+)
+def test_parts_of_the_key_space_give_the_candidates_of_all_lists(
+    given_sets: list[tuple[set[int], int]], parts: int, room: int, threshold: float, rng: object
+) -> None:
+    by = rule("overlap", threshold, 0.0)
+    given_sets = sorted(given_sets, key=lambda pair: len(pair[0]) + pair[1])
+    features = [sorted(found) for found, _ in given_sets]
+    sizes = [len(found) + alone for found, alone in given_sets]
+    # As the overlap has it, a partner of a set of m features shares so many of the larger one's.
+    least = [[int(np.ceil(threshold * max(one, other) - 1e-9)) for other in sizes] for one in sizes]
+    prefix = [
+        max(len(found) - min(row[: d + 1]) + 1, 0) for d, (found, row) in enumerate(zip(features, least, strict=True))
+    ]
+    count = len(sizes)
+    none = np.empty(0, np.uint64)
+    lengths, shared, of_prefix = (np.array(values, np.int32) for values in (sizes, [len(f) for f in features], prefix))
+    sets = Sets(none, lengths, shared, of_prefix, np.zeros((count, 1), np.uint64), np.empty(0, np.int32), none)
+    ranks = np.arange(count, dtype=np.int32)
+    rng.shuffle(ranks)  # type: ignore[attr-defined]
+    keys = np.array([f << 50 | f for d in ranks for f in features[d][: prefix[d]]] or [0], np.uint64)
+    keys = keys[: sum(prefix)]
+    matching = {(d, e) for d, e in combinations(range(count), 2) if len({*features[d]} & {*features[e]}) >= least[d][e]}
+    found = candidates(sets, keys, ranks, by, parts, room)
+    assert matching <= found
+    assert found == candidates(sets, keys, ranks, by, 1, 1000)
+    assert all({*features[d]} & {*features[e]} for d, e in found)
