@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,11 +22,11 @@ from neardup.documents.lines import LineSource
 from neardup.documents.partitions import Reading, Task, as_json, from_json, placed, tasks_of
 from neardup.documents.records import Broken, Wanted, is_text_type, order_type
 from neardup.documents.tables import TextColumn, choose_columns
-from neardup.errors import InputError
+from neardup.errors import InputError, NeardupError, StoreError
 from neardup.keep.order import order_column
 from neardup.recipe import Recipe
 from neardup.spark.failures import told_by_spark
-from neardup.spark.features import Shared
+from neardup.spark.features import Shared, checked_texts, pieces
 from neardup.spark.search import REFERENCE
 from neardup.spark.stages import Stages
 from neardup.times import times_of, utc
@@ -33,7 +34,12 @@ from neardup.times import times_of, utc
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from neardup.index.index import DiskIndex
+    from neardup.index.manifest import Manifest
+
 Integers = np.ndarray[Any, np.dtype[np.int64]]
+#: A folder of an index, and the state of it that is read.
+State = Shared[tuple[str, "Manifest"]]
 
 
 class Read(NamedTuple):
@@ -96,13 +102,113 @@ class FrameDocuments:
     again: Callable[[DataFrame], FrameDocuments]
 
 
-def with_reference(given: FrameDocuments, reference: DataFrame | None) -> Read:
-    """Return the documents of a data frame, and behind them those of a reference with columns of the same names."""
+def with_reference(
+    given: FrameDocuments, reference: DataFrame | DiskIndex | None, corpus: Corpus, stages: Stages
+) -> Read:
+    """Return the documents of a data frame, and behind them those of a reference, which the corpus is given.
+
+    Parameters
+    ----------
+    given : FrameDocuments
+        The documents.
+    reference : DataFrame or DiskIndex, optional
+        A data frame with columns of the same names, or an index, of which those are read that may match any document.
+    corpus : Corpus
+        Counts what is rejected.
+    stages : Stages
+        Gets the stages of ``_looked_up``, for an index.
+
+    Raises
+    ------
+    InputError
+        If ids are whole numbers in the data frame, and texts in the index.
+    """
+    from neardup.index.index import DiskIndex
+
     if reference is None:
         return Read(given.frame, given.order)
-    other = given.again(reference).frame
+    if isinstance(reference, DiskIndex):
+        kind = _id_kind(given, reference)
+        other, places = _looked_up(given.frame, reference, stages)
+        other = other.withColumn("id", other["id"].cast(kind))
+        corpus.stand_against(index_corpus(reference, places))
+    else:
+        other = given.again(reference).frame
+        corpus.stand_against(Corpus([], Wanted(given.texts[0], given.id), 0))
     other = other.withColumn("row", other["row"] + REFERENCE)
     return Read(given.frame.unionByName(other, allowMissingColumns=True), given.order, reference=True)
+
+
+def _id_kind(given: FrameDocuments, index: DiskIndex) -> str:
+    """Return the type of the ids of an index beside those of a data frame."""
+    kind = str(dict(given.frame.dtypes)["id"])
+    if kind in ("string", "binary"):
+        return kind
+    if index.manifest.ids == "string":
+        raise InputError(
+            f"the ids of the data frame, in column {given.id!r}, are whole numbers, and those of {index.path} are "
+            "texts: give the data frame a column of ids as texts, and name it with id_column"
+        )
+    return "bigint"
+
+
+#: Documents of an index that a worker reads at a time.
+_AT_A_TIME = 256
+
+
+def _looked_up(documents: DataFrame, index: DiskIndex, stages: Stages) -> tuple[DataFrame, Integers]:
+    """Return the documents of an index that may match any of some, and their places there, ascending.
+
+    Workers look them up and read them: the folder of the index is one that all of them reach by its name.
+
+    Parameters
+    ----------
+    documents : DataFrame
+        text.
+    index : DiskIndex
+        The state that is read, whoever adds to it meanwhile.
+    stages : Stages
+        Gets the stages "places" and "reference": row, the place; text; id.
+    """
+    state = Shared(documents.sparkSession, (os.path.abspath(index.path), index.manifest))
+    asked = documents.select("text").mapInArrow(partial(place_batches, state), "row bigint")
+    found = stages.run("places", asked.distinct)
+    # Neighbours are read together.
+    ordered = found.repartitionByRange(stages.workers, "row").sortWithinPartitions("row")
+    read_ = partial(index_batches, state)
+    frame = stages.run("reference", lambda: ordered.mapInArrow(read_, "row bigint, text string, id string"))
+    return frame, np.sort(found.toArrow()["row"].to_numpy())
+
+
+def place_batches(state: State, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the places of the documents of an index that may match those of a partition; in a worker."""
+    texts = (checked_texts(piece)[0] for batch in batches for piece in pieces(batch))
+    yield pa.RecordBatch.from_arrays([pa.array(_opened(*state.value).candidates(texts, 1))], ["row"])
+
+
+def index_batches(state: State, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the documents of an index at some places; in a worker."""
+    index = _opened(*state.value)
+    for batch in batches:
+        places = batch.column("row").to_numpy()
+        for begin in range(0, len(places), _AT_A_TIME):
+            some = places[begin : begin + _AT_A_TIME]
+            table = index.documents(some).combine_chunks()
+            columns = [table[name].combine_chunks().cast(pa.string()) for name in ("text", "id")]
+            yield pa.RecordBatch.from_arrays([pa.array(some), *columns], ["row", "text", "id"])
+
+
+def _opened(path: str, manifest: Manifest) -> DiskIndex:
+    """Open a state of an index in a worker, which imports no more than it needs."""
+    from neardup.index.index import DiskIndex
+
+    try:
+        return DiskIndex(path, manifest)
+    except NeardupError as error:
+        raise StoreError(
+            f"a worker cannot read the index as it was when the run began ({error}): keep it in a folder that all "
+            "workers reach by the same name, and let nothing compact it during a run"
+        ) from None
 
 
 class _Frame:
@@ -239,7 +345,15 @@ _PART_BYTES = 64 << 20
 _ARROW = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
 
 
-def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool, by_time: bool = False) -> Read:
+def read(
+    spark: SparkSession,
+    corpus: Corpus,
+    stages: Stages,
+    *,
+    records: bool,
+    by_time: bool = False,
+    index: DiskIndex | None = None,
+) -> Read:
     """Read a corpus, and its reference, in the workers, as ``Corpus.scan`` does here.
 
     Parameters
@@ -254,6 +368,8 @@ def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool, 
         Whether the bytes of what is rejected are wanted.
     by_time : bool
         Whether the keep order goes by times: types need have no common order then.
+    index : DiskIndex, optional
+        An index as the reference, which the corpus is given: ``stages`` gets "places", too.
 
     Raises
     ------
@@ -264,17 +380,38 @@ def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool, 
     """
     kind = "string" if by_time else _kind(corpus)
     frame, numbers, bounds = _side(spark, corpus, stages, "documents", kind, records, by_time)
-    if corpus.reference is None:
+    behind: Callable[[Integers], Integers]
+    if index is not None:
+        other, places = _looked_up(frame, index, stages)
+        corpus.stand_against(index_corpus(index, places))
+        others = index.manifest.ids != "string"
+
+        def behind(rows: Integers) -> Integers:
+            return np.searchsorted(places, rows).astype(np.int64)
+
+    elif corpus.reference is not None:
+        other, others, ends = _side(spark, corpus.reference, stages, "reference", "", False, False)
+        behind = partial(_raw, ends)
+    else:
         return Read(frame, [], partial(_raw, bounds), (numbers,))
-    other, others, ends = _side(spark, corpus.reference, stages, "reference", "", False, False)
     other = other.withColumn("row", other["row"] + REFERENCE)
     both = frame.unionByName(other, allowMissingColumns=True)
+    if "id" in both.columns:
+        # Of a side without ids, where no id is not a fault.
+        both = both.fillna("", "id")
 
     def raw(rows: Integers) -> Integers:
         own = rows < REFERENCE
-        return np.concatenate([_raw(bounds, rows[own]), corpus.raw_rows + _raw(ends, rows[~own] - REFERENCE)])
+        return np.concatenate([_raw(bounds, rows[own]), corpus.raw_rows + behind(rows[~own] - REFERENCE)])
 
     return Read(both, [], raw, (numbers, others), reference=True)
+
+
+def index_corpus(index: DiskIndex, places: Integers) -> Corpus:
+    """Return a corpus of documents of an index that are read elsewhere: it counts them, and those left out."""
+    corpus = Corpus([], Wanted("text", "id"), 0)
+    corpus.raw_rows, corpus.left_out = len(places), len(index) - len(places)
+    return corpus
 
 
 def _raw(bounds: Integers, rows: Integers) -> Integers:

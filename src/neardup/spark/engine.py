@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
+from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus
 from neardup.documents.records import Names, repeated_ids
 from neardup.features.extraction import Extractor
@@ -142,6 +143,8 @@ def find(
             judge=judged_by_workers(stages, recipe, classifier, features, known.rows, parts),
             reference=names.reference,
         )
+    if classifier is not None:
+        classifier.check_domain(DomainCounts.of(found.statistics))
     present = np.arange(len(known.rows)) < known.own
     documents = Documents(names, order, known.text_marks, known.text_bytes, present)
     summary = {
@@ -235,21 +238,18 @@ def _names(known: Known, corpus: Corpus, read: Read) -> Names:
         reference = ids.slice(own) if read.reference else None
         return Names(np.arange(len(known.rows)), ids.slice(0, own), reference)
     raw = read.raw(known.rows)
-    sides = [None if known.ids is None else part for part in _sides(known, read)]
-    names = Names(raw, sides[0] if corpus.id_column else None)
+    sides = zip((corpus, corpus.reference), (slice(0, own), slice(own, None)), read.numbers, strict=False)
+    ids = [None if side is None else _ids(known.ids, at, side, numbers) for side, at, numbers in sides]
+    names = Names(raw, ids[0])
     if corpus.reference is not None:
-        called = sides[1] if corpus.reference.id_column else pa.array(raw[own:] - corpus.raw_rows)
-        names = Names(raw, names.ids, called)
+        names = Names(raw, ids[0], pa.array(raw[own:] - corpus.raw_rows) if ids[1] is None else ids[1])
     corpus.refuse_repeated(names)
     return names
 
 
-def _sides(known: Known, read: Read) -> list[pa.Array]:
-    if known.ids is None:
-        return [pa.nulls(0), pa.nulls(0)]
-    parts = known.ids.slice(0, known.own), known.ids.slice(known.own)
-    kinds = [pa.int64() if numbers else pa.large_string() for numbers in read.numbers]
-    return [part.cast(kind) for part, kind in zip(parts, kinds, strict=False)]
+def _ids(ids: pa.Array, at: slice, side: Corpus, numbers: bool) -> pa.Array | None:
+    """Return the ids of a side of files, which the frame has as texts; None where it has none."""
+    return ids[at].cast(pa.int64() if numbers else pa.large_string()) if side.id_column else None
 
 
 def _matches(
