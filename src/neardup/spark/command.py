@@ -132,7 +132,7 @@ def answer(
     pairs_per_document: float | None = None,
 ) -> Result:
     """Return what a run of a recipe finds in a corpus that is read in a session."""
-    documents = read(spark, corpus, stages, records=records, by_time=goes_by_time(recipe.keep))
+    documents = read(spark, corpus, records=records, by_time=goes_by_time(recipe.keep))
     where = {"engine": "spark", "master": spark.sparkContext.master, "workers": stages.workers, "spark": spark.version}
     with told_by_spark():
         return find(corpus, documents, recipe, stages=stages, pairs_per_document=pairs_per_document, details=where)[0]

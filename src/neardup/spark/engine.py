@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -21,8 +23,8 @@ from neardup.search.findings import Documents, classifier_details, recipe_detail
 from neardup.search.lsh import bands_of
 from neardup.search.matches import Matches, members_of, sorted_pairs
 from neardup.search.second_step import equal_texts, second_step
-from neardup.spark.documents import Read
-from neardup.spark.features import SET_ASIDE, Shared, features_of, statistics_of
+from neardup.spark.documents import Files, Read
+from neardup.spark.features import COLUMNS, SET_ASIDE, Shared, extract_batches, statistics_of
 from neardup.spark.keepers import KeptFirst, with_kept
 from neardup.spark.search import REFERENCE, Search, check_recipe, parts_of
 from neardup.spark.second_step import judged_by_workers
@@ -118,14 +120,18 @@ def find(
     Raises
     ------
     NeardupError
-        If Spark has no search for the recipe, or it does not fit the documents.
+        If Spark has no search for the recipe, it does not fit the documents, or these cannot be read.
     """
     check_recipe(recipe, classifier)
     features = _features(read, recipe, stages)
+    files = None
+    if read.told is not None:
+        files = read.told([json.loads(row["fault"]) for row in features.where("row < 0").select("fault").collect()])
+        features = features.where("row >= 0").drop("fault")
     every = _known(features, read, recipe)
-    known = every if read.raw is not None else _accepted(every, corpus)
-    names = _names(known, corpus, read)
-    values = [] if known.keep is None else [known.keep]
+    known = every if files is not None else _accepted(every, corpus)
+    names = _names(known, corpus, files)
+    values = [] if known.keep is None else [known.keep if files is None else known.keep.cast(files.kind)]
     order, missing = keep_order(recipe.keep, known.text_bytes[: known.own], values, corpus.order_column)
     order = np.concatenate([np.arange(known.own, len(known.rows)), order])
     most = None
@@ -162,16 +168,20 @@ def _features(read: Read, recipe: Recipe, stages: Stages) -> DataFrame:
     """Return the features of all documents."""
     if not recipe.needs_statistics:
         Extractor(recipe)
-    wanted = ["id", "keep", *(["text", "title", "time"] if recipe.second_step else [])]
-    carried = [name for name in [*wanted, *read.order] if name in read.documents.columns]
+    if read.parts or (read.reader is not None and recipe.needs_statistics):
+        read = read.written(stages)
+    wanted = ["id", "keep", "fault", *(["text", "title", "time"] if recipe.second_step else [])]
+    carried = [name for name in [*wanted, *read.order] if name in read.columns]
 
     def make() -> DataFrame:
         statistics = None
         if recipe.needs_statistics:
-            counted = statistics_of(stages, read.documents, recipe)
+            counted = statistics_of(stages, read.source, recipe)
             Extractor(recipe, counted)
-            statistics = Shared(read.documents.sparkSession, counted)
-        return features_of(read.documents, recipe, statistics, carried)
+            statistics = Shared(read.source.sparkSession, counted)
+        worker = partial(extract_batches, recipe, statistics, carried)
+        schema = ", ".join([COLUMNS, *(f"{name} {read.columns[name]}" for name in carried)])
+        return read.map(worker, list(dict.fromkeys(["row", "text", *carried])), schema)
 
     return stages.run("features", make)
 
@@ -221,7 +231,7 @@ def comparable_ids(ids: pa.Array) -> pa.Array:
     return ids.cast(pa.int64() if pa.types.is_integer(ids.type) else pa.large_string())
 
 
-def _names(known: Known, corpus: Corpus, read: Read) -> Names:
+def _names(known: Known, corpus: Corpus, files: Files | None) -> Names:
     """Return what the documents are called.
 
     Raises
@@ -230,26 +240,22 @@ def _names(known: Known, corpus: Corpus, read: Read) -> Names:
         If two documents of files have one id.
     """
     own = known.own
-    if read.raw is None:
+    if files is None:
         ids = comparable_ids(known.ids)
-        reference = ids.slice(own) if read.reference else None
+        reference = ids.slice(own) if corpus.reference is not None else None
         return Names(np.arange(len(known.rows)), ids.slice(0, own), reference)
-    raw = read.raw(known.rows)
-    sides = [None if known.ids is None else part for part in _sides(known, read)]
-    names = Names(raw, sides[0] if corpus.id_column else None)
+
+    def called(side: Corpus, begin: int, end: int, numbers: bool) -> pa.Array | None:
+        ids = known.ids.slice(begin, end - begin) if side.id_column else None
+        return None if ids is None else ids.cast(pa.int64() if numbers else pa.large_string())
+
+    raw = files.raw(known.rows)
+    names = Names(raw, called(corpus, 0, own, files.numbers[0]))
     if corpus.reference is not None:
-        called = sides[1] if corpus.reference.id_column else pa.array(raw[own:] - corpus.raw_rows)
-        names = Names(raw, names.ids, called)
+        others = called(corpus.reference, own, len(raw), files.numbers[1])
+        names = Names(raw, names.ids, pa.array(raw[own:] - corpus.raw_rows) if others is None else others)
     corpus.refuse_repeated(names)
     return names
-
-
-def _sides(known: Known, read: Read) -> list[pa.Array]:
-    if known.ids is None:
-        return [pa.nulls(0), pa.nulls(0)]
-    parts = known.ids.slice(0, known.own), known.ids.slice(known.own)
-    kinds = [pa.int64() if numbers else pa.large_string() for numbers in read.numbers]
-    return [part.cast(kind) for part, kind in zip(parts, kinds, strict=False)]
 
 
 def _matches(
@@ -277,7 +283,7 @@ def _matches(
         first = order[representative[order] >= 0]
         _, begins = np.unique(representative[first], return_index=True)
         nodes = representative[first[np.sort(begins)]]
-        edges = KeptFirst(search, features.sparkSession, known.rows[nodes]).pairs()
+        edges = KeptFirst(search, known.rows[nodes]).pairs()
     else:
         edges = search.verified(listed)
     table = edges.toArrow()
