@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.classifier.classifier import Classifier
 from neardup.documents import Corpus
@@ -124,11 +125,8 @@ def find(
     """
     check_recipe(recipe, classifier)
     features = _features(read, recipe, stages)
-    files = None
-    if read.told is not None:
-        files = read.told([json.loads(row["fault"]) for row in features.where("row < 0").select("fault").collect()])
-        features = features.where("row >= 0").drop("fault")
-    every = _known(features, read, recipe)
+    every, reports = _known(features, read, recipe)
+    files = None if read.told is None else read.told(reports)
     known = every if files is not None else _accepted(every, corpus)
     names = _names(known, corpus, files)
     values = [] if known.keep is None else [known.keep if files is None else known.keep.cast(files.kind)]
@@ -186,16 +184,20 @@ def _features(read: Read, recipe: Recipe, stages: Stages) -> DataFrame:
     return stages.run("features", make)
 
 
-def _known(features: DataFrame, read: Read, recipe: Recipe) -> Known:
-    """Return what the driver has to know of all documents, those that are rejected among them."""
+def _known(features: DataFrame, read: Read, recipe: Recipe) -> tuple[Known, list[dict[str, Any]]]:
+    """Return what the driver has to know of all documents, rejected ones among them, and what tasks on files say."""
     by_value = recipe.keep not in KEEP_ORDERS or goes_by_time(recipe.keep)
-    more = [name for name in ("id", "keep") if name in features.columns and (name == "id" or by_value)]
+    more = [name for name in ("id", "keep", "fault") if name in features.columns and (name != "keep" or by_value)]
     chosen = features
     if read.order:
         chosen = features.orderBy(features["row"] >= REFERENCE, *read.order, "row")
     table = chosen.select(*_KNOWN, *more).toArrow().combine_chunks()
     if not read.order:
         table = table.take(pa.array(np.argsort(table["row"].to_numpy())))
+    reports = []
+    if "fault" in more:
+        reports = [json.loads(report) for report in table["fault"].drop_null().to_pylist()]
+        table = table.filter(pc.is_null(table["fault"])).combine_chunks()
     columns = {name: table[name].to_numpy() for name in _KNOWN}
     marks, text_marks = (
         np.column_stack([columns[f"{what}{i}"] for i in range(2)]).view(np.uint64) for what in ("mark", "text_mark")
@@ -205,7 +207,7 @@ def _known(features: DataFrame, read: Read, recipe: Recipe) -> Known:
     own = int((columns["row"] < REFERENCE).sum())
     if values[1] is not None:
         values[1] = values[1].slice(0, own)
-    return Known(columns["row"], sizes, columns["text_bytes"], marks, text_marks, own, *values)
+    return Known(columns["row"], sizes, columns["text_bytes"], marks, text_marks, own, *values), reports
 
 
 def _accepted(known: Known, corpus: Corpus) -> Known:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -125,7 +125,7 @@ class Search:
     recipe : Recipe
         Its measure, threshold and search.
     stages : Stages
-        Where entries, candidates and pairs are written.
+        Where candidates and pairs are written.
     features : DataFrame
         row, features of all sets.
     copies : int64[k]
@@ -161,10 +161,14 @@ class Search:
         else:
             prefix_rooms(sizes, self._rule, rooms)
         self._parts = parts_of(_ENTRY.itemsize * int(rooms.sum()), stages.workers)
-        self._entries = stages.run("entries", partial(self._made, copies, int(sizes.sum())))
+        self._make = partial(self._made, copies, int(sizes.sum()))
+
+    @cached_property
+    def _entries(self) -> DataFrame:
+        """The entries of all distinct sets, written: who asks for some of them will ask again."""
+        return self._stages.run("entries", self._make)
 
     def _made(self, copies: Integers, features: int) -> DataFrame:
-        """Return the entries of all distinct sets."""
         spark = self._features.sparkSession
         alone = SetsAlone(Shared(spark, copies))
         if self._recipe.search == "lsh":
@@ -192,7 +196,8 @@ class Search:
 
         def made() -> DataFrame:
             sides = None if some is None else Shared(self._features.sparkSession, some)
-            parts = self._entries.repartitionById(self._parts, "part")
+            entries = self._make() if some is None else self._entries
+            parts = entries.repartitionById(self._parts, "part")
             return parts.mapInArrow(partial(listed_pairs, self._rule, sides, most), PAIRS).distinct()
 
         found = self._stages.run(f"{name}candidates", made)
