@@ -14,8 +14,8 @@ from places import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-#: Those that need what the project does not bring: peers, corpora, a cluster, a browser.
-ELSEWHERE = {"peers", "against_peers", "pictures", "spark_faults", "learned", "methods", "serve"}
+#: Those that need what the project does not bring: peers, corpora, a cluster, a browser, a registry.
+ELSEWHERE = {"peers", "against_peers", "pictures", "spark_faults", "learned", "methods", "serve", "extras"}
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if "__main__" in path.read_text("utf-8"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,9 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     # Little of what is imported or read is garbage in circles: to look for it takes a tenth of a start.
     gc.set_threshold(50_000)
+    if any(given.partition("=")[0] == "--memory" for given in sys.argv):
+        # Arrow's allocator looks for it when it is loaded: what is free goes back to the system at once.
+        os.environ.setdefault("MIMALLOC_PURGE_DELAY", "0")
     sys.meta_path.insert(0, _WithoutThese())
     try:
         from neardup.cli.app import app
@@ -40,8 +44,8 @@ class _WithoutThese(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse these until scikit-learn or PySpark is asked for; leave all else to the others."""
-        if fullname in ("sklearn", "pyspark"):
+        """Refuse these until a package is asked for that needs them; leave all else to the others."""
+        if fullname in ("sklearn", "pyspark", "huggingface_hub"):
             self._hidden = ()
         if fullname in self._hidden:
             raise ModuleNotFoundError("not needed here", name=fullname)

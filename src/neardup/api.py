@@ -118,9 +118,9 @@ def neighbors(
     from neardup.pipeline.query import refuse_unasked
     from neardup.recipe.named import chosen
 
-    wanted = chosen(_recipe_against(data, recipe, choices), choices)
-    refuse_unasked(choices, nearest=True)
     index = _index_of(data)
+    wanted = chosen(_recipe_beside(index, recipe, choices), choices)
+    refuse_unasked(choices, nearest=True)
     if index is not None:
         index.check_recipe(wanted)
         data = index.corpus_around(k, of, first)
@@ -169,13 +169,13 @@ def query(
     from neardup.classifier import recipe_and_classifier
     from neardup.pipeline.query import answer_of, refuse_unasked
 
+    index = _index_of(data)
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_classifier(
-        _recipe_against(data, recipe, choices), choices, classifier, force_domain=force_domain, **columns
+        _recipe_beside(index, recipe, choices), choices, classifier, force_domain=force_domain, **columns
     )
     if learned is None:
         refuse_unasked(choices, nearest=k is not None)
-    index = _index_of(data)
     if index is not None:
         index.check_recipe(wanted)
         data = index.corpus_for(text, k)
@@ -479,16 +479,21 @@ def explore(
 
 
 def _index_of(against: Any) -> DiskIndex | None:
-    """Return a reference that is an index: no other one can stand behind a corpus."""
-    return against if hasattr(against, "stand_behind") else None
+    """Return a reference that is an index, itself or by its folder."""
+    if hasattr(against, "stand_behind"):
+        return cast("DiskIndex", against)
+    if isinstance(against, str | PathLike):
+        from neardup.index.manifest import is_index
+
+        return open_index(against) if is_index(against) else None
+    return None
 
 
-def _recipe_against(against: Any, recipe: AnyRecipe | None, choices: Choices) -> AnyRecipe:
+def _recipe_beside(index: DiskIndex | None, recipe: AnyRecipe | None, choices: Choices) -> AnyRecipe:
     """Return the recipe that is asked for; where none is, that of an index as reference."""
-    index = _index_of(against)
-    if recipe is None and index is not None and not set(choices) - {"keep"}:
-        return index.recipe
-    return "default" if recipe is None else recipe
+    from neardup.recipe.named import recipe_against
+
+    return recipe_against(None if index is None else index.recipe, recipe, choices)
 
 
 def open_index(path: str | PathLike[str]) -> DiskIndex:
@@ -626,16 +631,16 @@ def dedup(
     from neardup.classifier import recipe_and_classifier
     from neardup.pipeline.pipeline import run
 
+    index = _index_of(against)
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_classifier(
-        _recipe_against(against, recipe, choices), choices, classifier, force_domain=force_domain, **columns
+        _recipe_beside(index, recipe, choices), choices, classifier, force_domain=force_domain, **columns
     )
     if against is not None and against is data:
         raise RecipeError("the reference is the data itself, where every document would match itself; give other ones")
     corpus = corpus_of(
         data, text_column=text_column, id_column=id_column, order_column=order_column(wanted, time_column)
     )
-    index = _index_of(against)
     if index is not None:
         index.check_recipe(wanted)
         index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=progress)
@@ -692,8 +697,8 @@ def dedup_files(
     inputs : path or list of paths
         What to read: Parquet, JSON lines, CSV, Arrow, plain or compressed, or folders of texts.
     against : path, list of paths, Corpus or DiskIndex, optional
-        A reference, read as the inputs are, or an index, ``nd.open_index(path)``: see ``dedup``. Its records that are
-        rejected are counted in ``summary["reference"]`` and are in no quarantine.
+        A reference, read as the inputs are, or an index, ``nd.open_index(path)`` or its folder: see ``dedup``. Its
+        records that are rejected are counted in ``summary["reference"]`` and are in no quarantine.
     strict : bool
         Stop at the first broken record instead of setting it aside.
     quarantine : str, optional
@@ -709,9 +714,10 @@ def dedup_files(
     from neardup.classifier import recipe_and_classifier
     from neardup.pipeline.pipeline import run
 
+    index = _index_of(against)
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_classifier(
-        _recipe_against(against, recipe, choices), choices, classifier, force_domain=force_domain, **columns
+        _recipe_beside(index, recipe, choices), choices, classifier, force_domain=force_domain, **columns
     )
     corpus = open_corpus(
         [inputs] if isinstance(inputs, str | PathLike) else inputs,
@@ -723,7 +729,6 @@ def dedup_files(
         ids=ids,
         allow_torn=allow_torn,
     )
-    index = _index_of(against)
     if index is not None:
         index.check_recipe(wanted)
         index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=progress)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 
 #: Whether a command runs: all of this process speaks to a person at a terminal then.
 _command_runs = False
@@ -92,6 +93,20 @@ class UnknownDocument(NeardupError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+def check_count(name: str, number: object, way: str) -> None:
+    """Refuse what is no whole number from 1 on.
+
+    Raises
+    ------
+    RecipeError
+        ``way`` says in it what to give.
+    """
+    if isinstance(number, bool) or not isinstance(number, Integral):
+        raise RecipeError(f"{name} {shown(number)} is no whole number; {way}")
+    if number < 1:
+        raise RecipeError(f"{name} {number} is below 1; {way}")
 
 
 def shown(value: object) -> str:

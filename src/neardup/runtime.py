@@ -142,9 +142,10 @@ class Memory:
         self.budget = budget
         self._left = math.inf if budget is None else max(budget - BASE, 0)
         if budget is not None:
+            _SAVES_MEMORY.set()
             _give_back_at_once()
         self._maps: list[mmap.mmap] = []
-        self.spilled_bytes = 0
+        self.spilled_bytes, self._lock = 0, threading.Lock()
 
     @property
     def room(self) -> float:
@@ -181,6 +182,11 @@ class Memory:
     def take_back(self, size: int) -> None:
         """Take back so many bytes of arrays that nobody reads any more."""
         self._left += size
+
+    def count_spilled(self, size: int) -> None:
+        """Count so many bytes more that went to files; from any thread."""
+        with self._lock:
+            self.spilled_bytes += size
 
     def release(self) -> None:
         """Let the system have the memory of what lies in the file; it comes back when it is read."""
@@ -231,6 +237,15 @@ def resident_memory() -> int:
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * mmap.PAGESIZE
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT
+
+
+#: Set once a run of this process has a budget.
+_SAVES_MEMORY = threading.Event()
+
+
+def saves_memory() -> bool:
+    """Return whether a run of this process has, or had, a budget: then less is done at the same time."""
+    return _SAVES_MEMORY.is_set()
 
 
 def _give_back_at_once() -> None:

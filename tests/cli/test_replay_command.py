@@ -145,18 +145,18 @@ def test_undated_documents_go_to_the_quarantine(flow: Path, tmp_path: Path) -> N
 
 def test_a_page(flow: Path, tmp_path: Path) -> None:
     page = tmp_path / "replay.html"
-    result = neardup("replay", flow, *RULES, "--page", page)
+    result = neardup("replay", flow, *RULES, "--report", page)
     assert page.read_text("utf-8").startswith("<!DOCTYPE html>")
     assert "http-equiv" in page.read_text("utf-8")
     assert str(page) in result.stderr
-    assert "exists" in refused("replay", flow, *RULES, "--page", page)
-    neardup("replay", flow, *RULES, "--page", page, "--force")
+    assert "exists" in refused("replay", flow, *RULES, "--report", page)
+    neardup("replay", flow, *RULES, "--report", page, "--force")
 
 
 def test_nothing_to_replay(tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
-    result = neardup("replay", empty, *RULES, "--page", tmp_path / "p.html")
+    result = neardup("replay", empty, *RULES, "--report", tmp_path / "p.html")
     assert result.stdout == ""
     assert "0 items: 0 originals, 0 duplicates" in result.stderr
 
@@ -178,8 +178,8 @@ def test_a_terminal_shows_progress_and_the_table(flow: Path, warm: None) -> None
         (("-o", "-"), ("- is stdout", "name a file")),
         (("-o", "v.txt"), ("v.txt", "suffix", ".parquet")),
         (("-o", "FLOW"), ("flow.jsonl", "input")),
-        (("--page", "p.pdf"), ("p.pdf", ".html")),
-        (("--page", "nowhere/p.html"), ("nowhere/p.html", "folder nowhere ", "exist", "make it")),
+        (("--report", "p.pdf"), ("p.pdf", ".html")),
+        (("--report", "nowhere/p.html"), ("nowhere/p.html", "folder nowhere ", "exist", "make it")),
         (("-o", "v.jsonl", "--originals", "./v.jsonl"), ("v.jsonl", "-o", "--originals")),
         (("--recipe", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
     ],

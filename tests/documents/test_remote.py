@@ -1,15 +1,21 @@
-"""Outputs on an object store: a real S3 server on this machine, where the packages of one are installed."""
+"""Object stores and the Hub: real servers of S3 and Google's storage on this machine, and the Hub's API by hand."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
@@ -18,28 +24,41 @@ from pyarrow import fs
 from saying import says
 
 import neardup as nd
-from neardup.documents import check_output, open_writer, write_table
+from neardup.documents import check_output, open_writer, output, write_table
 from neardup.errors import OutputError
-
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("moto") is None, reason="moto, an S3 server, is not installed")
 
 _WAITED = 120
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def need(package: str, what: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{what} is not installed")
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[int]:
+    """Run a module that serves on a port of this machine, the last argument; give the port once it answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        port = int(free.getsockname()[1])
+    command = [sys.executable, "-W", "ignore", "-m", *arguments, str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
-        for _ in range(10 * _WAITED):
-            with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
+        try:
+            for _ in range(10 * _WAITED):
+                with socket.socket() as client:
+                    if client.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.1)
+            yield port
+        finally:
+            running.kill()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    need("moto", "moto, an S3 server,")
+    with serving("moto.server", "-H", "127.0.0.1", "-p") as port:
         yield f"http://127.0.0.1:{port}"
-        running.kill()
 
 
 @pytest.fixture
@@ -64,8 +83,9 @@ def names(store: Any) -> list[str]:
     return sorted(info.path for info in store.get_file_info(fs.FileSelector("shelf", recursive=True)) if info.is_file)
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "neardup", *arguments], capture_output=True, text=True, check=False)
+def command(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    whole = [sys.executable, "-m", "neardup", *arguments]
+    return subprocess.run(whole, capture_output=True, text=True, check=False, env=os.environ | settings)
 
 
 def test_from_a_store_and_to_it(store: Any, tmp_path: Path) -> None:
@@ -112,6 +132,26 @@ def test_nothing_is_there_of_what_failed(store: Any) -> None:
     assert names(store) == ["shelf/whole.parquet"]
 
 
+def test_no_file_of_a_folder_is_there_where_one_cannot_be_sent(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = [str(tmp_path / f"{number}.jsonl") for number in range(20)]
+    for path in inputs:
+        Path(path).write_bytes(encoded(ROWS, ".jsonl"))
+    send = output._send
+
+    def failing(path: str, filesystem: Any, place: str) -> None:
+        if place.endswith("/11.jsonl"):
+            raise OSError("the line is dead")
+        send(path, filesystem, place)
+
+    monkeypatch.setattr(output, "_send", failing)
+    with pytest.raises(OutputError) as caught:
+        nd.dedup_files(inputs, ids="rows").write("s3://shelf/clean/")
+    assert says(caught.value, "s3://shelf/clean/", "the line is dead")
+    assert names(store) == []
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -127,3 +167,81 @@ def test_places_that_cannot_be_written(store: Any, name: str, said: tuple[str, .
         check_output(name, ["s3://shelf/in/rows.jsonl"])
     assert says(caught.value, *said)
     assert "\n" not in str(caught.value)
+
+
+def test_from_googles_storage_and_to_it() -> None:
+    need("gcp_storage_emulator", "gcp-storage-emulator, a server of Google's storage,")
+    options = ("start", "--host", "127.0.0.1", "--in-memory", "--default-bucket", "shelf", "--port")
+    with serving("gcp_storage_emulator", *options) as port:
+
+        def uri(path: str) -> str:
+            reached = f"scheme=http&endpoint_override=127.0.0.1%3A{port}&retry_limit_seconds=5"
+            return f"gs://anonymous@shelf/{path}?{reached}"
+
+        store, _ = fs.FileSystem.from_uri(uri(""))
+        for name in ("a.jsonl", "b.jsonl"):
+            with store.open_output_stream(f"shelf/in/{name}") as file:
+                file.write(encoded(ROWS, ".jsonl"))
+        with nd.dedup_files(uri("in"), ids="rows") as result:
+            result.write(uri("clean/"))
+            result.write(uri("kept.jsonl"))
+            expected = ["clean/a.jsonl", "clean/b.jsonl", "in/a.jsonl", "in/b.jsonl", "kept.jsonl"]
+            assert names(store) == [f"shelf/{name}" for name in expected]
+            assert content(store, "shelf/clean/a.jsonl") == content(store, "shelf/kept.jsonl")
+            for taken, said in (
+                (uri("clean/"), "new name"),
+                (uri("kept.jsonl"), "force"),
+                (uri("in/k.jsonl"), "inside"),
+            ):
+                with pytest.raises(OutputError) as caught:
+                    check_output(taken, [uri("in")])
+                assert says(caught.value, said)
+
+
+class Hub(BaseHTTPRequestHandler):
+    """What the Hub answers about one data set with one file: whether it is there, its tree, and bytes of a file."""
+
+    PLACE, HELD = "in/rows.jsonl", encoded(ROWS, ".jsonl")
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        path = urlsplit(self.path).path
+        if path == "/api/datasets/me/news":
+            self._say(200, json.dumps({"id": "me/news", "sha": "a" * 40, "siblings": [], "tags": []}).encode())
+        elif path == "/api/datasets/me/news/tree/main":
+            self._say(200, json.dumps([{"type": "directory", "oid": "b" * 40, "size": 0, "path": "in"}]).encode())
+        elif path == "/api/datasets/me/news/tree/main/in":
+            found = {"type": "file", "oid": "c" * 40, "size": len(self.HELD), "path": self.PLACE}
+            self._say(200, json.dumps([found]).encode())
+        elif path == f"/datasets/me/news/resolve/main/{self.PLACE}":
+            begin, end = self.headers["Range"].removeprefix("bytes=").split("-")
+            part = self.HELD[int(begin) : int(end) + 1]
+            self._say(206, part, f"bytes {begin}-{int(begin) + len(part) - 1}/{len(self.HELD)}")
+        else:
+            self._say(404, b"{}")
+
+    def _say(self, code: int, body: bytes, part: str = "") -> None:
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        if part:
+            self.send_header("Content-Range", part)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *said: object) -> None:
+        """Say nothing."""
+
+
+def test_from_the_hub(tmp_path: Path) -> None:
+    need("huggingface_hub", "huggingface_hub")
+    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    rows.write_bytes(Hub.HELD)
+    with nd.dedup_files(rows, ids="rows") as result:
+        result.write(tmp_path / "expected.jsonl")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub:
+        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        here = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}", "HF_HOME": str(tmp_path / "home")}
+        done = command("dedup", "hf://datasets/me/news/in", "-o", str(out), "--ids", "rows", **here)
+        hub.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert out.read_bytes() == (tmp_path / "expected.jsonl").read_bytes()

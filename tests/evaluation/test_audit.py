@@ -229,12 +229,10 @@ def test_what_is_said_of_labels_that_are_missing_or_unsure() -> None:
     assert (found.missing, found.unsure, found.outside, found.drawn) == (2, 3, 1, 60)
     notes = " ".join(found.notes())
     assert says(notes, "2 of the 60", "not judged yet.")
-    assert says(notes, "3 of the 60", "unsure and left out", "all such pairs different")
+    assert says(notes, "3 of the 60", "unsure and left out.")
     assert says(notes, "1 judged pair", "not drawn")
     assert says(notes, "14 documents", "byte for byte")
     assert says(notes, "among the candidates", "words:2 (words), jaccard >= 0.3")
-    worst, best = found.if_unsure["different"], found.if_unsure["same"]
-    assert (worst["precision"] or 0) <= (found.precision.value or 0) <= (best["precision"] or 0)
     first = next(at for at, band in enumerate(drawing.strata) if band.returned)
     inside = [at for at, pair in enumerate(drawing.pairs) if drawing._place[pair] != first]
     partly = drawing.audit(drawing.judged([given[at] for at in inside]))

@@ -20,7 +20,6 @@ from neardup.exploration.profile import (
     Lengths,
     ScriptCount,
     Scripts,
-    Source,
 )
 from neardup.exploration.runs import Boilerplate, Passage
 from neardup.exploration.sample import Sample
@@ -109,11 +108,10 @@ def curve(recipe: Recipe, *, complete: bool = True) -> Curve:
     return Curve(recipe=recipe, documents=40, asked=0.2, complete=complete, most_pairs=1_000_000, points=tuple(points))
 
 
-def lengths(unit: str) -> Lengths:
+def lengths() -> Lengths:
     parts = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
     sizes = (0, 1, 12, 80, 140, 210, 390, 600, 812)
     return Lengths(
-        unit,
         40,
         (10, 20, 50, 100, 200, 500, 1000),
         (2, 3, 10, 14, 8, 2),
@@ -134,10 +132,7 @@ def profile() -> CorpusProfile:
     return CorpusProfile(
         40,
         12_345,
-        lengths("words"),
-        lengths("bytes"),
-        (Source(HOSTILE, 30, 9_000), Source("two.jsonl", 10, 3_345)),
-        3,
+        lengths(),
         Scripts(40, scripts),
         Copies(5, 2, 1_500, (CopyGroup(4, 300, ("a", "b"), HOSTILE), CopyGroup(3, 300, ("c",), ARABIC))),
         Boilerplate(passages, 5, 5, 8, 12, 0.18),
@@ -172,7 +167,6 @@ def explored(**changes: Any) -> Exploration:
                 ("words:3", Separation(0.05, 12, 0.61)),
             ),
             documents=400,
-            alternatives=(("words:1", "Single words are shared by chance."), (HOSTILE, HOSTILE)),
         ),
         "curve": curve(advised),
         "profile": profile(),

@@ -70,8 +70,8 @@ def test_the_page_is_short_before_and_whole_after_it_is_opened(whole: Path, tmp_
         assert page.locator("#suspects details").count() == 2
         open_all(page)
         charts = page.locator("figure").all()
-        # Views over each other; pairs, dropped; two of lengths.
-        assert len(charts) == 1 + 2 + 2
+        # Views over each other; pairs, dropped; lengths.
+        assert len(charts) == 1 + 2 + 1
         for chart in charts:
             assert chart.locator("[role=img]").get_attribute("aria-label")
             assert chart.locator("table tbody tr").count() > 0

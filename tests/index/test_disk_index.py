@@ -401,6 +401,42 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
         (tmp_path / "index").chmod(0o755)
 
 
+def test_the_folder_of_an_index_is_a_reference_and_no_input(place: Path) -> None:
+    nd.build_index([NEWS], place, features="words:3", threshold=0.5)
+    new = place.with_name("new.txt")
+    new.write_text(NEWS)
+    assert nd.dedup_files(new, against=place).kept == nd.dedup([NEWS], against=str(place)).kept == []
+    assert len(nd.query(place, NEWS)) == 1
+    for read in (nd.dedup_files, nd.open_files):
+        with pytest.raises(nd.InputError) as caught:
+            read([new, place])
+        assert says(caught.value, str(place), "is an index", "nd.open_index")
+
+
+#: What takes arguments of any type.
+UNTYPED: Any = nd
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda index: index.query(None), ("the text", "NoneType", "str")),
+        (lambda index: UNTYPED.query(index, b"a rose"), ("the text", "bytes", "decode")),
+        (lambda index: index.query(NEWS, k="2"), ("k '2'", "no whole number")),
+        (lambda index: UNTYPED.neighbors(index, 1.5), ("k 1.5", "no whole number")),
+        (lambda index: UNTYPED.neighbors(index, 1, first=True), ("first True", "no whole number")),
+        (lambda index: index.remove("17"), ("ids '17'", "a list")),
+        (lambda index: UNTYPED.dedup([NEWS], against=index, threads="two"), ("threads 'two'", "no whole number")),
+        (lambda index: UNTYPED.check_contamination([NEWS], [NEWS], ngrams="13"), ("ngrams '13'", "no whole number")),
+    ],
+)
+def test_values_of_another_type_are_refused_in_one_sentence(ask: Any, said: tuple[str, ...], place: Path) -> None:
+    index = nd.build_index([NEWS], place, features="words:3", threshold=0.5)
+    with pytest.raises(nd.NeardupError) as caught:
+        ask(index)
+    assert says(caught.value, *said)
+
+
 #: By them an index of one format is told from that of another: see ``manifest.FORMAT``.
 LAYOUT = {
     "bitmaps": "ee586879",

@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 from neardup.kernels.counts import (
     _CELLS,
     _SIZES,
-    NO_CELLS,
     add_alone,
     add_counts,
-    count_cells_to_two,
     count_features,
-    count_shared,
-    count_to_two,
-    find_able,
+    count_places,
+    counted_prefixes,
+    counts_in_order,
+    counts_of_places,
     find_able_by_size,
-    part_cells,
+    part_slots,
+    prefix_rooms,
+    prefixes,
 )
 from neardup.recipe.measures import rule
 
@@ -85,7 +86,7 @@ def test_counts_end_at_the_last_step() -> None:
     st.integers(4, 16),
     st.sampled_from([0.3, 0.5, 0.8]),
 )
-def test_cells_know_what_is_in_two_sets_as_plain_counting_does(
+def test_parts_of_the_key_space_know_what_plain_counting_does(
     given_sets: list[tuple[list[int], bool]], bits: int, threshold: float
 ) -> None:
     common = list(range(1, 9))
@@ -93,51 +94,59 @@ def test_cells_know_what_is_in_two_sets_as_plain_counting_does(
     counted = np.array([chosen for _, chosen in given_sets], np.bool_)
     features = np.array([f for s in sets for f in s] or [0], np.uint64)[: sum(map(len, sets))]
     sizes = np.array([len(s) for s in sets], np.int64)
-    cells, cell_shift = np.zeros((1 << bits) // 4, np.uint8), np.uint64(64 - bits)
-    count_to_two(features, sizes, counted, cell_shift, cells)
 
-    def cell(feature: int) -> int:
+    def slot(feature: int) -> int:
         return (feature * int(_CELLS) % 2**64) >> (64 - bits)
 
-    plain = Counter(cell(f) for s, chosen in zip(sets, counted, strict=True) for f in s if chosen)
-    assert [int(cells[c // 4] >> (2 * (c % 4)) & 3) for c in range(1 << bits)] == [
-        min(plain[c], 2) for c in range(1 << bits)
-    ]
+    plain = Counter(slot(f) for s, chosen in zip(sets, counted, strict=True) for f in s if chosen)
+    part_bits, shift, alone = bits - 3, np.uint64(64 - bits), np.zeros(len(sets), np.int32)
+    lengths, places = np.zeros((8, len(sets)), np.uint32), np.empty(len(features), np.uint32)
+    part_slots(features, sizes, shift, part_bits, lengths, places)
+    assert lengths.sum(axis=0).tolist() == [len(s) for s in sets]
+    ends, found = np.cumsum(lengths.sum(axis=1)), []
+    for begin, end, of_each in zip(ends - lengths.sum(axis=1), ends, lengths, strict=True):
+        counts = np.zeros(1 << part_bits, np.uint8)
+        count_places(places[begin:end], of_each, counted, 0, counts)
+        add_alone(places[begin:end], of_each, counts, alone)
+        out = np.empty(end - begin, np.uint8)
+        found.append(out[: counts_of_places(places[begin:end], of_each, counted, counts, out)])
+    assert alone.tolist() == [sum(plain[slot(f)] < 2 for f in s) for s in sets]
 
-    able = np.empty(len(sets), np.bool_)
-    find_able(features, sizes, cell_shift, cells, rule("overlap", threshold, 0.0), able)
-    shared = [sum(plain[cell(f)] > 1 for f in s) for s in sets]
+    able, by = np.empty(len(sets), np.bool_), rule("overlap", threshold, 0.0)
+    find_able_by_size(sizes, alone, by, able)
     # Of sets of one size and smaller ones the smallest that matches has this many, all of them shared.
     least = [min(m for m in range(1, len(s) + 1) if m >= threshold * len(s)) if s else 0 for s in sets]
-    assert able.tolist() == [len(s) > 0 and n >= m for s, n, m in zip(sets, shared, least, strict=True)]
+    assert able.tolist() == [len(s) > 0 and len(s) - n >= m for s, n, m in zip(sets, alone, least, strict=True)]
 
-    counts = np.zeros(1 << BITS, np.uint8)
-    count_shared(features, cell_shift, cells, SHIFT, counts)
-    expected = Counter(f >> 64 - BITS for s in sets for f in s if plain[cell(f)] > 1)
-    # Beyond 127 counts go on in steps.
-    exact = {slot: min(count, 127) for slot, count in expected.items()}
-    assert {slot: min(int(counts[slot]), 127) for slot in np.flatnonzero(counts).tolist()} == exact
+    # The counts of the chosen sets come back in the order of their features, unless a set has others by now.
+    heads = np.zeros((8, len(sets) + 1), np.int64)
+    heads[:, 1:] = np.cumsum(lengths * counted, axis=1)
+    heads += np.cumsum([0, *map(len, found)])[:-1, None]
+    chosen = np.flatnonzero(counted)
+    these = np.array([f for d in chosen for f in sets[d]] or [0], np.uint64)[: int(sizes[chosen].sum())]
+    seen = np.empty(len(these), np.uint8)
+    given_counts = heads, np.concatenate([np.zeros(0, np.uint8), *found])
+    assert counts_in_order(these, sizes[chosen], chosen, shift, part_bits, *given_counts, seen)
+    assert seen.tolist() == [plain[slot(f)] for d in chosen for f in sets[d]]
+    if len({slot(int(f)) >> part_bits for f in these}) > 1:
+        others = np.full(len(these), these[0])
+        assert not counts_in_order(others, sizes[chosen], chosen, shift, part_bits, *given_counts, seen.copy())
 
-    count_shared(features, cell_shift, NO_CELLS, SHIFT, every := np.zeros(1 << BITS, np.uint8))
-    expected = Counter(f >> 64 - BITS for s in sets for f in s)
-    assert {slot: min(int(every[slot]), 127) for slot in np.flatnonzero(every).tolist()} == {
-        slot: min(count, 127) for slot, count in expected.items()
-    }
 
-    # The same cells part by part: what is counted of each is what all of them count at once.
-    part_bits, alone = bits - 3, np.zeros(len(sets), np.int32)
-    lengths, places = np.zeros((8, len(sets)), np.uint32), np.empty(len(features), np.uint32)
-    part_cells(features, sizes, counted, cell_shift, part_bits, lengths, places)
-    assert lengths.sum(axis=0).tolist() == [len(s) * chosen for s, chosen in zip(sets, counted, strict=True)]
-    for begin, end, of_each in zip(
-        np.cumsum(lengths.sum(axis=1)) - lengths.sum(axis=1), np.cumsum(lengths.sum(axis=1)), lengths, strict=True
-    ):
-        part = np.zeros(max((1 << part_bits) // 4, 1), np.uint8)
-        count_cells_to_two(places[begin:end], part)
-        add_alone(places[begin:end], of_each, part, alone)
-    expected_alone = [sum(plain[cell(f)] < 2 for f in s) * chosen for s, chosen in zip(sets, counted, strict=True)]
-    assert alone.tolist() == expected_alone
-    find_able_by_size(sizes, alone, rule("overlap", threshold, 0.0), able)
-    assert able.tolist() == [
-        len(s) > 0 and len(s) - n >= m for s, n, m in zip(sets, expected_alone, least, strict=True)
-    ]
+@given(SETS, st.sampled_from([0.3, 0.6, 0.9]))
+def test_prefixes_by_known_counts_are_those_by_a_table(sets: list[list[int]], threshold: float) -> None:
+    sets = [s for s in sets if s]
+    features = np.array([f << 48 | f for s in sets for f in s] or [0], np.uint64)
+    sizes, by = np.array([len(s) for s in sets], np.int64), rule("jaccard", threshold, 0.0)
+    addresses = np.uint64(features.ctypes.data) + np.uint64(8) * (np.cumsum(sizes) - sizes).astype(np.uint64)
+    table, rooms = table_of(sets), np.empty(len(sets), np.int64)
+    prefix_rooms(sizes, by, rooms)
+
+    def results() -> tuple[np.ndarray, ...]:
+        shared, lengths, starts = (np.zeros(len(sets), np.int64) for _ in range(3))
+        return shared, lengths, np.zeros((len(sets), 8), np.uint64), starts, np.zeros(int(rooms.sum()), np.uint64)
+
+    one, other = results(), results()
+    prefixes(addresses, sizes, np.arange(len(sets)), SHIFT, table, by, (*one, 0))
+    counted_prefixes(features[: int(sizes.sum())], sizes, table[features >> SHIFT], by, (*other, 0))
+    assert all(np.array_equal(left, right) for left, right in zip(one, other, strict=True))

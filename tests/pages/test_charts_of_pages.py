@@ -69,8 +69,8 @@ def test_axes_of_a_replay_with_hundreds_of_duplicates(tmp_path: Path) -> None:
     neardup("replay", corpus, "--time-column", "time", "--report", page)
     axes = axes_of(page)
     check(axes)
-    assert {"lag", "arrived", "thresholds", "memory"} <= set(axes)
-    counts = [*axes["lag"][0], *axes["arrived"][1], *axes["thresholds"][1]]
+    assert {"lag", "thresholds", "memory"} <= set(axes)
+    counts = [*axes["lag"][0], *axes["thresholds"][1]]
     assert all(WHOLE.fullmatch(label) for label in counts)
     assert "1,000" in axes["lag"][0]
     with opened(page) as view:

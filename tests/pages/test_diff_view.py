@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from markup import Markup
 from saying import says
 
-from neardup.pages.diff import Mark, Shown, differences, sign_between, soft_breaks
+from neardup.pages.diff import Mark, Shown, differences, sign_between
 from neardup.pages.diff_view import beginning, change_of, side_by_side
-from neardup.pages.document_view import BETWEEN, SOFT, looks_of
+from neardup.pages.document_view import looks_of
 from neardup.pages.html import escaped, macro_of
 from neardup.text.normalize import tokens
 
@@ -45,9 +45,9 @@ def test_words_without_a_mark_are_the_same_on_both_sides(left: str, right: str) 
     assert sum(block.length for block in found.blocks) == len(kept[0])
 
 
-def marked(text: str, other: str, mark: int = Mark.CHANGED) -> list[str]:
+def marked(text: str, other: str) -> list[str]:
     found = differences(text, other)
-    return [token.text for token, one in zip(found.left, found.left_marks, strict=True) if one == mark]
+    return [token.text for token, mark in zip(found.left, found.left_marks, strict=True) if mark]
 
 
 def test_words_are_those_of_the_normalizer() -> None:
@@ -61,13 +61,6 @@ def test_a_word_that_both_have_by_chance_is_part_of_the_change() -> None:
     right = "It was said by ten eleven twelve in thirty forty fifty sixty that all is well"
     assert "in" in marked(left, right)
     assert "that" not in marked(left, right)
-
-
-def test_what_was_moved_is_told_from_what_is_new() -> None:
-    one, other = "alpha beta gamma delta epsilon", "some words that stand between the two of them, quite many."
-    moved = ["alpha", "beta", "gamma", "delta", "epsilon"]
-    assert marked(f"{one} {other}", f"{other} {one}", Mark.MOVED) == moved
-    assert marked(f"{one} {other}", f"{other} {one}") == []
 
 
 def sides(looks: dict[str, Any]) -> tuple[str, str]:
@@ -86,7 +79,7 @@ def test_nothing_of_a_text_is_lost_or_added(left: str, right: str) -> None:
     assert sides(looks) == (left, right)
     for group in looks["groups"]:
         for row in group["rows"]:
-            marks = {mark for side in ("left", "right") for _, mark in row[side]} - {Mark.EQUAL, SOFT}
+            marks = {mark for side in ("left", "right") for _, mark in row[side]} - {Mark.EQUAL}
             assert not (row["equal"] and marks)
             assert all(text for side in ("left", "right") for text, _ in row[side])
 
@@ -110,7 +103,7 @@ def test_long_texts_are_laid_out_without_loss_and_folded() -> None:
 def test_signs_between_equal_words_count_where_they_make_another_number() -> None:
     def signs(left: str, right: str) -> list[str]:
         looks = looks_of(shown(left), shown(right))
-        return [text for row in looks["groups"][0]["rows"] for text, mark in row["left"] if mark == BETWEEN]
+        return [text for row in looks["groups"][0]["rows"] for text, mark in row["left"] if mark == Mark.BETWEEN]
 
     assert signs("It paid $5 each", "It paid £5 each") == ["$"]
     assert signs("It fell to -5 degrees", "It fell to 5 degrees") == ["-"]
@@ -119,14 +112,6 @@ def test_signs_between_equal_words_count_where_they_make_another_number() -> Non
     assert signs("a 1.21-dlr raise", "a 1.21 dlr raise") == []
     assert sign_between(" -", "o", "5") == "-"
     assert sign_between("-", "o", "5") == ""
-
-
-def test_only_lines_that_are_cut_to_a_length_are_joined_on_a_narrow_page() -> None:
-    cut = "The quick brown fox jumps over the lazy dog and runs\naway from it.\n    A new paragraph.\nshort\nlines"
-    assert soft_breaks(cut) == [52]
-    assert soft_breaks("a paragraph " * 20 + "\nanother one") == []
-    looks = looks_of(shown(cut), shown(cut))
-    assert [text for row in looks["groups"][0]["rows"] for text, mark in row["left"] if mark == SOFT] == ["\n"]
 
 
 def test_an_insertion_begins_where_a_sentence_does() -> None:

@@ -11,12 +11,11 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
 
 from neardup.pages.builder import About, Sources, build_report
 from neardup.pages.diff import Shown
-from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Arrivals, Extent, Report
-from neardup.pages.report_charts import arrival_charts
+from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Extent, Report
+from neardup.pages.report_charts import charts_of
 from neardup.pages.report_page import report_page
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
@@ -168,37 +167,19 @@ def test_pairs_below_the_threshold_where_they_are_known() -> None:
     report = report_of(flow, Extent(cases=2), around)
     # 3 was never compared with 1, which was stopped.
     assert [(case.left.id, case.right.id) for case in report.below] == [("id-2", "id-4"), ("id-0", "id-2")]
-    assert [case.similarity for case in report.elsewhere] == [0.44]
     assert report.unknown == ""
     assert report.sweep is not None
     assert report.sweep.exact
     assert report.sweep.thresholds[0] == 0.4
-    at = report.sweep.thresholds.index(0.44)
-    assert (report.elsewhere[0].matching[at], report.elsewhere[0].matching[at + 1]) == ("1", "0")
     assert sum(report.pair_similarity) == 5
     same = replace(around, similarity=np.array([1.0, 0.45, 0.49, 0.48, 0.44]))
     assert sum(report_of(replace(flow, exact=flow.similarity > 0), Extent(), same).pair_similarity) == 4
 
 
-def arrivals(flow: Verdicts) -> Arrivals:
-    found = report_of(flow).arrivals
-    assert found is not None
-    return found
-
-
-def test_when_and_where_items_came_from() -> None:
-    flow = flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20)])
-    flow = replace(flow, sources=pa.array(["wire", "agency", "", "wire", "wire"], pa.large_string()))
-    found = arrivals(flow)
-    assert found.step == "minute"
-    assert [(one[2], one[3]) for one in found.stretches] == [(1, 0), (0, 1), (1, 0), (0, 1), (0, 1)]
-    assert [lag for lag in found.lags if lag[1]] == [("10 min to 1 h", 1), ("1 to 3 h", 2)]
-    assert found.sources == [("wire", 3, 2), ("agency", 1, 1), ("", 1, 0)]
-    charts = arrival_charts(found)
-    assert charts[0].title == "What arrived, by minute"
-    assert says(charts[2].told, "Most duplicates", "2 of 3 items", "wire")
-    assert "(the inbox itself)" in charts[2].behind
-    assert '<td class="text" dir="auto">100%</td>' in charts[1].behind or "<td>100%</td>" in charts[1].behind
-    alone = arrivals(flow_of([(0, 10)]))
-    assert (alone.lags, alone.sources) == ([], [])
-    assert report_of(flow_of([])).arrivals is None
+def test_how_long_after_its_original_a_duplicate_came() -> None:
+    report = report_of(flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20)]))
+    assert [lag for lag in report.lags if lag[1]] == [("10 min to 1 h", 1), ("1 to 3 h", 2)]
+    (_, chart), _ = charts_of(report)
+    assert chart.key == "lag"
+    assert '<td class="text" dir="auto">100%</td>' in chart.behind or "<td>100%</td>" in chart.behind
+    assert not report_of(flow_of([(0, 10)])).lags

@@ -62,8 +62,7 @@ def flow_of(items: list[Item], verdicts: list[Any]) -> Verdicts:
 
 
 def sweep_of(flow: Verdicts, scale: Scale, known: KnownPairs, *, everything: bool = False) -> Swept:
-    every, none = np.arange(len(flow)), np.zeros(0, np.int64)
-    return swept(flow, scale, known, watched=every, edges=none, everything=everything)
+    return swept(flow, scale, known, watched=np.arange(len(flow)), everything=everything)
 
 
 def silent(stage: str, done: int, total: int | None) -> None:

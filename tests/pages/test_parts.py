@@ -126,10 +126,9 @@ def test_colours_can_be_told_apart_in_light_and_dark() -> None:
             ("between", "back"),
             ("text", "left"),
             ("text", "right"),
-            ("text", "moved"),
         ):
             assert contrast(one[front], one[back]) >= 4.5, front
-        for front in ("firm", "left-line", "right-line", "moved-line", "notes-line", "series"):
+        for front in ("firm", "left-line", "right-line", "notes-line", "series"):
             assert contrast(one[front], one["back"]) >= 3, front
         for colour in COLOURS:
             assert contrast(colour, one["back"]) >= 3, colour

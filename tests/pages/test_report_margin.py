@@ -140,9 +140,9 @@ def test_how_far_to_look_is_checked_before_anything_is_read(
     assert says(caught.value, *said)
 
 
-def sweep_of(result: Result, watched: Any, edges: Any) -> Swept:
+def sweep_of(result: Result, watched: Any) -> Swept:
     seen = result.findings
-    return swept(verdicts_of(seen), seen.scale, known_pairs(seen), watched=watched, edges=edges)
+    return swept(verdicts_of(seen), seen.scale, known_pairs(seen), watched=watched)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -153,7 +153,7 @@ def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], 
     result = found(documents, recipe, margin=data.draw(st.sampled_from([around, None])))
     count = len(result.pairs.names)
     watched = np.arange(count)
-    told = sweep_of(result, watched, np.zeros(0, np.int64))
+    told = sweep_of(result, watched)
     sweep = told.sweep
     assert sweep.thresholds[sweep.own] == float(scale_of(recipe).threshold)
     assert (sweep.kept[sweep.own], sweep.dropped[sweep.own]) == (result.summary["kept"], result.summary["dropped"])
@@ -173,14 +173,8 @@ def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], 
 def test_every_probability_is_as_a_run_with_that_cut(seed: int) -> None:
     classifier, table = trained(SETS), texts(30, seed).table
     result = found(table, classifier.recipe, classifier=classifier, margin=0.2)
-    every = result._found.margin
-    assert every is not None
-    assert every.matches is not None
-    edges = np.arange(len(every.matches.left))
-    told = sweep_of(result, np.arange(30), edges)
-    sweep = told.sweep
+    sweep = sweep_of(result, np.arange(30)).sweep
     assert sweep.dropped[sweep.own] == len(result.dropped)
-    assert int(told.matches[sweep.own].sum()) == len(result._joined.left)
     for at in (0, 20, sweep.own, 60, len(sweep.thresholds) - 2):
         # The cut of g at which the probability is the threshold.
         low, high = -60.0, 60.0

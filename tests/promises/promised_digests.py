@@ -28,7 +28,7 @@ LEFT_OUT = frozenset(
         # How the work was done inside: candidates, rounds, lists.
         *("search", "tried", "pairs_of_the_coarse_search"),
         # Sentences for people, which may be said better.
-        *("reason", "sentence", "sentences", "warnings", "notes", "note", "description", "in_words", "alternatives"),
+        *("reason", "sentence", "sentences", "warnings", "notes", "note", "description", "in_words"),
         *("message", "evidence", "matches"),
         # Whether empty texts count as copies of each other is no promise.
         "exact_copies",

@@ -124,7 +124,20 @@ def plainly(texts: Mapping[str, str], *, n: int, threshold: Fraction) -> Answer:
     return Answer(set(kept), dropped, pairs)
 
 
-def plainly_against(new: Mapping[str, str], old: Mapping[str, str], *, n: int, threshold: Fraction) -> Answer:
+#: The question about new documents and old ones.
+BOTH_SIDES: dict[str, Any] = {"features": "words:3", "threshold": 0.5}
+
+
+def two_sides(corpus: str, count: int) -> tuple[pa.Table, pa.Table, Answer]:
+    """The last fifth of a corpus as new documents, the rest as old ones, and the plainest answer to ``BOTH_SIDES``."""
+    rows = table_of(corpus, count)
+    rows = rows.filter(pa.array([text.isascii() for text in rows["text"].to_pylist()]))
+    old, new = rows.slice(0, 4 * len(rows) // 5), rows.slice(4 * len(rows) // 5)
+    sides = [dict(zip(side["id"].to_pylist(), side["text"].to_pylist(), strict=True)) for side in (new, old)]
+    return new, old, _plainly_against(*sides, n=3, threshold=Fraction("0.5"))
+
+
+def _plainly_against(new: Mapping[str, str], old: Mapping[str, str], *, n: int, threshold: Fraction) -> Answer:
     """As ``plainly``, with old documents that all stay, come first, and are not compared with each other."""
     sets = {("old", name): _grams(text, n) for name, text in old.items()}
     sets |= {("new", name): _grams(text, n) for name, text in new.items()}

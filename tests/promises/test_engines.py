@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 from promised_corpora import needed, rows_of
 from promised_engines import (
+    BOTH_SIDES,
     COUNTS,
     QUESTIONS,
     Answer,
@@ -22,9 +23,9 @@ from promised_engines import (
     in_memory,
     of_result,
     plainly,
-    plainly_against,
     question_of,
     table_of,
+    two_sides,
 )
 
 import neardup as nd
@@ -196,17 +197,14 @@ def test_what_a_document_is_alike_is_the_same_by_all_ways_to_ask() -> None:
 
 
 @pytest.mark.parametrize(("corpus", "count"), [("newswire", 199), ("reuters", 700), ("peps", 40)])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("threads", "indexed"), [(1, False), (2, True)])
 def test_new_documents_against_old_ones_lose_what_the_plainest_answer_says(
-    corpus: str, count: int, threads: int
+    corpus: str, count: int, threads: int, indexed: bool, tmp_path: Path
 ) -> None:
     needed(corpus)
-    rows = table_of(corpus, count)
-    rows = rows.filter(pa.array([text.isascii() for text in rows["text"].to_pylist()]))
-    old, new = rows.slice(0, 4 * len(rows) // 5), rows.slice(4 * len(rows) // 5)
-    sides = [dict(zip(side["id"].to_pylist(), side["text"].to_pylist(), strict=True)) for side in (new, old)]
-    expected = plainly_against(*sides, n=3, threshold=Fraction("0.5"))
-    found = of_result(nd.dedup(new, against=old, features="words:3", threshold=0.5, threads=threads))
+    new, old, expected = two_sides(corpus, count)
+    reference = nd.build_index(old, tmp_path / "old", **BOTH_SIDES) if indexed else old
+    found = of_result(nd.dedup(new, against=reference, threads=threads, **BOTH_SIDES))
     assert found.kept == expected.kept
     assert found.dropped == expected.dropped
     assert expected.dropped or corpus == "reuters"

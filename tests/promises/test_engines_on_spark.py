@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from promised_corpora import needed, rows_of
-from promised_engines import Answer, hold_equal, in_memory, question_of, table_of
+from promised_engines import BOTH_SIDES, Answer, hold_equal, in_memory, question_of, table_of, two_sides
 
 import neardup as nd
 
@@ -113,6 +113,15 @@ def test_spark_gives_a_frame_of_pairs(spark: SparkSession) -> None:
     pairs = neardup.spark.pairs(spark.createDataFrame(mixture()).coalesce(1), "manber", id_column="id").collect()
     found = {(row["left"], row["right"]): row["similarity"] for row in pairs}
     assert found == in_memory(mixture(), recipe="manber").pairs
+
+
+def test_new_documents_on_spark_against_an_index_lose_what_the_plainest_answer_says(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    new, old, expected = two_sides("newswire", 199)
+    found = on_spark(spark, new, recipe=None, against=nd.build_index(old, tmp_path / "old", **BOTH_SIDES))
+    assert (found.kept, found.dropped) == (expected.kept, expected.dropped)
+    assert expected.dropped
 
 
 def test_a_stream_on_spark_gives_the_verdicts_of_an_index(spark: SparkSession, tmp_path: Path) -> None:

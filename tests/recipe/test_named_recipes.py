@@ -1,4 +1,4 @@
-"""The recipes that come with the package: what their papers say, and that each runs on whatever there is."""
+"""The recipes that come with the package: each runs on whatever there is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import defaultdict
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import naive_features
 import numpy as np
@@ -25,100 +24,6 @@ from neardup.recipe import Recipe, load_recipe, names
 
 CORNELL = ROOT.parent / "shared" / "data" / "cornell"
 
-#: What each differs in from the usual choices, and what its description must name: the paper and the place in it.
-PAPERS: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "checksum": (
-        {"normalize": "raw", "features": "checksum:sha1", "threshold": 1.0},
-        ["Montanari & Puglisi 2012, 3.1"],
-    ),
-    "cornell": (
-        {
-            "normalize": "strip",
-            "features": "words:3",
-            "signature": "sketch:25",
-            "measure": "overlap",
-            "threshold": 0.52,
-        },
-        ["Cornell INFO 4300", "2012", "steps 1 to 4"],
-    ),
-    "ddd": (
-        {"normalize": "compact", "features": "qgrams:4", "measure": "overlap", "threshold": 0.7},
-        ["Montanari & Puglisi 2012, 3.3 and 4", "24-hour window"],
-    ),
-    "default": ({}, ["News and articles"]),
-    "imatch": (
-        {"features": "words:1", "clip": "idf:0.2:0.8", "signature": "imatch:5", "threshold": 1.0},
-        ["Chowdhury, Frieder, Grossman & McCabe 2002", "ICGICT 2014, II"],
-    ),
-    "jaccard": (
-        {"normalize": "whitespace", "features": "words:4:multiset", "threshold": 0.5},
-        ["blog of 19 April 2020", "section on shingles"],
-    ),
-    "lsh": ({"search": "lsh", "recall": 0.99}, ["Broder 1997", "Montanari & Puglisi 2012, 3.1"]),
-    "manber": (
-        {"normalize": "compact", "features": "windows:50:256", "threshold": 0.5},
-        ["Manber 1994", "Montanari & Puglisi 2012, 3.1"],
-    ),
-    "simhash": (
-        {
-            "features": "words:1",
-            "stop_words": "en",
-            "weights": "tf",
-            "signature": "simhash",
-            "measure": "hamming",
-            "threshold": 3,
-        },
-        ["Charikar 2002", "Manku, Jain & Das Sarma 2007, 3", "ICGICT 2014, II"],
-    ),
-    "spotsigs": (
-        {"features": "spots:1:2:multiset", "stop_words": "en", "threshold": 0.44},
-        ["Theobald, Siddharth & Paepcke 2008", "Montanari & Puglisi 2012, 3.1"],
-    ),
-    "supershingle": (
-        {"features": "words:5", "signature": "supershingle:6:14", "measure": "overlap", "threshold": 0.33},
-        ["Broder 1997", "Fetterly, Manasse & Najork 2003", "Montanari & Puglisi 2012, 3.1"],
-    ),
-    "terms": (
-        {"features": "terms:64", "stop_words": "en", "weights": "tfidf", "measure": "cosine", "threshold": 0.9},
-        ["ICGICT 2014, 3.2.1", "formula 2"],
-    ),
-}
-USUAL = {
-    "content": "",
-    "normalize": "words",
-    "features": "words:5",
-    "stop_words": "",
-    "antecedents": "",
-    "clip": "",
-    "weights": "",
-    "signature": "",
-    "measure": "jaccard",
-    "threshold": 0.85,
-    "jaccard_floor": 0.0,
-    "search": "exact",
-    "recall": 0.99,
-    "num_perm": 256,
-    "seed": 1,
-    "second_step": "",
-    "keep": "first",
-}
-
-
-def test_every_paper_has_its_recipe() -> None:
-    assert names() == sorted(PAPERS)
-
-
-@pytest.mark.parametrize("name", PAPERS)
-def test_a_recipe_says_what_its_paper_says(name: str) -> None:
-    recipe = load_recipe(name)
-    choices, sources = PAPERS[name]
-    found = recipe.values
-    assert (found.pop("name"), found.pop("description")) == (name, recipe.description)
-    assert found == USUAL | choices
-    for source in sources:
-        assert source in recipe.description
-    assert "\n" not in recipe.description
-
 
 def test_no_two_recipes_give_the_same_answer() -> None:
     assert len({load_recipe(name).fingerprint for name in names()}) == len(names())
@@ -134,7 +39,7 @@ def pairs_of(result: nd.Result) -> list[tuple[int, int, float]]:
     return [(p.left, p.right, p.similarity) for p in result.pairs]
 
 
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", names())
 def test_every_recipe_runs_on_the_newswire(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = newswire()
     result = nd.dedup(texts, recipe=name, threads=1)
@@ -169,7 +74,7 @@ def test_every_recipe_runs_on_the_newswire(name: str, monkeypatch: pytest.Monkey
         assert again.summary["fingerprint"] == summary["fingerprint"]
 
 
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", names())
 def test_every_recipe_writes_itself_and_explains(name: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(load_recipe(name).to_toml())
@@ -191,7 +96,7 @@ def answer(texts: list[str], name: str) -> nd.Result | str:
 
 @settings(max_examples=12)
 @given(st.lists(st.text(max_size=40) | st.text("the a is fox ran. 東京,\u0301\n", max_size=60), max_size=6), st.data())
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", names())
 def test_no_text_is_too_strange(name: str, texts: list[str], data: st.DataObject) -> None:
     texts = texts + (data.draw(st.permutations(texts)) if texts else [])
     result = answer(texts, name)

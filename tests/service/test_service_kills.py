@@ -23,7 +23,8 @@ from neardup.stream.store import StoreReader
 
 #: Kills under load; 500 where tests may take long: NEARDUP_LONG=1 python -m pytest tests/service -k every_kill
 KILLS = 500 if os.environ.get("NEARDUP_LONG") == "1" else 2
-CALLERS, EACH = 8, 12
+#: Callers, and documents that each has between two kills: few, for each start takes up all that came before.
+CALLERS, EACH = 8, 3
 
 
 def said(item: dict[str, Any]) -> tuple[Any, ...]:

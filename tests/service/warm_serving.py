@@ -1,5 +1,9 @@
 """What a service loads at its start, loaded: a process that imports this can be forked into services."""
 
+import uvicorn.loops.auto
+import uvicorn.protocols.http.auto  # noqa: F401
+
+import neardup.cli.app
 import neardup.cli.serve
 import neardup.service.app  # noqa: F401
 from neardup.service.page import frame

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from deciding import classifier_of
@@ -15,7 +18,8 @@ from test_spark_search import corpus
 
 import neardup
 import neardup.spark
-from neardup.errors import InputError, OutputError, RecipeError
+from neardup.classifier.domain import Domain
+from neardup.errors import InputError, OutputError, RecipeError, StoreError
 from neardup.recipe import Recipe
 from neardup.search import engines
 from neardup.spark import keepers as keepers_on_spark
@@ -168,12 +172,16 @@ def test_nothing_gives_nothing(spark: SparkSession) -> None:
         assert found.summary["documents"] == found.summary["pairs"] == 0
 
 
-def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession) -> None:
+@pytest.mark.parametrize("kind", ["frame", "index"])
+def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     table = table_of(11, 120).drop_columns(["tags"])
     new, old = table.slice(0, 70).sort_by("id"), table.slice(70).sort_by("id")
     recipe = Recipe(features="words:1", threshold=0.5)
-    local = neardup.dedup(new, against=old, recipe=recipe)
-    with neardup.spark.run(spark.createDataFrame(new), recipe, against=spark.createDataFrame(old)) as found:
+    index = neardup.build_index(old, tmp_path / "index", recipe=recipe).remove(old["id"].to_pylist()[::5])
+    local = neardup.dedup(new, against=old, recipe=recipe) if kind == "frame" else neardup.dedup(new, against=index)
+    frame, asked = spark.createDataFrame(new), recipe if kind == "frame" else None
+    against = spark.createDataFrame(old) if kind == "frame" else index
+    with neardup.spark.run(frame, asked, against=against) as found:
         gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
         assert sorted_by(gone, "dropped") == sorted_by(local.duplicates(), "dropped")
         by = "left", "right", "right_from"
@@ -181,6 +189,37 @@ def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession) 
         assert sorted(row["id"] for row in found.kept.select("id").collect()) == sorted(local.kept)
         assert found.summary["reference"] == local.summary["reference"]
     assert local.summary["reference"]["dropped"] > 0
+
+
+def test_an_index_that_does_not_fit(spark: SparkSession, tmp_path: Path) -> None:
+    choices: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
+    frame = spark.createDataFrame([(1, "a b c")], "id bigint, text string")
+    index = neardup.build_index({"id": ["a"], "text": ["nothing"]}, tmp_path / "index", **choices)
+    with pytest.raises(RecipeError) as other:
+        neardup.spark.run(frame, "default", against=index)
+    assert says(other.value, index.path, "words:1", "words:5")
+    with pytest.raises(InputError) as unlike:
+        neardup.spark.run(frame, against=index)
+    assert says(unlike.value, "'id'", "whole numbers", index.path, "id_column")
+    shutil.rmtree(index.path)
+    with pytest.raises(StoreError) as gone:
+        neardup.spark.run(frame.selectExpr("cast(id as string) id", "text"), against=index)
+    assert says(gone.value, "a worker", index.path, "all workers")
+
+
+def test_a_classifier_away_from_home_is_refused(spark: SparkSession) -> None:
+    table = table_of(6, 80)
+    home = Domain.of(np.zeros((1, 3)), ["x" * 10**6], np.ones(1), np.ones(1, np.bool_))
+    away = replace(classifier_of("sets"), domain=home)
+    with pytest.raises(RecipeError) as local:
+        neardup.dedup(table.sort_by("id"), classifier=away)
+    frame = spark.createDataFrame(table)
+    with pytest.raises(RecipeError) as refused:
+        neardup.spark.run(frame, classifier=away)
+    assert str(refused.value) == str(local.value)
+    forced = neardup.dedup(table.sort_by("id"), classifier=away, force_domain=True)
+    with neardup.spark.run(frame, classifier=away, force_domain=True) as found:
+        assert found.summary["classifier"] == forced.summary["classifier"]
 
 
 def test_a_frame_goes_on_from_its_stages_by_its_key_alone(spark: SparkSession, tmp_path: Path) -> None:

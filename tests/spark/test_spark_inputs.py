@@ -146,28 +146,39 @@ def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: P
         assert outputs(given, recipe, tmp_path / "spark", find, **reading) == expected
 
 
-def test_files_against_files(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reference", ["files", "index"])
+def test_files_against_a_reference(spark: SparkSession, tmp_path: Path, reference: str) -> None:
+    from neardup.index.index import DiskIndex, build
     from neardup.spark.command import answer
     from neardup.spark.stages import Stages
 
     new, broken = inputs(tmp_path / "in")[1:], tmp_path / "old.jsonl"
     old = [{"id": "a", "text": STORY}, {"id": "b", "text": STORY}, {"id": "c", "text": EDITED + " so"}]
+    old += [{"id": "d", "text": "nothing like it"}]
     broken.write_text("nothing\n" + "\n".join(map(json.dumps, old)))
     recipe = load_recipe("default").changed(features="words:2", threshold=0.6)
+    index: DiskIndex | None = None
+    if reference == "index":
+        with open_corpus([str(broken)]) as corpus:
+            index = build(corpus, tmp_path / "index", recipe).remove(["a"])
 
     def opened() -> Any:
-        corpus = open_corpus(new)
-        corpus.stand_against(open_corpus([str(broken)]))
+        # The input's ids are row numbers, the reference's are texts.
+        corpus = open_corpus(new, id_column="")
+        if index is None:
+            corpus.stand_against(open_corpus([str(broken)]))
         return corpus
 
     with opened() as corpus:
+        if index is not None:
+            index.stand_behind(corpus)
         local = run(corpus, recipe)
         expected = local.duplicates(), local.pairs.to_arrow(), local.annotations(), local.summary["reference"]
     with opened() as corpus, Stages(spark) as stages:
-        found = answer(spark, corpus, recipe, stages)
+        found = answer(spark, corpus, recipe, stages, index=index)
         assert (found.duplicates(), found.pairs.to_arrow(), found.annotations(), found.summary["reference"]) == expected
     assert set(expected[0]["keeper_from"].to_pylist()) == {"input", "reference"}
-    assert sum(expected[3]["rejected"].values()) == 1
+    assert (expected[3]["documents"], sum(expected[3]["rejected"].values())) == ((3, 0) if index else (4, 1))
 
 
 @pytest.mark.parametrize("keep", ["newest", "oldest"] if os.environ.get("NEARDUP_LONG") else ["newest"])

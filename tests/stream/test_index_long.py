@@ -31,6 +31,7 @@ from streaming import (
 
 import neardup as nd
 from neardup.recipe import Recipe
+from neardup.search import renewal as renewal_module
 from neardup.search import window as window_module
 
 
@@ -169,4 +170,7 @@ def test_many_small_epochs_give_the_same(
     monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
     monkeypatch.setattr(window_module, "_FEWEST", 100)
     monkeypatch.setattr(window_module, "_SAMPLE", 64)
+    monkeypatch.setattr(window_module, "_RATE", 2)
+    monkeypatch.setattr(window_module, "_AT_ONCE", 7)
+    monkeypatch.setattr(renewal_module, "_MOST_DOCUMENTS", 3)
     compare(RECIPES[recipe], window, against, count, 90)

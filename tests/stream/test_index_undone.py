@@ -17,6 +17,7 @@ from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, asked, examples
 
 import neardup as nd
 from neardup.errors import InputError, StoreError
+from neardup.search import renewal as renewal_module
 from neardup.search import window as window_module
 from neardup.stream.store import Store
 
@@ -50,6 +51,8 @@ def _small_generations() -> Iterator[None]:
         patch.setattr(window_module, "_STAGES", {0: 64, 3: 64, 5: 128})
         patch.setattr(window_module, "_LAST_STAGE", 5)
         patch.setattr(window_module, "_FEWEST", 6)
+        patch.setattr(window_module, "_RATE", 2)
+        patch.setattr(renewal_module, "_MOST_DOCUMENTS", 2)
         yield
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import gzip
 import os
 import random
-import re
-import zlib
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import ATOM, JSON_LINES, JSON_LIST, RSS2, SAMPLES
+from samples import JSON_LINES, JSON_LIST, SAMPLES
 from test_items import parts, read
 
 from neardup.watch import kinds
-from neardup.watch import xml as xmlreading
 from neardup.watch.records import ENDED_EARLY
 
 _ITEMS = [name for name, (_, kind, _) in SAMPLES.items() if kind != "text"]
@@ -75,8 +72,7 @@ def test_a_text_cut_within_a_character_has_ended_early() -> None:
         ("x.xml", b'<?xml version="1.0"?><opml><body/></opml>', "unknown kind (it begins with <opml>)", False),
         ("x.rss", b"<rss><channel><item></item></channel></rss>", "no text", False),
         ("x.rss", b"<rss><channel><link>a</channel></rss>", "well-formed", False),
-        ("x.gz", gzip.compress(b"abc", mtime=0)[:-6] + b"\1\1" + gzip.compress(b"abc", mtime=0)[-4:], "damaged", False),
-        ("x.gz", gzip.compress(b"abc", mtime=0) + b"more", "something follows", False),
+        ("x.gz", gzip.compress(b"abc"), "gzip", False),
     ],
 )
 def test_what_cannot_be_read_says_why(name: str, data: bytes, reason: str, early: bool | None) -> None:
@@ -110,43 +106,6 @@ def test_a_broken_object_of_a_list_is_rejected_and_the_rest_goes_on() -> None:
     assert b"zweite" in found.broken[0].raw
 
 
-@pytest.mark.parametrize(("text", "name"), [(RSS2, "item"), (ATOM, "entry")])
-def test_a_broken_item_of_a_feed_is_put_right_and_the_rest_stays_as_it_is(text: str, name: str) -> None:
-    _, whole = read("x", text)
-    starts = [match.start() for match in re.finditer(f"<{name}>", text)]
-    for number, start in enumerate(starts):
-        for bad in ("<unclosed/", "</wrong>", "<br/ >", "<x:unbound/>", "<a b/>", "< ", "<a b=c c='>' c=2></a>"):
-            place = start + len(name) + 2
-            found, items = read("x", text[:place] + bad + text[place:])
-            assert parts(items) == parts(whole), (number, bad)
-            (note,) = found.notes
-            assert note.where in (f"item {number + 1}", "the file")
-            assert "well-formed" in note.text
-            assert not found.broken
-
-
-@pytest.mark.parametrize(("text", "name"), [(RSS2, "item"), (ATOM, "entry")])
-def test_an_item_that_cannot_be_put_right_is_rejected_and_the_rest_goes_on(text: str, name: str) -> None:
-    _, whole = read("x", text)
-    for number, match in enumerate(re.finditer(f"<{name}>", text)):
-        for bad in ("<b>" * 300, "<a><a>" * 200):
-            found, items = read("x", text[: match.end()] + bad + text[match.end() :])
-            assert parts(items) == parts(whole[:number] + whole[number + 1 :]), (number, bad)
-            (fault,) = found.broken
-            assert fault.where == f"item {number + 1}"
-            assert bad.encode() in fault.raw
-            assert not fault.ended_early
-
-
-def test_a_feed_of_too_many_faults_is_given_up_with_all_that_remains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xmlreading, "MOST_FAULTS", 3)
-    deep = f"<item><title>{'<b>' * 300}</title></item>"
-    found, items = read("x", f"<rss><channel>{deep * 5}<item><title>lost</title></item></channel></rss>")
-    assert not items
-    assert len(found.broken) == 3
-    assert b"lost" in found.broken[-1].raw
-
-
 _LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
 BOMBS = {
     "laughs": f'<!DOCTYPE rss [<!ENTITY l0 "ha">{_LAUGHS}]>',
@@ -158,12 +117,11 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-@pytest.mark.parametrize("end", ["", "</rss>", "<item"], ids=["well-formed", "two ends", "cut"])
-def test_bombs_are_harmless(bomb: str, end: str) -> None:
+def test_bombs_are_harmless(bomb: str) -> None:
     item = f"<item><title a='&l11;'>{'&l11;' * 1000}</title></item>"
-    found, items = read("x.xml", f"<?xml version='1.0'?>{BOMBS[bomb]}<rss><channel>{item}</channel></rss>{end}")
+    found, items = read("x.xml", f"<?xml version='1.0'?>{BOMBS[bomb]}<rss><channel>{item}</channel></rss>")
     assert [item.text for item in items] == ["&l11;" * 1000]
-    assert all(fault.ended_early for fault in found.broken)
+    assert not found.broken
     assert "l11" in found.notes[0].text or "document type" in found.notes[0].text
 
 
@@ -190,14 +148,7 @@ def test_elements_too_deep_are_refused() -> None:
         feed = "<rss><channel><item>" + "<b>" * depth + "</b>" * depth + "</item></channel></rss>"
         found, items = read("x", feed)
         assert not items
-        assert "inside one another" in found.broken[0].reason
-
-
-def test_a_file_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "LARGEST", 1 << 20)
-    found, items = read("x.txt.gz", zlib.compress(b"\0" * (1 << 22), wbits=31))
-    assert not items
-    assert "larger than" in found.broken[0].reason
+        assert "not well-formed" in found.broken[0].reason
 
 
 def healthy(name: str, data: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from datetime import UTC, datetime
 
@@ -40,15 +39,6 @@ def test_the_content_counts_for_more_than_the_name(name: str) -> None:
     for wrong in ("download", *(() if kind == "text" else ("x.xml", "x.html", "x.json"))):
         found, items = read(wrong, data)
         assert (found.kind, parts(items)) == (kind, expected)
-
-
-@pytest.mark.parametrize("name", ["courier.xml", "list.json", "plain.txt"])
-def test_gzip_is_unpacked_also_in_pieces(name: str) -> None:
-    data, kind, expected = SAMPLES[name]
-    half = len(data) // 2
-    for packed in (gzip.compress(data), gzip.compress(data[:half]) + gzip.compress(data[half:])):
-        found, items = read(f"{name}.gz", packed)
-        assert (found.kind, parts(items), found.broken) == (kind, expected, [])
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "netscape"])

@@ -40,6 +40,11 @@ class DomainCounts(NamedTuple):
     outside: int = 0
     passed: int = 0
 
+    @classmethod
+    def of(cls, search: Mapping[str, Any]) -> DomainCounts:
+        """Return those of a run, of the counts of its search."""
+        return cls(search["first_step_pairs"], search.get("outside", 0), search["pairs"])
+
     def plus(self, outside: Bools, passed: Bools) -> DomainCounts:
         """Return the counts with some pairs more: which of them lie outside, and which passed."""
         return DomainCounts(

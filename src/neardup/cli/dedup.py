@@ -154,7 +154,7 @@ def dedup(
     engine = where.chosen(
         recipe,
         **{"--threads": limits["threads"], "--memory": limits["memory"]},
-        **{"--classifier": classifier, "--report": reported.report, "--against INDEX": index},
+        **{"--classifier": classifier, "--report": reported.report},
         **{"--within": within, "--prefer": prefer},
     )
     most = None if math.isinf(pairs_per_document) else pairs_per_document
@@ -180,13 +180,12 @@ def dedup(
             corpus.check_folder(output)
         stages = stages_of(recipe, margin=margin is not None, write=not dry_run) if engine is None else ()
         with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
-            behind.look_up(corpus, limits["threads"], report, margin=margin)
             if engine is not None:
                 records = read.quarantine is not None and not dry_run
-                result = stack.enter_context(
-                    on_spark(corpus, recipe, engine, report, records=records, pairs_per_document=most)
-                )
+                more = {"pairs_per_document": most, "index": behind.index}
+                result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records, **more))
             else:
+                behind.look_up(corpus, limits["threads"], report, margin=margin)
                 result = run(
                     corpus,
                     recipe,

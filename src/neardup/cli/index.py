@@ -35,6 +35,11 @@ class IndexBehind:
     dry_run : bool
         Whether nothing must be written.
 
+    Attributes
+    ----------
+    index : DiskIndex or None
+        The state that documents are compared with.
+
     Raises
     ------
     NeardupError
@@ -46,18 +51,18 @@ class IndexBehind:
             raise RecipeError("--add is for an index as reference: name one with --against INDEX, or leave --add out")
         if add and dry_run:
             raise OutputError("--add writes to the index, and --dry-run nothing: leave out one of the two")
-        self._index, self._adds = index, add
+        self.index, self._adds = index, add
         self._writer: IndexWriter | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        if self._adds and self._index is not None:
+        if self._adds and self.index is not None:
             from neardup.index.index import DiskIndex
             from neardup.index.writer import open_writer
 
-            self._writer = self._stack.enter_context(open_writer(self._index.path))
+            self._writer = self._stack.enter_context(open_writer(self.index.path))
             # Another writer may have been there before this one.
-            self._index = DiskIndex(self._index.path)
+            self.index = DiskIndex(self.index.path)
         return self
 
     def __exit__(self, *exception: Any) -> None:
@@ -66,14 +71,14 @@ class IndexBehind:
     @property
     def kernels(self) -> tuple[str, ...]:
         """The kernels that a run in memory uses, where they are not those of the recipe."""
-        return () if self._index is None else ("prefixes.match", "prefixes.look_up")
+        return () if self.index is None else ("prefixes.match", "prefixes.look_up")
 
     def look_up(
         self, corpus: Corpus, threads: int | None, report: Progress | None, *, margin: float | None = None
     ) -> None:
         """Make the index the reference of a corpus, all of it where pairs beyond the threshold are wanted."""
-        if self._index is not None:
-            self._index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=report)
+        if self.index is not None:
+            self.index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=report)
 
     def add_kept(self, corpus: Corpus, result: object, threads: int | None, report: Progress | None) -> None:
         """Write the documents that a result keeps into the index, where they do not count before ``commit``."""
@@ -84,11 +89,11 @@ class IndexBehind:
 
     def commit(self) -> None:
         """Make them count: last of all, so that whoever is killed before can begin again."""
-        if self._writer is not None and self._index is not None:
+        if self._writer is not None and self.index is not None:
             self._writer.commit()
-            added = self._writer.manifest.documents - len(self._index)
+            added = self._writer.manifest.documents - len(self.index)
             total = count_text(self._writer.manifest.documents, "document")
-            say(f"{count_text(added, 'document')} added to {self._index.path}, which has {total} now")
+            say(f"{count_text(added, 'document')} added to {self.index.path}, which has {total} now")
 
 
 app = typer.Typer(

@@ -255,14 +255,7 @@ class ReadOptions:
         Where that is an index, it stands behind them once they can be read (``DiskIndex.stand_behind``).
         """
         from neardup.documents import open_corpus
-        from neardup.index.manifest import is_index
 
-        for name in inputs:
-            if is_index(name):
-                raise InputError(
-                    f"{name} is an index, which is no input here: give it to --against of dedup or pairs, to query or "
-                    "to neighbors"
-                )
         if against and index is None:
             corpus = self.open(inputs, order_column=order_column, write=write)
             try:

@@ -78,7 +78,7 @@ def pairs(
     engine = where.chosen(
         recipe,
         **{"--threads": limits["threads"], "--memory": limits["memory"]},
-        **{"--classifier": classifier, "--against INDEX": index},
+        **{"--classifier": classifier},
     )
     check_outputs([*inputs, *(against or ())], ("-o", to_file), ("--quarantine", read.quarantine), force=force)
 
@@ -89,11 +89,11 @@ def pairs(
     with read.open(inputs, against=against, index=index) as corpus:
         stages = stages_of(recipe, margin=False, write=False)
         with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
-            behind.look_up(corpus, limits["threads"], report)
             if engine is not None:
                 records = read.quarantine is not None
-                result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records))
+                result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records, index=index))
             else:
+                behind.look_up(corpus, limits["threads"], report)
                 result = run(corpus, recipe, classifier=classifier, progress=report, pairs_per_document=None, **limits)
             if to_file is not None:
                 _write(result, to_file, force=force)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from neardup.cli.command import REPORT, option, switch, with_options
+from neardup.cli.command import option, switch, with_options
 from neardup.cli.options import (
     ClassifierOptions,
     Force,
@@ -148,17 +148,6 @@ def _balance(totals: Totals, downstream: float) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReportOptions(ReportOptions):
     """A report of a replay, and how much it shows."""
-
-    report: Annotated[
-        str | None,
-        option(
-            "FILE.html",
-            "An offline page: what was stopped and why, what other thresholds would do, and curves of time and memory.",
-            REPORT,
-            "--report",
-            "--page",
-        ),
-    ] = None
 
     def page(self, recipe: Recipe) -> PageOptions | None:
         """Return the report that is wanted; None where none is.

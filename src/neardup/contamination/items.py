@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from neardup.documents import Corpus, join_ids
 from neardup.documents.records import Names
-from neardup.errors import InputError, RecipeError, option, shown
+from neardup.errors import InputError, check_count, option
 from neardup.features.extraction import Extractor
 from neardup.kernels.contamination import enter_grams
 from neardup.kernels.grams import LISTED
@@ -194,13 +194,12 @@ def passages_of(items: Items, ngrams: int, min_words: int) -> Passages:
     Raises
     ------
     RecipeError
-        For numbers below 1.
+        For what is no whole number from 1 on.
     InputError
         If no text has enough words.
     """
     for name, number in ((option("--ngrams"), ngrams), (option("--min-words"), min_words)):
-        if number < 1:
-            raise RecipeError(f"{name} {shown(number)} is below 1: give a number of words")
+        check_count(name, number, "give a number of words")
     count = len(items.names)
     texts = pa.array([text for column in items.texts for text in column], pa.large_string())
     singles, words = _listed(texts, 1)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from neardup.documents.columnar import READ_FAULTS, ColumnarSource, ParquetColumns
 from neardup.documents.delimited import Delimited
-from neardup.documents.inputs import KIND_OF_SUFFIX, Found, readable, suffixes
+from neardup.documents.inputs import KIND_OF_SUFFIX, Found, place_of, readable, suffixes
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
 from neardup.documents.output import OutputFile, Writer, folder_at, names_folder, writable
@@ -161,7 +161,7 @@ def places_of(sources: Sequence[Source], output: str) -> dict[str, Found]:
         for found in source.files:
             place = _place_of(found)
             if not isinstance(source, TextFiles):
-                if not output.endswith("/"):
+                if not place_of(output).endswith("/"):
                     raise OutputError(
                         f"{output} has no suffix that names a format, and a folder is written only from text files: "
                         f"use .jsonl, .parquet or .csv, or {output}/ for one file for each input"

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
-from neardup.errors import InputError
+from neardup.errors import InputError, option
 
 Kind = Literal["parquet", "arrow", "arrow stream", "jsonl", "csv", "text", "folder"]
 Codec = Literal["gzip", "zstd", "bz2"]
@@ -57,11 +57,14 @@ class Format:
     codec: Codec | None = None
 
 
+def place_of(name: str) -> str:
+    """Return a name without what a URI says behind a question mark: how its place is reached."""
+    return name.partition("?")[0] if "://" in name else name
+
+
 def suffixes(name: str) -> tuple[str, Codec | None]:
     """Return the suffix that names the format, in lower case, and the codec that a last suffix names."""
-    # A URI may say behind a question mark how its place is reached.
-    path = name.partition("?")[0] if "://" in name else name
-    base = path.rstrip("/").rpartition("/")[2].lower()
+    base = place_of(name).rstrip("/").rpartition("/")[2].lower()
     stem, dot, last = base.rpartition(".")
     codec = CODEC_OF_SUFFIX.get(dot + last) if stem else None
     if codec is not None:
@@ -123,6 +126,8 @@ def delimiter_of(header: bytes, name: str) -> str:
     return marks[0].decode() if bare.count(marks[0]) else default.decode()
 
 
+#: The file that makes a folder an index (``neardup.index``), whose files are no documents.
+INDEX_MANIFEST = "neardup-index.json"
 _NOT_DATA = frozenset({"_SUCCESS", "_metadata", "_common_metadata", "Thumbs.db"})
 STDIN = "standard input"
 #: Bytes that are read at a time; what is shorter is not worth compressing.
@@ -266,8 +271,12 @@ def _of_folder(filesystem: Any, path: str, name: str, notes: list[str]) -> list[
         relative = info.path.removeprefix(prefix)
         hidden = any(step.startswith(".") for step in relative.split("/"))
         if info.type == arrow_fs.FileType.File and not hidden and info.base_name not in _NOT_DATA:
-            shown = f"{name.rstrip('/')}/{relative}"
+            shown = f"{place_of(name).rstrip('/')}/{relative}"
             files.append(Found(filesystem, info.path, shown, info.size or 0, info.mtime_ns, relative, name))
+    if any(file.relative == INDEX_MANIFEST for file in files):
+        ways = option("--against of dedup or pairs, to query or to neighbors", "against=, nd.query or nd.neighbors")
+        given = option("give it to", "give nd.open_index of it to")
+        raise InputError(f"{name} is an index, which is no input here: {given} {ways}")
     files.sort(key=lambda file: file.relative)
     data = [file for file in files if is_data_name(file.relative)]
     texts = [file for file in files if suffixes(file.relative)[0] in TEXT_SUFFIXES]

@@ -20,13 +20,15 @@ import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from neardup.documents.columnar import plain_json
-from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, suffixes
+from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, place_of, suffixes
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished, put_at
+from neardup.runtime import saves_memory
 
 _PIECE = 1 << 20
 _SPOOLED = "output"
+_SENT_AT_A_TIME = 8
 _NOTHING = arrow_fs.FileType.NotFound
 _OUTPUTS = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, with .gz or .zst behind it to compress"
 
@@ -197,7 +199,8 @@ def _send(path: str, filesystem: Any, place: str) -> None:
 def folder_at(output: str) -> Iterator[str]:
     """Give a folder to write into, whose files are at their places when the block has ended, and nowhere if it failed.
 
-    Where a URI names the place, each file is there in full or not at all, one after the other.
+    Where a URI names the place, which cannot take several files in one step, all are made before the first is sent,
+    some at a time; each is there in full or not at all.
     """
     if not is_uri(output):
         with put_at(os.path.realpath(output), folder=True) as made:
@@ -205,16 +208,17 @@ def folder_at(output: str) -> Iterator[str]:
         return
     filesystem, place = remote_place(output)
     spool = Unfinished.temporary()
-    sent: list[str] = []
+    files: list[tuple[str, str]] = []
     try:
         yield spool.path
         for folder, _, names in os.walk(spool.path):
-            for name in names:
-                path = os.path.join(folder, name)
-                sent.append(f"{place.rstrip('/')}/{os.path.relpath(path, spool.path)}")
-                _send(path, filesystem, sent[-1])
+            paths = [os.path.join(folder, name) for name in names]
+            files += [(path, f"{place.rstrip('/')}/{os.path.relpath(path, spool.path)}") for path in paths]
+        with ThreadPoolExecutor(_SENT_AT_A_TIME, thread_name_prefix="neardup-send") as pool:
+            for _ in pool.map(lambda file: _send(file[0], filesystem, file[1]), files):
+                pass
     except BaseException:
-        for path in sent:
+        for _, path in files:
             with suppress(OSError):
                 filesystem.delete_file(path)
         raise
@@ -229,7 +233,7 @@ def names_table(output: str) -> bool:
 
 def names_folder(output: str) -> bool:
     """Whether the name is that of a folder, by a slash at its end or because no suffix says a format."""
-    return output.endswith("/") or not names_table(output)
+    return place_of(output).endswith("/") or not names_table(output)
 
 
 def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
@@ -278,7 +282,7 @@ def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> Non
 
 def _may_be_folder(output: str, inputs: list[str]) -> bool:
     texts = any(os.path.isdir(name) or suffixes(name)[0] in TEXT_SUFFIXES for name in inputs)
-    return output.endswith("/") or (texts and suffixes(output)[0] == "")
+    return place_of(output).endswith("/") or (texts and suffixes(output)[0] == "")
 
 
 def _refuse_overlap(output: str, target: str, name: str) -> None:
@@ -294,9 +298,9 @@ def _refuse_overlap(output: str, target: str, name: str) -> None:
 def _refuse_remote(output: str, inputs: list[str], force: bool) -> None:
     """Refuse what cannot or must not be written on another filesystem, as far as that tells beforehand."""
     for name in filter(is_uri, inputs):
-        if output.rstrip("/") == name.rstrip("/"):
+        if place_of(output).rstrip("/") == place_of(name).rstrip("/"):
             raise OutputError(f"{output} is an input: write to another place")
-        if output.startswith(name.rstrip("/") + "/"):
+        if output.startswith(place_of(name).rstrip("/") + "/"):
             raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
     filesystem, place = remote_place(output)
     try:
@@ -330,6 +334,8 @@ def _refuse_place(output: str, target: str, force: bool) -> None:
 
 GROUP_ROWS = 65_536
 GROUP_BYTES = 128 << 20
+#: How many rows of a column Parquet's encoder takes at a time: where groups are cut at a multiple, pages are the same.
+_ENCODED_AT_ONCE = 1024
 _CODECS = frozenset({"none", "snappy", "gzip", "brotli", "zstd", "lz4"})
 
 
@@ -350,9 +356,9 @@ class Writer:
         try:
             with writable(output):
                 if kind == "parquet":
-                    self._format = _Grouped(_Parquet(self._file, schema, text, codec))
+                    self._format = _Grouped(_Parquet(self._file, schema, text, codec), schema)
                 elif kind == "arrow":
-                    self._format = _Grouped(_Arrow(self._file, schema))
+                    self._format = _Grouped(_Arrow(self._file, schema), schema)
                 elif kind == "csv":
                     self._format = _Csv(self._file, schema, "\t" if suffix == ".tsv" else ",")
                 else:
@@ -418,12 +424,15 @@ def write_table(table: pa.Table, output: str, *, force: bool = False) -> None:
 class _Grouped:
     """Cuts rows into groups that depend on the rows alone: by number, and by bytes of text.
 
-    A group is encoded in another thread while the rows of the next one are read.
+    A group is encoded in another thread while the rows of the next one are read, unless memory is short.
     """
 
-    def __init__(self, inner: _Parquet | _Arrow) -> None:
+    def __init__(self, inner: _Parquet | _Arrow, schema: pa.Schema) -> None:
         self._inner = inner
+        # Encoders take values by the thousand and twenty-four, but of lists not rows.
+        self._aligned = isinstance(inner, _Parquet) and not any(pa.types.is_nested(field.type) for field in schema)
         self._pending: list[pa.Table] = []
+        self._joined: list[pa.Table] = []
         self._rows = 0
         self._bytes = 0
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="neardup-write")
@@ -439,29 +448,41 @@ class _Grouped:
             self._pending.append(table.slice(start, stop - start))
             self._rows += stop - start
             self._bytes += int(weights[stop - 1]) - before
+            if self._aligned:
+                self._join(_ENCODED_AT_ONCE)
             if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
                 self._flush()
             start = stop
 
-    def _flush(self) -> None:
-        self._written()
-        self._under_way = self._pool.submit(self._encode, self._pending)
-        self._pending, self._rows, self._bytes = [], 0, 0
+    def _join(self, multiple: int) -> None:
+        """Join the pending rows, so far as they are a multiple; it takes another copy of them for a while."""
+        rows = sum(table.num_rows for table in self._pending) // multiple * multiple
+        if rows:
+            whole = pa.concat_tables(self._pending)
+            self._joined.append(whole.slice(0, rows).combine_chunks())
+            self._pending = [whole.slice(rows)] if rows < whole.num_rows else []
 
-    def _encode(self, pieces: list[pa.Table]) -> None:
-        # Pieces are joined before writing: pages then do not depend on where the pieces met.
-        whole = pa.concat_tables(pieces).combine_chunks()
-        # They hold the same bytes once more, and encoding takes a while.
-        pieces.clear()
-        self._inner.write(whole)
+    def _flush(self) -> None:
+        # Pages do not depend on where the pieces met.
+        self._join(1)
+        self._written()
+        joined, self._joined = self._joined, []
+        whole = pa.concat_tables(joined)
+        joined.clear()
+        self._under_way = self._pool.submit(self._inner.write, whole)
+        del whole
+        if saves_memory():
+            self._written()
+        self._rows = self._bytes = 0
 
     def _written(self) -> None:
         """Wait for the group that is under way; what its thread raised is raised here."""
         if self._under_way is not None:
             self._under_way.result()
+            self._under_way = None
 
     def finish(self) -> None:
-        if self._pending:
+        if self._rows:
             self._flush()
         self._written()
         self._pool.shutdown()

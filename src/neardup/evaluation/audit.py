@@ -22,7 +22,6 @@ from neardup.evaluation.estimates import (
     duplicates,
     points,
     precision,
-    recall,
     stratify,
     summed,
 )
@@ -114,7 +113,7 @@ class Audit(AuditResult):
     __slots__ = ()
 
     def to_html(self, *, command: str = "") -> str:
-        """Return a page with charts and pairs to read that needs nothing but a browser.
+        """Return a page with tables and pairs to read that needs nothing but a browser.
 
         Parameters
         ----------
@@ -257,23 +256,7 @@ class Sample:
             strata=tuple(bands),
             points=tuple(points(strata, cells, population.own, population.moves)),
             duplicates=duplicates(cells),
-            if_unsure=self._if_unsure(cells, [count[UNSURE] for count in given]),
         )
-
-    def _if_unsure(self, cells: Sequence[Cell], unsure: Sequence[int]) -> dict[str, dict[str, float | None]]:
-        """Return precision and recall if all unsure pairs were different, or all the same."""
-        found = {}
-        for name, same in ((DIFFERENT, 0), (SAME, 1)):
-            changed = [
-                Cell(cell.pairs, cell.judged + count, cell.same + same * count)
-                for cell, count in zip(cells, unsure, strict=True)
-            ]
-            mine = [cell for cell, stratum in zip(changed, self.strata, strict=True) if stratum.returned]
-            others = [cell for cell, stratum in zip(changed, self.strata, strict=True) if not stratum.returned]
-            inside = summed(mine)
-            figures = precision(inside, sum(cell.pairs for cell in mine)), recall(inside, summed(others))
-            found[name] = {"precision": figures[0].value, "recall": figures[1].value}
-        return found
 
 
 def draw_sample(

@@ -1,23 +1,17 @@
-"""The page of an audit: figures, strata, charts of duplicates by score and of figures by threshold, pairs to read."""
+"""The page of an audit: figures, strata, figures by threshold, pairs to read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
-from typing import Any
+from collections.abc import Iterator
 
-from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples, figure_text, interval_text
-from neardup.evaluation.population import Scale
+from neardup.evaluation.audit_result import AuditResult, Example, Examples, figure_text, interval_text
 from neardup.evaluation.scores import Figure
-from neardup.pages.charts import COLOURS, count_axis, dashed, finished, kinds_of, tooltips
 from neardup.pages.diff_view import pair_fold
 from neardup.pages.html import (
-    Chart,
     Html,
     clipped,
     escaped,
     facts,
-    figures,
     html_of,
     joined,
     notes,
@@ -30,164 +24,6 @@ from neardup.pages.html import (
 )
 from neardup.pages.page import check_drawing, page
 from neardup.version import __version__
-
-SIDES = ("returned", "not returned")
-_FIGURES = ("precision", "recall among candidates")
-
-Rows = Sequence[Mapping[str, Any]]
-
-
-def charts_of(found: AuditResult) -> list[Chart]:
-    """Return the charts of an audit; those of figures that are not known are left out."""
-    return [*_by_score(found), *_by_threshold(found)]
-
-
-def label_of(found: AuditResult, band: Band) -> str:
-    """Return what a stratum is called: returned, 0.8 to 0.85."""
-    return f"{SIDES[not band.returned]}, {band.between(found.scale_of(band))}"
-
-
-def _by_score(found: AuditResult) -> list[Chart]:
-    scales = dict.fromkeys(found.scale_of(band) for band in found.strata)
-    return [_shares(found, scale, at) for at, scale in enumerate(scales)]
-
-
-def _shares(found: AuditResult, scale: Scale, at: int) -> Chart:
-    bands = [band for band in found.strata if found.scale_of(band) == scale and band.judged]
-    rows = [_row_of(band, scale) for band in bands]
-    sides = list(dict.fromkeys(row["side"] for row in rows))
-    own = scale.shown(found.own.score) if scale == found.scale and found.scale == found.other_scale else None
-    said = "; ".join(f"{row['side']} at {row['between']}: {row['share']:.2f}" for row in rows)
-    way = "points: the share found; upright lines: 95% intervals; level lines: the stratum"
-    return Chart(
-        key=f"share{at or ''}",
-        title=f"Share of duplicates by {scale.name}",
-        note=f"{way}{'; dashed: the working point' if own is not None else ''}",
-        told=f"Share of duplicates in each stratum of {scale.name}. {said}",
-        specification=_shares_chart(rows, sides, scale, own),
-        behind=_strata(found, bands),
-        missing="" if rows else "none of these pairs is judged yet",
-    )
-
-
-def _row_of(band: Band, scale: Scale) -> dict[str, Any]:
-    ends = [scale.shown(end) for end in (band.low, band.high)]
-    # A distance has no end where nothing is alike.
-    low, high = (end if isfinite(end) else next(filter(isfinite, ends), 0.0) for end in ends)
-    return {
-        "side": SIDES[not band.returned],
-        "low": low,
-        "high": high,
-        "middle": (low + high) / 2,
-        "share": band.share.value,
-        "least": band.share.low,
-        "most": band.share.high,
-        "interval": interval_text(band.share),
-        "between": band.between(scale),
-        "pairs": band.pairs,
-        "judged": band.judged,
-        "same": band.same,
-    }
-
-
-def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | None) -> dict[str, Any]:
-    import altair as alt
-
-    axis = alt.Scale(zero=False, nice=False, padding=14, reverse=scale.distance)
-    several = len(sides) > 1
-    chart = alt.Chart(alt.Data(values=[dict(row) for row in rows])).encode(
-        color=alt.Color("side:N", **kinds_of(SIDES, legend=several, symbolOpacity=1))
-    )
-    y = alt.Scale(domain=[0, 1])
-    told = tooltips(
-        between=("", scale.name),
-        pairs=(",", "pairs"),
-        judged=(",", "judged"),
-        same=(",", "duplicates"),
-        share=(".3f", "share"),
-        interval=("", "interval"),
-    )
-    ends = [row[end] for row in rows for end in ("low", "high")]
-    x = alt.X("middle:Q", title=scale.name, scale=axis, **_marks(scale, ends))
-    share = alt.Y("share:Q", title="share of duplicates", scale=y)
-    layers = [
-        chart.mark_rule(strokeWidth=5, opacity=0.28).encode(x=alt.X("low:Q", scale=axis), x2="high:Q", y=share),
-        chart.mark_rule(strokeWidth=1.6).encode(x=x, y=alt.Y("least:Q", scale=y), y2="most:Q"),
-        chart.mark_point(filled=True, size=80, opacity=1).encode(
-            x=x,
-            y=share,
-            shape=alt.Shape("side:N", **kinds_of(SIDES, ("circle", "diamond"), legend=several, symbolOpacity=1)),
-            tooltip=told,
-        ),
-    ]
-    if own is not None:
-        layers.append(dashed([{"at": own}]).encode(x="at:Q"))
-    return finished(alt.layer(*layers))
-
-
-def _marks(scale: Scale, values: Sequence[float]) -> dict[str, Any]:
-    """Return the axis of bits, which are whole; that of any other score is the usual one."""
-    if scale.measure != "hamming" or not values:
-        return {}
-    return {"axis": count_axis(max(values))}
-
-
-def _by_threshold(found: AuditResult) -> list[Chart]:
-    rows = []
-    for point in found.points:
-        threshold = found.scale.shown(point.score)
-        for name, figure in zip(_FIGURES, (point.precision, point.recall), strict=True):
-            if figure.value is not None and isfinite(threshold):
-                row = {"name": name, "at": threshold, "share": figure.value, "least": figure.low, "most": figure.high}
-                rows.append(row | {"own": point.own, "interval": interval_text(figure), "returned": point.returned})
-    if len({row["at"] for row in rows}) < 2:
-        return []
-    told = "; ".join(f"at {row['at']:.4g} {row['name']} {row['share']:.2f}" for row in rows)
-    return [
-        Chart(
-            key="threshold",
-            title="Precision and recall at other thresholds",
-            note="ringed: the working point; shaded: 95% intervals. A threshold that is chosen here ought to be "
-            "audited again with other pairs",
-            told=f"Precision and recall by threshold of {found.scale.name}: {told}",
-            specification=_figures_chart(rows, found.scale),
-            behind=_points(found),
-        )
-    ]
-
-
-def _figures_chart(rows: Rows, scale: Scale) -> dict[str, Any]:
-    import altair as alt
-
-    chart = alt.Chart(alt.Data(values=[dict(row) for row in rows])).encode(
-        x=alt.X(
-            "at:Q",
-            title=f"threshold of {scale.name}",
-            scale=alt.Scale(zero=False, nice=False, padding=14, reverse=scale.distance),
-            **_marks(scale, [row["at"] for row in rows]),
-        ),
-        color=alt.Color("name:N", **kinds_of(_FIGURES, COLOURS[2:], symbolOpacity=1, symbolType="circle")),
-    )
-    y = alt.Scale(domain=[0, 1])
-    share = alt.Y("share:Q", title="share", scale=y)
-    told = tooltips(
-        name=("", "figure"),
-        at=("~g", "threshold"),
-        share=(".3f", "share"),
-        interval=("", "interval"),
-        returned=(",", "pairs returned"),
-    )
-    # Where the working point has no figures there is nothing to ring, and an empty layer has no extent.
-    ring = chart.transform_filter("datum.own").mark_point(size=170, strokeWidth=2).encode(y=share)
-    return finished(
-        alt.layer(
-            chart.mark_area(opacity=0.16).encode(y=alt.Y("least:Q", scale=y, title="share"), y2="most:Q"),
-            chart.mark_line(strokeWidth=1.8).encode(y=share),
-            chart.mark_point(filled=True, size=46, opacity=1).encode(y=share, tooltip=told),
-            *([ring] if any(row["own"] for row in rows) else []),
-        )
-    )
-
 
 _TITLE = "How good is this result?"
 #: Intervals narrower than that have a digit more.
@@ -214,25 +50,23 @@ _KINDS = {
 def audit_page(found: AuditResult, *, command: str = "") -> str:
     """Return the page of an audit, with its examples where it has some."""
     check_drawing("a page")
-    charts = charts_of(found) if found.same + found.different else []
     body = [
         opening(_TITLE, joined([text(found.point), "; looked at: ", text(found.candidate_rule)])),
         tiles(list(_tiles(found))),
         notes(found.notes(), title="Before you trust the figures"),
-        section("score", "Where duplicates are", figures(charts)) if charts else "",
         section(
             "points",
             "At other thresholds",
             _points(found),
             intro="Where a stratum (a range of scores) begins, the labels say as much as at the working point.",
         ),
-        section("strata", "What was drawn", _strata(found, found.strata), intro=_drawn(found)),
+        section("strata", "What was drawn", _strata(found), intro=_drawn(found)),
         *_examples(found),
         section("about", "What was audited", _about(found, command)),
         section("reading", "How to read this", _reading()),
     ]
     scripts = ["search.js"] if found.examples is not None and any(found.examples.total.values()) else []
-    return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), charts, scripts=scripts)
+    return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), {}, scripts=scripts)
 
 
 def _tiles(found: AuditResult) -> Iterator[tuple[str, str, str]]:
@@ -286,17 +120,17 @@ def _points(found: AuditResult) -> Html:
     return table(head, rows, best=[at for at, point in enumerate(found.points) if point.own])
 
 
-def _strata(found: AuditResult, bands: Sequence[Band]) -> Html:
+def _strata(found: AuditResult) -> Html:
     head = ["stratum", "pairs", "drawn", "judged", "same", "unsure", "share of duplicates"]
     rows = [
         [
-            label_of(found, band),
+            f"{'' if band.returned else 'not '}returned, {band.between(found.scale_of(band))}",
             *(band.pairs, band.drawn, band.judged, band.same, band.unsure),
             _figure(band.share) if band.judged else "nothing judged",
         ]
-        for band in bands
+        for band in found.strata
     ]
-    names = dict.fromkeys(found.scale_of(band).name for band in bands)
+    names = dict.fromkeys(found.scale_of(band).name for band in found.strata)
     return table(head, rows, caption=f"Strata by {' / '.join(names)}")
 
 

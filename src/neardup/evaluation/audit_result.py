@@ -103,8 +103,6 @@ class AuditResult:
         The working point and others, the strictest first.
     duplicates : Figure
         How many pairs are duplicates, with a 95% interval.
-    if_unsure : dict
-        Precision and recall if all unsure pairs were ``different``, or all ``same``.
     sample : pyarrow.Table or None
         The drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2.
     examples : Examples or None
@@ -129,7 +127,6 @@ class AuditResult:
     strata: tuple[Band, ...]
     points: tuple[Point, ...]
     duplicates: Figure
-    if_unsure: dict[str, dict[str, float | None]]
     sample: pa.Table = field(default=None, compare=False)
     examples: Examples | None = field(default=None, compare=False)
 
@@ -163,10 +160,7 @@ class AuditResult:
         elif self.missing:
             found.append(f"{self.missing:,} of the {self.drawn:,} drawn pairs {_are(self.missing)} not judged yet.")
         if self.unsure:
-            found.append(
-                f"{self.unsure:,} of the {self.drawn:,} drawn pairs {_are(self.unsure)} unsure and left out"
-                f"{self._if_decided()}."
-            )
+            found.append(f"{self.unsure:,} of the {self.drawn:,} drawn pairs {_are(self.unsure)} unsure and left out.")
         if self.outside:
             found.append(
                 f"{self.outside:,} judged {'pair was' if self.outside == 1 else 'pairs were'} not drawn and count "
@@ -177,17 +171,6 @@ class AuditResult:
             places = ", ".join(band.between(self.scale_of(band)) for band in empty)
             found.append(f"Nothing is judged at {places}, so figures that need these pairs are not known.")
         return found
-
-    def _if_decided(self) -> str:
-        """Return what unsure pairs could change."""
-        known = [
-            f"precision {one['precision']:.2f} and recall {one['recall']:.2f}"
-            for one in (self.if_unsure["different"], self.if_unsure["same"])
-            if one["precision"] is not None and one["recall"] is not None
-        ]
-        if len(known) < 2:
-            return ""
-        return f"; were all such pairs different, it would be {known[0]}, were they all the same, {known[1]}"
 
     def _of_reach(self) -> list[str]:
         copies = (
@@ -212,7 +195,6 @@ class AuditResult:
             "precision": self.precision._asdict(),
             "recall": self.recall._asdict(),
             "duplicates": self.duplicates._asdict(),
-            "if_unsure": self.if_unsure,
             "points": [self._point(point) for point in self.points],
             "strata": [self._band(band) for band in self.strata],
             "notes": self.notes(),

@@ -5,7 +5,7 @@ The curves are figures 5 and 6 of Montanari & Puglisi 2012, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from neardup.evaluation.scores import LEAST_GROUPS
@@ -203,8 +203,7 @@ def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Ch
         "grey: lines of equal F1; towards the upper right is better",
         f"Lines of precision by recall, {told}",
         precision_recall(points, recipes),
-        _behind(points, ("threshold", "recall", "precision")),
-        "" if any(point["precision"] is not None for point in points) else "no recipe returns a labelled pair",
+        missing="" if any(point["precision"] is not None for point in points) else "no recipe returns a labelled pair",
     )
     similar = [point for point in points if point["scale"] != "distance"]
     if any(point["scale"] in ("similarity", "probability") for point in similar):
@@ -217,8 +216,7 @@ def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Ch
             f"ringed: the best threshold; a chosen recipe shows its interval{fixed}",
             f"Lines of F1, from 0 to 1, by threshold, {told}",
             f1_by_threshold(similar, recipes, axis),
-            _behind(similar, ("threshold", "f1")),
-            _without_duplicates(similar),
+            missing=_without_duplicates(similar),
         )
     distant = [point for point in points if point["scale"] == "distance"]
     if distant:
@@ -228,26 +226,13 @@ def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Ch
             "in bits; simhash: pairs at or below the distance match",
             f"Lines of F1, from 0 to 1, by the largest Hamming distance of a match, in bits, {told}",
             f1_by_threshold(distant, recipes, "largest Hamming distance of a match"),
-            _behind(distant, ("threshold", "f1")),
-            _without_duplicates(distant),
+            missing=_without_duplicates(distant),
         )
 
 
 def _without_duplicates(points: Sequence[Row]) -> str:
     """Return that there is nothing to draw where F1 is 0 at every threshold."""
     return "" if any(point["f1"] for point in points) else "no labelled duplicate is returned at any threshold"
-
-
-def _behind(points: Sequence[Row], names: Sequence[str]) -> Html:
-    """Return the table behind a chart."""
-    shown: dict[str, Callable[[Row], object]] = {
-        "threshold": lambda point: "one answer" if point["scale"] == "fixed" else f"{point['threshold']:.4g}",
-        "f1": lambda point: point["f1 told"],
-        "recall": lambda point: point["recall told"],
-        "precision": lambda point: point["precision told"],
-    }
-    rows = [[point["recipe"], *(shown[name](point) for name in names)] for point in points]
-    return table(["recipe", *("F1" if name == "f1" else name for name in names)], rows, tall=True)
 
 
 def _headline(content: Mapping[str, Any]) -> list[tuple[str, str, str]]:

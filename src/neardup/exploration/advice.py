@@ -92,8 +92,6 @@ class Advice:
     reason: str
     #: What to run: the words behind ``neardup``; none where nothing is advised.
     command: tuple[str, ...]
-    #: Other features, and why not these.
-    alternatives: tuple[tuple[str, str], ...]
     #: How many the corpus has. For fewer than 100 nothing is advised: features and threshold are what figures are of.
     documents: int
     #: Where the threshold was taken from.
@@ -132,7 +130,6 @@ class Advice:
             "threshold": self.threshold,
             "reason": self.reason,
             "command": list(self.command),
-            "alternatives": [list(other) for other in self.alternatives],
             "valley": None if self.valley is None else asdict(self.valley),
             "whole": self.whole,
             "separations": [{"name": name} | asdict(found) | {"gap": found.gap} for name, found in self.separations],
@@ -233,7 +230,6 @@ def advise(
         recipe=recipe,
         reason=f"{_why_features(choice)} {_why_threshold(recipe, valley, pairs, whole=whole)}",
         command=_command_of(recipe, inputs, reading) if documents >= FEWEST_DOCUMENTS else (),
-        alternatives=_alternatives_of(choice, recipe, pairs, whole=whole),
         valley=valley,
         documents=documents,
         whole=whole,
@@ -302,25 +298,3 @@ def _command_of(recipe: Recipe, inputs: Sequence[str], reading: Sequence[str]) -
         if field.name not in _SAID_APART and value != getattr(usual, field.name):
             words += command_words(field.name, f"{value:g}" if isinstance(value, float) else value)
     return (*words, "--threshold", f"{recipe.threshold:g}", "-o", "kept.jsonl")
-
-
-def _alternatives_of(choice: Choice, recipe: Recipe, pairs: Floats, *, whole: bool) -> tuple[tuple[str, str], ...]:
-    """Return what else there is, and why not that."""
-    found = []
-    for view, own in choice.separations:
-        if view is choice.view:
-            continue
-        why = f"unrelated pairs reach {own.reach:.2f}"
-        if own.level is not None and own.gap is not None:
-            wide, best = own.gap, choice.own.gap or 0.0
-            than = f"{choice.view.name} has {best:.2f}" if wide < best - _SAME else "about as wide"
-            why += f", 90% of similar pairs score at least {own.level:.2f}: a gap of {wide:.2f}; {than}"
-        elif view.n is not None and choice.view.n is not None and view.n > choice.view.n:
-            why += ", but each changed word breaks more n-grams"
-        found.append((view.name, why))
-    if recipe.threshold < COPIES and not measure(recipe.measure).distance:
-        left, of = round(pairs[round(BINS * COPIES)]), round(pairs[round(BINS * recipe.threshold)])
-        where = "corpus" if whole else "sample"
-        why = f"finds only copies and light edits: {left:,} of these {of:,} pairs of the {where}"
-        found.append((f"a threshold of {COPIES:g}", why))
-    return tuple(found)

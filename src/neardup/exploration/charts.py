@@ -255,7 +255,7 @@ def _ends(points: Sequence[Point], name: str) -> str:
     return f": {' and '.join(ends)}"
 
 
-def lengths_chart(lengths: Lengths, key: str) -> Chart:
+def lengths_chart(lengths: Lengths) -> Chart:
     """Return how many documents are how long."""
     import altair as alt
 
@@ -266,22 +266,22 @@ def lengths_chart(lengths: Lengths, key: str) -> Chart:
     scale = alt.Scale(type="log", nice=False)
     drawn = histogram(
         [row for row in rows if row["documents"]],
-        alt.X("low:Q", title=f"{lengths.unit} (logarithmic)", scale=scale, axis=edge),
+        alt.X("low:Q", title="words (logarithmic)", scale=scale, axis=edge),
         alt.Y("documents:Q", title="documents", axis=count_axis(max(lengths.counts))),
         tooltips(low=(",", "from"), high=(",", "below"), documents=(",", "documents")),
     )
     behind = table(
-        [f"{lengths.unit} from", "below", "documents"],
+        ["words from", "below", "documents"],
         [[f"{row['low']:,}", row["high"], row["documents"]] for row in rows],
-        caption=f"Documents by their length in {lengths.unit}",
+        caption="Documents by their length in words",
         tall=True,
         left=0,
     )
     middle = dict(lengths.quantiles)[0.5]
-    told_of = f"Documents by their length in {lengths.unit}, logarithmic: the median is {middle:,}"
+    told_of = f"Documents by their length in words, logarithmic: the median is {middle:,}"
     return Chart(
-        key,
-        f"Lengths in {lengths.unit}",
+        "lengths",
+        "Lengths in words",
         f"Of {counted(lengths.documents, 'document')}; {lengths.empty:,} empty, {lengths.one:,} of length one.",
         told_of,
         finished(drawn, height=180),

@@ -136,10 +136,7 @@ def _point(value: float) -> str:
 def lengths_in_words(lengths: Lengths) -> str:
     """Return how long documents are: the median, and the range of nearly all."""
     at = {f"{part:g}": value for part, value in lengths.quantiles}
-    return (
-        f"the median has {at['0.5']:,} {lengths.unit}, 90% have {at['0.05']:,} to {at['0.95']:,}, "
-        f"the longest has {at['1']:,}"
-    )
+    return f"the median has {at['0.5']:,} words, 90% have {at['0.05']:,} to {at['0.95']:,}, the longest has {at['1']:,}"
 
 
 def band_in_words(examples: Examples) -> str:

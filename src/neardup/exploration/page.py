@@ -123,7 +123,6 @@ def _headline(exploration: Observations) -> Html:
 
 def _advice(exploration: Observations) -> Html:
     advice = exploration.advice
-    others = table(["instead", "why not"], [[text(name), text(why)] for name, why in advice.alternatives], left=2)
     begin = escaped(messages.advised_rule(advice))
     if not advice.given:
         return section("advice", "Where to begin", Html(f'<p class="begin">{escaped(messages.no_advice(advice))}</p>'))
@@ -137,7 +136,6 @@ def _advice(exploration: Observations) -> Html:
         command(messages.advised_command(advice)),
         notes(messages.doubts(exploration), title="What this advice is not sure of"),
         joined([Html('<div id="suspects">'), *suspects, Html("</div>")]) if suspects else "",
-        _part("Why not others", "other features, and a higher threshold", others) if advice.alternatives else "",
     )
 
 
@@ -277,8 +275,7 @@ _QUOTED, _FILLERS = 4_000, 4
 
 def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
     """Return lengths, scripts, copies, boilerplate, templates and families."""
-    measured = {"lengths": profile.words, "sizes": profile.sizes}
-    drawn = [lengths_chart(lengths, key) for key, lengths in measured.items() if any(lengths.counts)]
+    drawn = [lengths_chart(profile.words)] if any(profile.words.counts) else []
     charts += drawn
     gists = {name: lines[0] for name, lines in messages.contents(profile).items() if lines}
     parts = [
@@ -290,8 +287,6 @@ def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
     if profile.templates:
         parts.append(_part("Templates", messages.templates_in_words(profile), *map(_template, profile.templates)))
     parts.append(_part("The largest families", gists["families"], _families(profile)))
-    if profile.sources:
-        parts.append(_part("Files", counted(profile.sources_found, "file"), _sources(profile)))
     intro = (
         f"{counted(profile.documents, 'document')}, {sized(profile.bytes)} of text; of those in the sample "
         f"{messages.lengths_in_words(profile.words)}."
@@ -388,13 +383,6 @@ def _families(profile: CorpusProfile) -> Html:
     said = _paragraph("A family is all documents that matching pairs connect.")
     listed = table(head, rows, caption="The largest families", tall=True, left=2) if rows else ""
     return joined([said, listed])
-
-
-def _sources(profile: CorpusProfile) -> Html:
-    rows = [[text(one.name), one.documents, sized(one.bytes)] for one in profile.sources]
-    more = profile.sources_found - len(profile.sources)
-    said = _paragraph(f"{more:,} more are not listed.") if more else ""
-    return joined([table(["file", "documents", "text"], rows, caption="The largest files", tall=True), said])
 
 
 def _how_to_read(exploration: Observations) -> Html:

@@ -152,11 +152,8 @@ def scripts_of(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long documents are."""
+    """How long the documents of the sample are, in words."""
 
-    #: "words" or "bytes".
-    unit: str
-    #: How many were measured: the sample for words, the corpus for bytes.
     documents: int
     #: Where the bins begin, ten to a power of ten as far as whole numbers allow, and where the last ends: bin i holds
     #: edges[i] <= length < edges[i + 1]. They begin at 1: documents of length 0 are in ``empty``.
@@ -167,19 +164,10 @@ class Lengths:
     quantiles: tuple[tuple[float, int], ...]
     mean: float
     total: int
-    #: Documents without a word, or a byte.
+    #: Documents without a word.
     empty: int
-    #: Documents of one word, or byte.
+    #: Documents of one word.
     one: int
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file, or a folder of text files, and what comes from it."""
-
-    name: str
-    documents: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +215,6 @@ class CorpusProfile:
     documents: int
     bytes: int
     words: Lengths
-    sizes: Lengths
-    #: The largest files first; empty where the input is one file.
-    sources: tuple[Source, ...]
-    #: How many there are, those that are not listed too.
-    sources_found: int
     scripts: Scripts
     copies: Copies
     boilerplate: Boilerplate
@@ -360,7 +343,7 @@ def _spread(documents: Integers) -> Integers:
 
 
 #: What is listed of each kind, at most; what there is more is counted.
-PASSAGES, COPIES, SOURCES = 20, 10, 20
+PASSAGES, COPIES = 20, 10
 
 
 def profile_of(
@@ -422,14 +405,10 @@ def profile_of(
         for one, holders in zip(grown, firsts, strict=False)
     ]
     templates = families.templates(material)
-    sources = _sources(survey)
     return CorpusProfile(
         documents=documents,
         bytes=int(survey.text_bytes.sum()),
-        words=_lengths("words", words_of(sample.texts)),
-        sizes=_lengths("bytes", survey.text_bytes),
-        sources=sources[:SOURCES] if len(sources) > 1 else (),
-        sources_found=len(sources),
+        words=_lengths(words_of(sample.texts)),
         scripts=scripts_of(sample.texts, [str(sample.names.one(place)) for place in sample.positions.tolist()]),
         copies=_copies(survey, texts, repeated, often, material),
         boilerplate=Boilerplate(
@@ -454,10 +433,9 @@ def _holders(one: Grown, counting: Bools) -> list[int]:
     return [int(first) for first in one.texts[counting[one.texts]][:_IDS_OF_FAMILY]]
 
 
-def _lengths(unit: str, lengths: Integers) -> Lengths:
+def _lengths(lengths: Integers) -> Lengths:
     edges, counts = binned(lengths)
     return Lengths(
-        unit=unit,
         documents=len(lengths),
         edges=edges,
         counts=counts,
@@ -467,15 +445,6 @@ def _lengths(unit: str, lengths: Integers) -> Lengths:
         empty=int((lengths == 0).sum()),
         one=int((lengths == 1).sum()),
     )
-
-
-def _sources(survey: Survey) -> tuple[Source, ...]:
-    """Return the files that documents come from, those with the most first, of equals by name."""
-    documents = np.bincount(survey.source, minlength=len(survey.sources))
-    size = np.zeros(len(survey.sources), np.int64)
-    np.add.at(size, survey.source, survey.text_bytes)
-    found = [Source(name, int(documents[at]), int(size[at])) for at, name in enumerate(survey.sources) if documents[at]]
-    return tuple(sorted(found, key=lambda one: (-one.documents, one.name)))
 
 
 def _copies(survey: Survey, texts: Integers, copies: Integers, often: Integers, material: Material) -> Copies:

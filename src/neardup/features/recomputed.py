@@ -1,9 +1,9 @@
 """Features that are made again instead of kept: what pass one leaves of them, and the passes that follow.
 
 Features of word n-grams take more room than the text, and making them again costs less than the file that would hold
-them. Pass one counts, in two bits a slot, which features may be in two documents, and leaves a mark of each set; a
-later pass makes the features of some documents only. Where there is no room for so many slots, pass one writes each
-feature's slot, in four bytes, to a file of its part of the key space, and the parts are counted one after the other.
+them. Pass one leaves a mark of each set, and writes each feature's slot, in four bytes, to a file of its part of the
+key space. The parts are counted one after the other; a later pass makes the features of some documents only, beside
+which it reads what was counted of each.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from io import BufferedRandom
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,15 +26,14 @@ from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, texts_again
 from neardup.features.store import Block, Column, Features64, FeatureStore, Needs
 from neardup.kernels.counts import (
-    NO_CELLS,
     add_alone,
-    count_cells_to_two,
-    count_to_two,
-    find_able,
+    count_places,
+    counts_in_order,
+    counts_of_places,
     find_able_by_size,
     keyed_marks,
     note_first,
-    part_cells,
+    part_slots,
 )
 from neardup.recipe.measures import Rule
 from neardup.runtime import SCRATCH, Memory, in_order, trim_memory
@@ -41,23 +41,108 @@ from neardup.runtime import SCRATCH, Memory, in_order, trim_memory
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
+Lengths = npt.NDArray[np.uint32]
+Counts8 = npt.NDArray[np.uint8]
+Work = TypeVar("Work")
 Made = TypeVar("Made")
 
 _FREE = np.uint32(0xFFFFFFFF)
 _MOST_DOCUMENTS = (1 << 32) - 2
-#: The least number of bits that choose a slot.
+#: The least number of bits that choose a slot of a part.
 _FEWEST_BITS = 16
-#: Slots for each feature that is expected: more would find few more features that no other document has. With fewer
-#: than the least, most features of a document seem to be in others, and they are counted part by part.
-_SLOTS_FOR_EACH, _LEAST_FOR_EACH = 2, 0.75
+#: Slots for each feature that is expected: more would find few more features that no other document has.
+_SLOTS_FOR_EACH = 2
 #: Features whose slots are written to the files of their parts at a time, and the most files.
 _FEATURES_AT_A_TIME, _MOST_PARTS = 1 << 21, 256
+
+
+class Part:
+    """What consecutive documents have in a part of the key space, in a file that is read in order.
+
+    Parameters
+    ----------
+    dtype : type
+        Of what they have.
+    memory : Memory
+        Counts what goes to the file.
+
+    Attributes
+    ----------
+    documents, items : int
+        How many documents, and of what they have, there are by now.
+    """
+
+    def __init__(self, dtype: type[np.generic], memory: Memory) -> None:
+        self._dtype, self._memory = dtype, memory
+        self._file, self._blocks = scratch_file(), list[tuple[int, int]]()
+        self.documents = self.items = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def add(self, lengths: Lengths, items: npt.NDArray[Any]) -> None:
+        """Add further documents, each with so many of the items."""
+        self._blocks.append((len(lengths), len(items)))
+        self.documents += len(lengths)
+        self.items += len(items)
+        append(lengths, self._file, self._memory)
+        append(items, self._file, self._memory)
+
+    def __iter__(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
+        """Yield the first document of each block, how many items each has, and these."""
+        begin = at = 0
+        for documents, count in self._blocks:
+            lengths, items = np.empty(documents, np.uint32), np.empty(count, self._dtype)
+            read(self._file, at, lengths, self._memory)
+            read(self._file, at + lengths.nbytes, items, self._memory)
+            yield begin, lengths, items
+            begin, at = begin + documents, at + lengths.nbytes + items.nbytes
+
+    def whole(self) -> tuple[Lengths, npt.NDArray[Any]]:
+        """Return how many items each document has, and all of them."""
+        lengths, items, at = np.empty(self.documents, np.uint32), np.empty(self.items, self._dtype), 0
+        for begin, of_each, some in self:
+            lengths[begin : begin + len(of_each)] = of_each
+            items[at : at + len(some)] = some
+            at += len(some)
+        return lengths, items
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
+
+
+class _Counts(NamedTuple):
+    """The counts of the features of some consecutive documents, by part of the key space.
+
+    Attributes
+    ----------
+    first : int
+        The first of these documents.
+    heads : int64[p, d + 1]
+        Where the counts of each document begin in each part.
+    counts : uint8
+        All of them.
+    """
+
+    first: int
+    heads: Integers
+    counts: Counts8
+
+    @property
+    def end(self) -> int:
+        """The document after the last one."""
+        return self.first + int(self.heads.shape[1]) - 1
 
 
 class Recomputed:
     """Feature sets that are not kept: each pass reads the corpus and makes them again.
 
-    With ``serves_once``, when pairs are looked for only once, the counts are dropped after use.
+    With ``serves_once``, when pairs are looked for only once, what pass one left is dropped after use; without
+    ``counts`` it leaves nothing to count.
     """
 
     def __init__(
@@ -68,41 +153,33 @@ class Recomputed:
         report: Progress | None = None,
         *,
         serves_once: bool = False,
+        counts: bool = True,
     ) -> None:
-        self.serves_once = serves_once
+        self.serves_once, self._counts = serves_once, counts
         self._corpus, self._extractor, self._threads, self._report = corpus, extractor, threads, report
         self._keys = np.frombuffer(os.urandom(16), np.uint64)
-        self._bits = _FEWEST_BITS
-        self._cells, self._parts, self._alone = NO_CELLS, list[CountedPart](), np.empty(0, np.int32)
-        self._waiting = list[tuple[Words, Integers, Booleans]]()
+        self._part_bits, self._parts, self._alone = 0, list[Part](), np.empty(0, np.int32)
+        self._waiting = list[tuple[Words, Integers]]()
         self.sizes, self._marks, self._first = Column(np.int64), Column(np.uint64, 2), Column(np.uint32)
         self._table = np.full(1 << 11, _FREE, np.uint32)
         self.passes = 1
 
     @property
-    def cells(self) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
-        """What ``kernels.counts`` takes of the counts: how far a feature is shifted, and uint8, four counts each.
-
-        There are none where features were counted part by part.
-        """
-        return np.uint64(64 - self._bits), self._cells
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the counts take."""
-        return self._cells.nbytes + self._alone.nbytes
+    def _shift(self) -> np.uint64:
+        """How far the hash of a feature is shifted to give its slot among those of all parts."""
+        return np.uint64(65 - self._part_bits - len(self._parts).bit_length())
 
     def begin(self, expected: float, most_bytes: float, memory: Memory) -> None:
         """Make room to count so many features, in at most so many bytes; what goes to files is counted in memory."""
-        wanted = max(int(_SLOTS_FOR_EACH * expected), 1).bit_length()
-        self._bits = _bits_that_fit(wanted, most_bytes)
-        if 1 << self._bits >= _LEAST_FOR_EACH * expected:
-            self._cells = np.zeros((1 << self._bits) // 4, np.uint8)
+        if not self._counts:
             return
-        # Nothing else is held while they are counted, but each thread counts a part of its own.
-        self._part_bits = _bits_that_fit(wanted, 2 * most_bytes / self._threads)
-        self._bits = min(wanted, self._part_bits + _MOST_PARTS.bit_length() - 1)
-        self._parts = [CountedPart(self._part_bits, memory) for _ in range(1 << (self._bits - self._part_bits))]
+        bits = max(int(_SLOTS_FOR_EACH * expected).bit_length(), _FEWEST_BITS)
+        self._part_bits = _FEWEST_BITS
+        # Each thread counts a part of its own.
+        while self._part_bits < bits and self._threads << (self._part_bits + 1) <= most_bytes:
+            self._part_bits += 1
+        self._memory = memory
+        self._parts = [Part(np.uint32, memory) for _ in range(min(1 << (bits - self._part_bits), _MOST_PARTS))]
 
     def count(self, features: Words, sizes: Integers) -> None:
         """Count the features of further documents; of each a mark is kept, and which is the first with its set."""
@@ -119,19 +196,17 @@ class Recomputed:
             self._table = np.full(size, _FREE, np.uint32)
             self._note_first(0, begin)
         self._note_first(begin, end)
-        first = self._first.array[begin:end] == np.arange(begin, end)
         if not self._parts:
-            count_to_two(features, sizes, first, *self.cells)
             return
-        self._waiting.append((features, sizes, first))
-        if sum(len(features) for features, _, _ in self._waiting) >= _FEATURES_AT_A_TIME:
+        self._waiting.append((features, sizes))
+        if sum(len(features) for features, _ in self._waiting) >= _FEATURES_AT_A_TIME:
             self._add_to_parts()
 
     def _add_to_parts(self) -> None:
-        features, sizes, first = map(np.concatenate, zip(*self._waiting, strict=True))
+        features, sizes = map(np.concatenate, zip(*self._waiting, strict=True))
         self._waiting = []
         lengths, places = np.zeros((len(self._parts), len(sizes)), np.uint32), np.empty(len(features), np.uint32)
-        part_cells(features, sizes, first, np.uint64(64 - self._bits), self._part_bits, lengths, places)
+        part_slots(features, sizes, self._shift, self._part_bits, lengths, places)
         end = 0
         for part, of_each in zip(self._parts, lengths, strict=True):
             begin, end = end, end + int(of_each.sum())
@@ -144,18 +219,51 @@ class Recomputed:
     def close_count(self) -> None:
         """End pass one: let go of what only it needs."""
         self._table, self._marks = np.empty(0, np.uint32), Column(np.uint64, 2)
-        if not self._parts:
-            return
         if self._waiting:
             self._add_to_parts()
+        first = self._first.rows == np.arange(len(self.sizes), dtype=np.uint32)
         self._alone = np.zeros(len(self.sizes), np.int32)
-        for found in in_order(CountedPart.alone, self._parts, self._threads):
+        for found in in_order(partial(self._alone_in, first), self._parts, self._threads):
             self._alone += found
-        self._parts = []
+
+    def _counted(self, part: Part, chosen: Booleans) -> Counts8:
+        """Return in how many of the chosen documents the features of each slot of a part occur."""
+        counts = np.zeros(1 << self._part_bits, np.uint8)
+        for begin, lengths, places in part:
+            count_places(places, lengths, chosen[begin : begin + len(lengths)], begin, counts)
+        return counts
+
+    def _alone_in(self, chosen: Booleans, part: Part) -> npt.NDArray[np.int32]:
+        """Return how many features of each document in a part only one of the chosen documents has: int32[n]."""
+        counts, found = self._counted(part, chosen), np.zeros(len(chosen), np.int32)
+        for begin, lengths, places in part:
+            add_alone(places, lengths, counts, found[begin : begin + len(lengths)])
+        return found
+
+    def counts_among(self, chosen: Booleans, files: ExitStack) -> list[Part]:
+        """Return in how many of the chosen documents each feature of these occurs, by part of the key space.
+
+        What pass one left of the features is gone then, where pairs are looked for only once.
+        """
+
+        def count(work: tuple[Part, Part]) -> None:
+            part, found = work
+            counts = self._counted(part, chosen)
+            for begin, lengths, places in part:
+                here, out = chosen[begin : begin + len(lengths)], np.empty(len(places), np.uint8)
+                written = counts_of_places(places, lengths, here, counts, out)
+                found.add(lengths * here, out[:written])
+            if self.serves_once:
+                part.close()
+
+        results = [files.enter_context(Part(np.uint8, self._memory)) for _ in self._parts]
+        for _ in in_order(count, zip(self._parts, results, strict=True), self._threads):
+            pass
+        return results
 
     def close(self) -> None:
-        """Let go of the counts."""
-        self._cells, self._alone = NO_CELLS, np.empty(0, np.int32)
+        """Let go of what pass one left of the features."""
+        self._waiting, self._alone = [], np.empty(0, np.int32)
         for part in self._parts:
             part.close()
 
@@ -175,17 +283,55 @@ class Recomputed:
         The features of the block are overwritten when make has returned: it copies what is to stay. A corpus that is no
         longer what pass one read is refused.
         """
+        yield from self._each(lambda piece: make(piece[0], self._block(*piece)), self._pieces(chosen))
+
+    def each_counted(
+        self, chosen: Booleans, counts: list[Part], make: Callable[[Integers, Block, Counts8], Made]
+    ) -> Iterator[Made]:
+        """Yield make(documents, block, counts of its features) of the chosen documents, as ``each`` does.
+
+        The counts are those of ``counts_among``; each of them serves one pass.
+        """
+
+        def made(piece: tuple[Integers, pa.LargeStringArray, list[_Counts]]) -> Made:
+            documents, texts, known = piece
+            block = self._block(documents, texts)
+            found, at = np.empty(len(block.features), np.uint8), 0
+            for some in known:
+                here = slice(*np.searchsorted(documents, [some.first, some.end]))
+                sizes = block.sizes[here]
+                begin, at = at, at + int(sizes.sum())
+                of = block.features[begin:at], sizes, documents[here] - some.first
+                if not counts_in_order(*of, self._shift, self._part_bits, *some[1:], found[begin:at]):
+                    raise _changed()
+            return make(documents, block, found)
+
+        yield from self._each(made, self._with_counts(self._pieces(chosen), counts))
+
+    def _each(self, made: Callable[[Work], Made], pieces: Iterator[Work]) -> Iterator[Made]:
         self.passes += 1
-
-        def made(piece: tuple[Integers, pa.LargeStringArray]) -> Made:
-            documents, texts = piece
-            block = self._extractor(texts, _scratch)
-            if not np.array_equal(block.sizes, self.sizes.rows[documents]):
-                raise _changed()
-            return make(documents, block)
-
-        yield from in_order(made, self._pieces(chosen), self._threads)
+        yield from in_order(made, pieces, self._threads)
         trim_memory()
+
+    def _block(self, documents: Integers, texts: pa.LargeStringArray) -> Block:
+        block = self._extractor(texts, _scratch)
+        if not np.array_equal(block.sizes, self.sizes.rows[documents]):
+            raise _changed()
+        return block
+
+    @staticmethod
+    def _with_counts(
+        pieces: Iterator[tuple[Integers, pa.LargeStringArray]], counts: list[Part]
+    ) -> Iterator[tuple[Integers, pa.LargeStringArray, list[_Counts]]]:
+        """Yield each piece with the counts of its documents."""
+        blocks, known = (_counts_of_block(found) for found in zip(*counts, strict=True)), list[_Counts]()
+        for documents, texts in pieces:
+            while not known or known[-1].end <= documents[-1]:
+                known.append(next(blocks))
+            known = [some for some in known if some.end > documents[0]]
+            yield documents, texts, known
+        for part in counts:
+            part.close()
 
     def _pieces(self, chosen: Booleans) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
         first = 0
@@ -201,71 +347,18 @@ class Recomputed:
 
     def able(self, rule: Rule) -> Booleans:
         """Return which documents may share enough features for a partner, as far as that is known: bool[n]."""
-        found = np.ones(len(self.sizes), np.bool_)
-        if len(self._alone):
-            find_able_by_size(self.sizes.rows, self._alone, rule, found)
-        return found
-
-    def able_of(self, block: Block, rule: Rule) -> Booleans:
-        """Return which sets of a block share enough features, by the counts, for a partner."""
-        found = np.ones(len(block.sizes), np.bool_)
-        if len(self._cells):
-            find_able(block.features, block.sizes, *self.cells, rule, found)
+        found = np.empty(len(self.sizes), np.bool_)
+        find_able_by_size(self.sizes.rows, self._alone, rule, found)
         return found
 
 
-def _bits_that_fit(wanted: int, most_bytes: float) -> int:
-    """Return how many bits choose a slot of two bits where so many are wanted, and all slots take so many bytes."""
-    bits = _FEWEST_BITS
-    while bits < wanted and (1 << (bits + 1)) // 4 <= most_bytes:
-        bits += 1
-    return bits
-
-
-class CountedPart:
-    """The slots of a part of the key space, of document after document, in a file that is read in order.
-
-    Parameters
-    ----------
-    bits : int
-        The part has 2**bits slots.
-    memory : Memory
-        Counts what goes to the file.
-    """
-
-    def __init__(self, bits: int, memory: Memory) -> None:
-        self._bits, self._memory = bits, memory
-        self._file, self._blocks = scratch_file(), list[int]()
-
-    def add(self, lengths: npt.NDArray[np.uint32], places: npt.NDArray[np.uint32]) -> None:
-        """Add further documents, each with so many of the places."""
-        self._blocks.append(len(lengths))
-        append(lengths, self._file, self._memory)
-        append(places, self._file, self._memory)
-
-    def alone(self) -> npt.NDArray[np.int32]:
-        """Return how many places of each document no other one has: int32[n]; the file is gone then."""
-        cells, found = np.zeros((1 << self._bits) // 4, np.uint8), np.zeros(sum(self._blocks), np.int32)
-        for _, _, places in self._each():
-            count_cells_to_two(places, cells)
-        for begin, lengths, places in self._each():
-            add_alone(places, lengths, cells, found[begin : begin + len(lengths)])
-        self.close()
-        return found
-
-    def _each(self) -> Iterator[tuple[int, npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]:
-        begin = at = 0
-        for documents in self._blocks:
-            lengths = np.empty(documents, np.uint32)
-            read(self._file, at, lengths, self._memory)
-            places = np.empty(int(lengths.sum()), np.uint32)
-            read(self._file, at + lengths.nbytes, places, self._memory)
-            yield begin, lengths, places
-            begin, at = begin + documents, at + lengths.nbytes + places.nbytes
-
-    def close(self) -> None:
-        """Remove the file."""
-        self._file.close()
+def _counts_of_block(found: tuple[tuple[int, Lengths, Counts8], ...]) -> _Counts:
+    """Return the counts of a block of documents from what each part has of it."""
+    lengths = np.stack([of_each for _, of_each, _ in found])
+    heads, ends = np.zeros((len(lengths), lengths.shape[1] + 1), np.int64), lengths.sum(axis=1, dtype=np.int64)
+    np.cumsum(lengths, axis=1, out=heads[:, 1:])
+    heads += (np.cumsum(ends) - ends)[:, None]
+    return _Counts(found[0][0], heads, np.concatenate([counts for _, _, counts in found]))
 
 
 def scratch_file() -> BufferedRandom:
@@ -281,7 +374,7 @@ def append(array: npt.NDArray[Any], file: BufferedRandom, memory: Memory) -> Non
     OutputError
         If the disk is full.
     """
-    memory.spilled_bytes += array.nbytes
+    memory.count_spilled(array.nbytes)
     with _disk_is_large_enough(memory):
         file.write(array.data)
 
@@ -345,7 +438,7 @@ class BoundedStore(FeatureStore):
 
     def _let_go(self) -> None:
         self.recomputed = self._in_reserve
-        self.recomputed.begin(self._held * self._growth, self.most_bytes / 2, self.memory)
+        self.recomputed.begin(self._held * self._growth, self.most_bytes, self.memory)
         for features, sizes in self.parts():
             self.recomputed.count(features, sizes)
         self._sizes, self._marks, self._parts = self.recomputed.sizes, Column(np.uint64, 2), []

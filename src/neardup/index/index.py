@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Corpus, corpus_of
-from neardup.errors import OutputError, RecipeError, StoreError
+from neardup.errors import OutputError, RecipeError, StoreError, check_count, shown
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, cut
 from neardup.features.store import Block, Vectors, heads_of
@@ -54,6 +54,8 @@ class DiskIndex:
     ----------
     path : path
         The folder.
+    manifest : Manifest, optional
+        The state, where one was read before; the last one by default.
 
     Attributes
     ----------
@@ -83,10 +85,10 @@ class DiskIndex:
     3
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], manifest: Manifest | None = None) -> None:
         self.path = os.fspath(path)
         for tried in range(_TRIES):
-            self.manifest = read_manifest(self.path)
+            self.manifest = read_manifest(self.path) if manifest is None else manifest
             self.recipe = recipe_of(self.manifest, self.path)
             self._plan = Plan.of(self.recipe)
             try:
@@ -97,7 +99,7 @@ class DiskIndex:
                 break
             except StoreError:
                 # A writer may have put other segments in their place meanwhile.
-                if tried + 1 == _TRIES or read_manifest(self.path) == self.manifest:
+                if manifest is not None or tried + 1 == _TRIES or read_manifest(self.path) == self.manifest:
                     raise
         self._firsts = np.cumsum([0, *(len(segment) for segment in self._segments)])
         self._extractor = Extractor(self.recipe)
@@ -252,6 +254,7 @@ class DiskIndex:
         NeardupError
             As ``nd.query`` does.
         """
+        _check_k(k)
         features = self._features(text) if self._plan.distance < 0 else np.empty(0, np.uint64)
         if not len(features) or (self.recipe.second_step if k is None else not 0 < k <= len(self)):
             return list(self.answer(text, k))
@@ -270,10 +273,10 @@ class DiskIndex:
         return sorted(found, key=lambda one: -one.similarity)
 
     def _features(self, text: str) -> Words:
-        """Return the features of a text; none of one that is no valid Unicode."""
+        """Return the features of a text; none of one that is no valid Unicode, or no text."""
         try:
             data = np.frombuffer(text.encode(), np.uint8)
-        except UnicodeEncodeError:
+        except (UnicodeEncodeError, AttributeError):
             return np.empty(0, np.uint64)
         return self._extractor.sets(data, np.array([0, len(data)]))[0]
 
@@ -324,6 +327,7 @@ class DiskIndex:
 
     def corpus_for(self, text: str, k: int | None = None) -> Corpus:
         """Return documents as a corpus, among them all that a text may match, or those that may be the k nearest."""
+        _check_k(k)
         if k is not None and self._plan.distance >= 0:
             return self.corpus()
         features = self._features(text)
@@ -339,6 +343,9 @@ class DiskIndex:
 
         Of all, where many are asked for, or one that is not there.
         """
+        check_count("k", k, "ask for one neighbour at least")
+        if first is not None:
+            check_count("first", first, "ask for one document at least")
         own = list(self._in_segments(None))
         places = np.concatenate(
             [np.empty(0, np.int64), *(at + own[1] for at, own in zip(self._firsts, own, strict=False))]
@@ -350,8 +357,8 @@ class DiskIndex:
             rows = pc.index_in(pa.array(map(str, of), pa.large_string()), value_set=names)
             wanted = places[:0] if rows.null_count else places[rows.to_numpy()]
         else:
-            wanted = places[: first if first is not None and 0 < first <= _NEAREST_OF else 0]
-        if k < 1 or self._plan.distance >= 0 or not len(wanted):
+            wanted = places[: first if first is not None and first <= _NEAREST_OF else 0]
+        if self._plan.distance >= 0 or not len(wanted):
             return self.corpus()
         texts = self.documents(np.unique(wanted))["text"].to_pylist()
         near = [self._nearest(features, k + 1) for text in texts if len(features := self._features(text))]
@@ -388,6 +395,8 @@ class DiskIndex:
 
     def remove(self, ids: Iterable[Any]) -> DiskIndex:
         """Remove the documents with some ids, those that are there; return the index without them."""
+        if isinstance(ids, str | bytes):
+            raise RecipeError(f"ids {shown(ids)} is one id or one text: give a list of ids")
         with open_writer(self.path) as writer:
             writer.remove(ids)
             writer.commit()
@@ -435,6 +444,12 @@ def _texts_of(corpus: Corpus, stage: str, progress: Progress | None) -> Iterator
         if progress is not None:
             progress(stage, consumed, corpus.total_bytes)
         yield from cut(batch)
+
+
+def _check_k(k: int | None) -> None:
+    """Refuse a number of documents that is none."""
+    if k is not None:
+        check_count("k", k, "ask for one document at least")
 
 
 def _id_type(ids: str) -> pa.DataType:

@@ -12,13 +12,13 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, Self
 
 from neardup import files
+from neardup.documents.inputs import INDEX_MANIFEST
 from neardup.errors import InputError, OutputError, RecipeError, StoreError, shown
 from neardup.recipe import Recipe
 from neardup.recipe.recipe import difference
 from neardup.version import __version__
 
-#: The file that makes a folder an index.
-MANIFEST = "neardup-index.json"
+MANIFEST = INDEX_MANIFEST
 _LOCK = "lock"
 #: What this version writes and reads. Whatever changes the bytes of a segment, or how kernels read them, raises it.
 FORMAT = 2

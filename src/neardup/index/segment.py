@@ -20,7 +20,7 @@ import pyarrow as pa
 from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, addresses_of
 from neardup.index.manifest import File, Part, digest_of
-from neardup.kernels.counts import NO_CELLS, count_features, prefix_rooms, prefixes
+from neardup.kernels.counts import count_features, prefix_rooms, prefixes
 from neardup.kernels.prefixes import (
     Index,
     Sets,
@@ -62,6 +62,8 @@ _TYPES = {
     "values": "<u8",
 }
 _REMOVED = "<u4"
+#: Texts that are handed on together.
+_TEXTS_A_PIECE = 1 << 10
 #: Pairs that one call of the kernel has room for, at least.
 _ROOM = 1 << 14
 
@@ -270,7 +272,7 @@ def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.ND
         np.empty(int(rooms.sum()), np.uint64),
     )
     results = sets.shared, sets.lengths, sets.bitmaps, sets.starts, sets.keys, 0
-    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, shift, NO_CELLS, by, results)
+    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, by, results)
     return sets
 
 
@@ -401,7 +403,7 @@ class Segment:
         ids: pa.Array = self._local.ids
         return ids
 
-    def frame(self, number: int) -> tuple[npt.NDArray[np.uint8], Integers]:
+    def _frame(self, number: int) -> tuple[npt.NDArray[np.uint8], Integers]:
         """Return the bytes of the texts from ``TEXTS_AT_ONCE * number`` on, and where each begins and the last ends."""
         first = TEXTS_AT_ONCE * number
         ends = self._ends[first : first + TEXTS_AT_ONCE + 1].astype(np.int64)
@@ -413,26 +415,22 @@ class Segment:
             raise damaged(os.path.join(self._folder, self.part.name, "texts.zstd")) from None
         return np.frombuffer(data, np.uint8), ends
 
-    def bytes_of(self, documents: list[int]) -> tuple[npt.NDArray[np.uint8], Integers]:
-        """Return the texts of a few documents, ascending, as their bytes and where each begins and the last ends."""
+    def bytes_of(self, documents: Sequence[int]) -> tuple[npt.NDArray[np.uint8], Integers]:
+        """Return the texts of some documents, ascending, as their bytes and where each begins and the last ends."""
         texts = []
         for number, own in groupby(documents, lambda document: document // TEXTS_AT_ONCE):
-            data, ends = self.frame(number)
+            data, ends = self._frame(number)
             places = [document % TEXTS_AT_ONCE for document in own]
             texts += [data[ends[place] : ends[place + 1]] for place in places]
         if len(texts) == 1:
             return texts[0], np.array([0, len(texts[0])])
-        return np.concatenate(texts), np.cumsum([0, *map(len, texts)])
+        return np.concatenate([np.empty(0, np.uint8), *texts]), np.cumsum([0, *map(len, texts)])
 
     def texts(self, documents: Integers) -> Iterator[pa.LargeStringArray]:
         """Yield the texts of some documents, ascending, some at a time."""
-        groups = documents // TEXTS_AT_ONCE
-        begins = np.flatnonzero(np.diff(groups, prepend=-1))
-        for begin, end in pairwise([*begins.tolist(), len(documents)]):
-            data, ends = self.frame(int(groups[begin]))
-            texts = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(data))
-            own = documents[begin:end] - TEXTS_AT_ONCE * groups[begin]
-            yield texts if len(own) == len(texts) else texts.take(pa.array(own))
+        for begin in range(0, len(documents), _TEXTS_A_PIECE):
+            data, ends = self.bytes_of(documents[begin : begin + _TEXTS_A_PIECE].tolist())
+            yield pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(data))
 
 
 def checked(folder: str, path: str, part: Part) -> str:

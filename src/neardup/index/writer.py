@@ -30,8 +30,6 @@ from neardup.runtime import in_order
 Integers = npt.NDArray[np.int64]
 #: Names of what a writer makes; what bears one and is in no manifest was left by a writer that was killed.
 _OWN = re.compile(r"\.?(segment|removed)-\d{6}.*|\.neardup-index\.json\.partial-.*")
-#: Documents that are merged at a time.
-_TEXTS_A_PIECE = 1 << 10
 
 
 class IndexWriter:
@@ -233,11 +231,12 @@ class IndexWriter:
             done = 0
             for part in parts:
                 segment = self._segment(part)
-                ids, stays = segment.ids(), segment.present()
-                for begin in range(0, len(stays), _TEXTS_A_PIECE):
-                    some = stays[begin : begin + _TEXTS_A_PIECE]
-                    yield ids.take(pa.array(some)), pa.concat_arrays(list(segment.texts(some)))
-                    done += len(some)
+                stays, begin = segment.present(), 0
+                ids = segment.ids().take(pa.array(stays))
+                for texts in segment.texts(stays):
+                    yield ids.slice(begin, len(texts)), texts
+                    begin += len(texts)
+                    done += len(texts)
                     if progress is not None:
                         progress("compact", done, total)
 

@@ -28,24 +28,14 @@ _CHANCES = (2.0**53 / np.maximum(np.append(np.diff(_SIZES), np.inf), 1)).astype(
 _DICE, _CELLS = uint64(0x9E6C63D0876A9A47), uint64(0xC2B2AE3D27D4EB4F)
 #: A feature's place in the order: its count above, its own bits below.
 _COUNT_SHIFT = uint64(56)
-#: For ``prefixes``, where there are no cells.
-NO_CELLS = np.empty(0, np.uint8)
 #: How many features ahead the slots are asked for.
 _AHEAD = 64
 
 
 @njit(inline="always")
 def _cell(feature, shift):
-    """Return the cell of a feature: other bits than those of its count, so that few features share both."""
+    """Return the slot of a feature among those of all parts of the key space."""
     return (feature * _CELLS) >> shift
-
-
-@njit(inline="always")
-def _in_two(feature, shift, cells):
-    """Return whether two sets may have a feature."""
-    cell = _cell(feature, shift)
-    place = uint8((cell & uint64(3)) << uint64(1))
-    return (cells[int64(cell >> uint64(2))] >> place) & uint8(3) >= uint8(2)
 
 
 @inner_kernel
@@ -80,26 +70,6 @@ def count_features(addresses, sizes, members, shift, counts):
             feature = load_u64(address + uint64(8 * i))
             slot = int64(feature >> shift)
             counts[slot] = _one_more(counts[slot], feature, d)
-
-
-@kernel
-def count_shared(features, cell_shift, cells, shift, counts):
-    """Count one more in counts[feature >> shift] for each feature that the cells know of two sets.
-
-    features: uint64, those of any sets, one behind the other; cell_shift, cells: as ``count_to_two`` leaves them, or no
-    cells: then every feature counts.
-    """
-    cell_base, base = uint64(cells.ctypes.data), uint64(counts.ctypes.data)
-    has_cells = cells.shape[0] > 0
-    last = features.shape[0] - 1
-    for i in range(features.shape[0]):
-        ahead = features[min(i + _AHEAD, last)]
-        if has_cells:
-            prefetch(cell_base + (_cell(ahead, cell_shift) >> uint64(2)))
-        prefetch(base + (ahead >> shift))
-        if not has_cells or _in_two(features[i], cell_shift, cells):
-            slot = int64(features[i] >> shift)
-            counts[slot] = _one_more(counts[slot], features[i], i)
 
 
 @kernel
@@ -233,8 +203,32 @@ def prefix_rooms(sizes, rule, out):
         out[m] = size - need(rule, smallest_partner(rule, size), size) + 1
 
 
+@inner_kernel
+def _prefix(m, address, size, seen, equal, rule, results, at):
+    """Write what ``prefixes`` writes of set m, whose features have the counts seen; return where the next one goes."""
+    shared, lengths, bitmaps, starts, out, _ = results
+    for i in range(8):
+        bitmaps[m, i] = uint64(0)
+    several = 0
+    for i in range(size):
+        feature = load_u64(address + uint64(8 * i))
+        several += int64(seen[i] > uint8(1))
+        bitmaps[m, int64((feature >> uint64(6)) & uint64(7))] |= uint64(1) << (feature & uint64(63))
+    seen[size : size + 64] = uint8(0)
+    shared[m] = several
+    starts[m] = at
+    least = need(rule, smallest_partner(rule, size), size)
+    if several < least:
+        lengths[m] = -1
+        return at
+    wanted = several - least + 1
+    _rarest(address, seen, size, wanted, equal, out[at:])
+    lengths[m] = wanted
+    return at + wanted
+
+
 @kernel
-def prefixes(addresses, sizes, members, shift, counts, cell_shift, cells, rule, results):
+def prefixes(addresses, sizes, members, shift, counts, rule, results):
     """Write each member set's probe prefix without the features that no other set holds.
 
     Of a set of s features of which c are shared, the s - c others come first in the rare-first order and
@@ -242,48 +236,44 @@ def prefixes(addresses, sizes, members, shift, counts, cell_shift, cells, rule, 
     for out. A set whose c features are too few for its smallest partner has length -1: it matches nothing.
     shared: int64[m] gets c. bitmaps: uint64[m, 8] gets bit h mod 512 of each feature h. starts: int64[m] gets
     where in out each prefix begins. results: (shared, lengths, bitmaps, starts, out, begin), with room in
-    out[begin:] for all probe prefixes of the members. cell_shift, cells: as ``count_to_two`` leaves them, or no cells;
-    a feature that they know of one set alone is not shared, whatever its count.
+    out[begin:] for all probe prefixes of the members.
     """
-    shared, lengths, bitmaps, starts, out, begin = results
-    has_cells = cells.shape[0] > 0
     longest = 1
     for m in range(members.shape[0]):
         longest = max(longest, sizes[members[m]])
     seen = np.empty(longest + 64, np.uint8)
     equal = np.empty(longest, np.uint64)
     base = uint64(counts.ctypes.data)
-    at = begin
+    at = results[5]
     for m in range(members.shape[0]):
         d = members[m]
         size = sizes[d]
         address = addresses[d]
         if m + 1 < members.shape[0]:
             _fetch(addresses[members[m + 1]], sizes[members[m + 1]], shift, base)
-        for i in range(8):
-            bitmaps[m, i] = uint64(0)
-        several = 0
         for i in range(size):
             if i + _AHEAD < size:
                 prefetch(base + (load_u64(address + uint64(8 * (i + _AHEAD))) >> shift))
-            feature = load_u64(address + uint64(8 * i))
-            count = counts[int64(feature >> shift)]
-            if has_cells and count > uint8(1) and not _in_two(feature, cell_shift, cells):
-                count = uint8(1)
-            seen[i] = count
-            several += int64(count > uint8(1))
-            bitmaps[m, int64((feature >> uint64(6)) & uint64(7))] |= uint64(1) << (feature & uint64(63))
-        seen[size : size + 64] = uint8(0)
-        shared[m] = several
-        starts[m] = at
-        least = need(rule, smallest_partner(rule, size), size)
-        if several < least:
-            lengths[m] = -1
-            continue
-        wanted = several - least + 1
-        _rarest(address, seen, size, wanted, equal, out[at:])
-        lengths[m] = wanted
-        at += wanted
+            seen[i] = counts[int64(load_u64(address + uint64(8 * i)) >> shift)]
+        at = _prefix(m, address, size, seen, equal, rule, results, at)
+
+
+@kernel
+def counted_prefixes(features, sizes, counts, rule, results):
+    """Write what ``prefixes`` writes, of sets one behind the other, where the count of each feature is known: uint8."""
+    longest = 1
+    for d in range(sizes.shape[0]):
+        longest = max(longest, sizes[d])
+    seen = np.empty(longest + 64, np.uint8)
+    equal = np.empty(longest, np.uint64)
+    address = uint64(features.ctypes.data)
+    begin, at = 0, results[5]
+    for d in range(sizes.shape[0]):
+        size = sizes[d]
+        seen[:size] = counts[begin : begin + size]
+        at = _prefix(d, address, size, seen, equal, rule, results, at)
+        begin += size
+        address += uint64(8 * size)
 
 
 @inner_kernel
@@ -528,108 +518,101 @@ def note_first(marks, sizes, begin, end, table, bits, representative):
 
 
 @kernel
-def count_to_two(features, sizes, counted, shift, cells):
-    """Count up to two, in two bits, how many of the counted sets may hold each feature.
+def part_slots(features, sizes, shift, part_bits, lengths, out):
+    """Write the slot of each feature by part of the key space and then by set.
 
-    features: uint64, the sets one behind the other; counted: bool[d]; cells: uint8, a quarter as many as there are
-    places for counts; shift leaves as many bits as choose one.
-    """
-    base = uint64(cells.ctypes.data)
-    last = features.shape[0] - 1
-    at = 0
-    for d in range(sizes.shape[0]):
-        end = at + sizes[d]
-        if counted[d]:
-            for i in range(at, end):
-                prefetch(base + (_cell(features[min(i + _AHEAD, last)], shift) >> uint64(2)))
-                if not _in_two(features[i], shift, cells):
-                    cell = _cell(features[i], shift)
-                    cells[int64(cell >> uint64(2))] += uint8(1) << uint8((cell & uint64(3)) << uint64(1))
-        at = end
-
-
-@kernel
-def find_able(features, sizes, shift, cells, rule, able):
-    """Write to able whether as many features of each set as its smallest partner needs may be in two sets.
-
-    features, sizes, shift, cells: as ``count_to_two`` takes and leaves them.
-    """
-    base = uint64(cells.ctypes.data)
-    last = features.shape[0] - 1
-    at = 0
-    for d in range(sizes.shape[0]):
-        size = sizes[d]
-        able[d] = size > 0
-        if size > 0:
-            alone = size - need(rule, smallest_partner(rule, size), size)
-            for i in range(at, at + size):
-                prefetch(base + (_cell(features[min(i + _AHEAD, last)], shift) >> uint64(2)))
-                if not _in_two(features[i], shift, cells):
-                    alone -= 1
-                    if alone < 0:
-                        able[d] = False
-                        break
-        at += size
-
-
-@kernel
-def part_cells(features, sizes, counted, shift, part_bits, lengths, out):
-    """Write the cell of each feature of the counted sets, by part and then by set.
-
-    features, sizes, counted: as for ``count_to_two``; shift leaves as many bits as choose a cell of all parts, each of
-    which has 2**part_bits. lengths: uint32[p, d], zeros on entry, gets how many of each set's cells lie in each part;
+    features: uint64, the sets one behind the other; shift leaves as many bits as choose a slot of all parts, each of
+    which has 2**part_bits. lengths: uint32[p, d], zeros on entry, gets how many slots of each set lie in each part;
     out: uint32, with room for all features, gets their places in their parts.
     """
     mask = (uint64(1) << uint64(part_bits)) - uint64(1)
     parts, documents = lengths.shape
+    heads = np.zeros(parts + 1, np.int64)
+    for i in range(features.shape[0]):
+        heads[int64(_cell(features[i], shift) >> uint64(part_bits)) + 1] += 1
+    for part in range(parts):
+        heads[part + 1] += heads[part]
     at = 0
     for d in range(documents):
-        if counted[d]:
-            for i in range(at, at + sizes[d]):
-                lengths[int64(_cell(features[i], shift) >> uint64(part_bits)), d] += uint32(1)
-        at += sizes[d]
-    heads = np.zeros(parts, np.int64)
-    for part in range(parts - 1):
-        heads[part + 1] = heads[part]
-        for d in range(documents):
-            heads[part + 1] += int64(lengths[part, d])
-    at = 0
-    for d in range(documents):
-        if counted[d]:
-            for i in range(at, at + sizes[d]):
-                cell = _cell(features[i], shift)
-                part = int64(cell >> uint64(part_bits))
-                out[heads[part]] = uint32(cell & mask)
-                heads[part] += 1
+        for i in range(at, at + sizes[d]):
+            cell = _cell(features[i], shift)
+            part = int64(cell >> uint64(part_bits))
+            out[heads[part]] = uint32(cell & mask)
+            heads[part] += 1
+            lengths[part, d] += uint32(1)
         at += sizes[d]
 
 
 @kernel
-def count_cells_to_two(places, cells):
-    """Count up to two, as ``count_to_two`` does, how often each place is named: uint32."""
-    base = uint64(cells.ctypes.data)
+def count_places(places, lengths, counted, first, counts):
+    """Count one more in counts[place] for each place of each counted set.
+
+    places: uint32, those of consecutive sets, lengths[d] each; counted: bool[d]; first: the number of the first set.
+    """
+    base = uint64(counts.ctypes.data)
     last = places.shape[0] - 1
-    for i in range(places.shape[0]):
-        prefetch(base + (uint64(places[min(i + _AHEAD, last)]) >> uint64(2)))
-        cell = uint64(places[i])
-        shift = uint8((cell & uint64(3)) << uint64(1))
-        if (cells[int64(cell >> uint64(2))] >> shift) & uint8(3) < uint8(2):
-            cells[int64(cell >> uint64(2))] += uint8(1) << shift
+    at = 0
+    for d in range(lengths.shape[0]):
+        end = at + int64(lengths[d])
+        if counted[d]:
+            for i in range(at, end):
+                prefetch(base + uint64(places[min(i + _AHEAD, last)]))
+                counts[places[i]] = _one_more(counts[places[i]], uint64(places[i]), first + d)
+        at = end
 
 
 @kernel
-def add_alone(places, lengths, cells, alone):
-    """Add to alone[d], int32, how many of the places of set d no other set has; lengths: uint32, how many are its."""
-    base = uint64(cells.ctypes.data)
+def add_alone(places, lengths, counts, alone):
+    """Add to alone[d], int32, how many of the lengths[d] places of set d are counted once at most."""
+    base = uint64(counts.ctypes.data)
     last = places.shape[0] - 1
     at = 0
     for d in range(lengths.shape[0]):
         for i in range(at, at + int64(lengths[d])):
-            prefetch(base + (uint64(places[min(i + _AHEAD, last)]) >> uint64(2)))
-            cell = uint64(places[i])
-            count = (cells[int64(cell >> uint64(2))] >> uint8((cell & uint64(3)) << uint64(1))) & uint8(3)
-            alone[d] += int32(count < uint8(2))
+            prefetch(base + uint64(places[min(i + _AHEAD, last)]))
+            alone[d] += int32(counts[places[i]] < uint8(2))
         at += int64(lengths[d])
+
+
+@kernel
+def counts_of_places(places, lengths, chosen, counts, out):
+    """Write the count of each place of each chosen set, one behind the other: uint8; return how many there are."""
+    base = uint64(counts.ctypes.data)
+    last = places.shape[0] - 1
+    at = 0
+    written = 0
+    for d in range(lengths.shape[0]):
+        end = at + int64(lengths[d])
+        if chosen[d]:
+            for i in range(at, end):
+                prefetch(base + uint64(places[min(i + _AHEAD, last)]))
+                out[written] = counts[places[i]]
+                written += 1
+        at = end
+    return written
+
+
+@kernel
+def counts_in_order(features, sizes, sets, shift, part_bits, heads, counts, out):
+    """Write the count of each feature of some sets, whose counts lie by part of the key space and then by set.
+
+    features, sizes: of the sets, one behind the other, as ``part_slots`` took them; shift, part_bits: as there. sets:
+    int64[d], their numbers; heads: int64[p, n + 1], where in counts those of each set begin in each part. Returns
+    whether all of these sets are as they were.
+    """
+    parts = heads.shape[0]
+    ends = np.empty(parts, np.int64)
+    at = 0
+    for d in range(sizes.shape[0]):
+        ends[:] = heads[:, sets[d]]
+        for i in range(at, at + sizes[d]):
+            part = int64(_cell(features[i], shift) >> uint64(part_bits))
+            if ends[part] >= heads[part, sets[d] + 1]:
+                return False
+            out[i] = counts[ends[part]]
+            ends[part] += 1
+        at += sizes[d]
+    return True
 
 
 @kernel

@@ -15,7 +15,7 @@ from numba import int32, int64, njit, uint32, uint64
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import largest_partner, need, smallest_partner
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.counts import NO_CELLS, prefixes, sort_first
+from neardup.kernels.counts import prefixes, sort_first
 from neardup.kernels.tables import cleared, find, holds, room_for
 
 #: An entry of the index: the rank, a tag of the key, the place of the key among the set's shared ones.
@@ -35,8 +35,8 @@ class Sets(NamedTuple):
     """The sets of a join by rank.
 
     addresses: uint64[r]; sizes, shared, lengths: int64[r]; bitmaps: uint64[r, 8]; starts: int64[r] into keys;
-    keys: uint64, the prefixes. Where features are not held, sizes, shared, lengths and starts are int32, and bitmaps
-    may have fewer words.
+    keys: uint64, the prefixes. Where features are not held, sizes, shared and lengths are int32, bitmaps may have fewer
+    words, and there are no addresses, starts and keys.
     """
 
     addresses: np.ndarray
@@ -51,7 +51,7 @@ class Sets(NamedTuple):
 class Index(NamedTuple):
     """Lists of entries: those of bucket first + b are entries[heads[b]:heads[b + 1]], in rank order.
 
-    It has all 2**bits buckets, or a part of them.
+    It has all 2**bits buckets, or those of a part of the key space, or of a share of the lists while these are filled.
     """
 
     heads: np.ndarray
@@ -61,15 +61,21 @@ class Index(NamedTuple):
 
 
 @njit(inline="always")
+def _mixed(key):
+    """Return what a key's bucket and tag are taken from: of equally rare features small ones come first."""
+    return (key << uint64(8)) * _MULTIPLIER
+
+
+@njit(inline="always")
 def bucket_of(key, bits):
-    """Return the bucket of a key: of equally rare features small ones come first, so it is not by their top bits."""
-    return int64(((key << uint64(8)) * _MULTIPLIER) >> uint64(64 - bits))
+    """Return the bucket of a key."""
+    return int64(_mixed(key) >> uint64(64 - bits))
 
 
 @njit(inline="always")
 def tag_of(key, bits):
     """Return 16 bits of a key below those that choose its bucket."""
-    return (((key << uint64(8)) * _MULTIPLIER) >> uint64(48 - bits)) & _LOW
+    return (_mixed(key) >> uint64(48 - bits)) & _LOW
 
 
 @njit(inline="always")
@@ -199,12 +205,57 @@ def _first_at_least(entries, low, high, rank):
 def _fetch(following, later, sets, index):
     """Ask for the lists that the following rank will read, and the list heads that a later one will look at."""
     _fetch_heads(later, sets, sets.lengths[later], index)
-    lists = index.heads.shape[0] - 1
     entries = uint64(index.entries.ctypes.data)
     for i in range(sets.starts[following], sets.starts[following] + sets.lengths[following]):
-        place = _list_of(sets.keys[i], index)
-        if 0 <= place < lists:
-            prefetch(entries + uint64(8) * uint64(index.heads[place]))
+        prefetch(entries + uint64(8) * uint64(index.heads[bucket_of(sets.keys[i], index.bits)]))
+
+
+@njit(inline="always")
+def _meet(place, tag, bucket, asked, index, sets, rule, scratch, count):
+    """Add to found the ranks in a list of an index that a set meets there; return how many are found then.
+
+    place: of the key among the shared ones of the set; asked: (size, shared, first, last) of the set, and which ranks
+    may be its partners. scratch: (met, found), as for ``_candidates``.
+    """
+    size, shared, first, last = asked
+    met, found = scratch
+    high = int64(index.heads[bucket + 1])
+    at = int64(index.heads[bucket])
+    if high - at > 8:
+        at = _first_at_least(index.entries, at, high, first)
+    while at < high:
+        entry = index.entries[at]
+        at += 1
+        other = rank_of(entry)
+        if other >= last:
+            break
+        if other < first or tag_of_entry(entry) != tag:
+            continue
+        already = met[other]
+        left = min(shared - place, sets.shared[other] - place_of(entry))
+        # Keys that are equal by chance lie anywhere: they may count, and never rule out.
+        if already + left >= need(rule, sets.sizes[other], size):
+            if already == 0:
+                found[count] = other
+                count += 1
+            met[other] = already + int32(1)
+    return count
+
+
+@inner_kernel
+def _partners(rank, sets, rule, ranks_of_size):
+    """Return which ranks may be partners of a set before it: from the first to before the last."""
+    size = sets.sizes[rank]
+    smallest = smallest_partner(rule, size)
+    largest = largest_partner(rule, size, sets.shared[rank], smallest)
+    return int64(ranks_of_size[smallest]), int64(min(ranks_of_size[largest + 1], rank))
+
+
+@kernel
+def partner_ranks(sets, rule, ranks_of_size, out):
+    """Write the first rank that may be a partner of each set before it, and the one after the last: int32[r, 2]."""
+    for rank in range(sets.sizes.shape[0]):
+        out[rank, 0], out[rank, 1] = _partners(rank, sets, rule, ranks_of_size)
 
 
 @inner_kernel
@@ -214,41 +265,14 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     met: int32[r] zeros on entry, and then the keys met so far for the ranks in found. The first key that two matching
     sets share passes whatever was met before, so each match is found where the index has that key.
     """
-    size = sets.sizes[rank]
-    lists = index.heads.shape[0] - 1
-    shared = sets.shared[rank]
-    smallest = smallest_partner(rule, size)
-    largest = largest_partner(rule, size, shared, smallest)
-    first = ranks_of_size[smallest]
-    last = min(ranks_of_size[largest + 1], rank)
+    first, last = _partners(rank, sets, rule, ranks_of_size)
+    asked = int64(sets.sizes[rank]), int64(sets.shared[rank]), first, last
     start = sets.starts[rank]
     count = 0
     for i in range(sets.lengths[rank]):
         key = sets.keys[start + i]
-        bucket = _list_of(key, index)
-        if bucket < 0 or bucket >= lists:
-            continue
-        tag = tag_of(key, index.bits)
-        high = int64(index.heads[bucket + 1])
-        place = int64(index.heads[bucket])
-        if high - place > 8:
-            place = _first_at_least(index.entries, place, high, first)
-        while place < high:
-            entry = index.entries[place]
-            place += 1
-            other = rank_of(entry)
-            if other >= last:
-                break
-            if other < first or tag_of_entry(entry) != tag:
-                continue
-            already = met[other]
-            left = min(shared - i, sets.shared[other] - place_of(entry))
-            # Keys that are equal by chance lie anywhere: they may count, and never rule out.
-            if already + left >= need(rule, sets.sizes[other], size):
-                if already == 0:
-                    found[count] = other
-                    count += 1
-                met[other] = already + int32(1)
+        bucket = bucket_of(key, index.bits)
+        count = _meet(i, tag_of(key, index.bits), bucket, asked, index, sets, rule, (met, found), count)
     return count
 
 
@@ -358,37 +382,115 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch):
 
 
 @kernel
-def list_candidates(at, ranks, sets, index, rule, ranks_of_size, scratch):
-    """Find the candidates before them of ranks[at:], as ``match`` does; write (earlier, later).
+def part_keys(keys, lengths, parts, of_each, out):
+    """Write the keys of prefixes as words, by part of the key space and then by set.
 
-    scratch: (met, found, pairs), the first two as for ``verify``; pairs: int32[p, 2] with room for r at least. Stops
-    early when they may not suffice for one more rank.
-    Returns (place to go on from, pairs written).
+    A word has the 48 bits of a key that buckets and tags are taken from, and below them its place in its prefix.
+    keys: uint64, the prefixes one behind the other; lengths: int64[s]; parts: a power of two; of_each: uint32[p, s],
+    zeros on entry, gets how many words of each set are in each part; out: uint64, with room for all keys.
     """
+    shift = uint64(64) - trailing_zeros(uint64(2 * parts))
+    heads = np.zeros(parts + 1, np.int64)
+    for i in range(keys.shape[0]):
+        heads[int64((_mixed(keys[i]) >> uint64(1)) >> shift) + 1] += 1
+    for part in range(parts):
+        heads[part + 1] += heads[part]
+    at = 0
+    for s in range(lengths.shape[0]):
+        for i in range(lengths[s]):
+            mixed = _mixed(keys[at + i])
+            part = int64((mixed >> uint64(1)) >> shift)
+            out[heads[part]] = (mixed & ~_LOW) | uint64(min(i, _LAST_PLACE))
+            heads[part] += 1
+            of_each[part, s] += uint32(1)
+        at += lengths[s]
+
+
+@njit(inline="always")
+def _list_of_word(word, index):
+    """Return which of an index' lists a word belongs to."""
+    return int64(word >> uint64(64 - index.bits)) - index.first
+
+
+@kernel
+def index_part(part, ranks, held, index):
+    """Enter the words of a part whose places are below held[r] into an index of zeros with no entries.
+
+    part: (lengths uint32[s], words), as ``part_keys`` leaves them; ranks: int32[s] of the sets; held: int32[r].
+    Returns the entries, the length of the longest list, and how many pairs of entries share a list.
+    """
+    lengths, words = part
+    at = 0
+    for s in range(ranks.shape[0]):
+        for i in range(at, at + int64(lengths[s])):
+            if place_of(words[i]) < held[ranks[s]]:
+                index.heads[_list_of_word(words[i], index) + 1] += uint32(1)
+        at += int64(lengths[s])
+    entries = np.empty(begin_lists(index.heads), np.uint64)
+    at = 0
+    for s in range(ranks.shape[0]):
+        for i in range(at, at + int64(lengths[s])):
+            if place_of(words[i]) < held[ranks[s]]:
+                place = _list_of_word(words[i], index)
+                tag = (words[i] >> uint64(48 - index.bits)) & _LOW
+                entries[index.heads[place]] = entry_of(ranks[s], tag, place_of(words[i]))
+                index.heads[place] += uint32(1)
+        at += int64(lengths[s])
+    longest, meetings = close_lists(Index(index.heads, entries, index.bits, index.first))
+    return entries, longest, meetings
+
+
+@kernel
+def list_candidates(begin, part, ranks, sets, partners, index, rule, scratch):
+    """Find the candidates before them of the sets of a part, as ``match`` does; write (earlier, later).
+
+    begin: (set, word) to go on from; part, ranks: as for ``index_part``; partners: int32[r, 2], as ``partner_ranks``
+    writes them, or none for a set that is not looked up.
+    scratch: (met, found, pairs), met as for ``verify``; found: int32[r]; pairs: int32[p, 2] with room for r at least.
+    Stops early when they may not suffice for one more set.
+    Returns ((set, word) to go on from, pairs written).
+    """
+    lengths, words = part
     met, found, pairs = scratch
-    written = 0
-    last = ranks.shape[0] - 1
-    words = sets.bitmaps.shape[1]
+    width = sets.bitmaps.shape[1]
     bitmaps = uint64(sets.bitmaps.ctypes.data)
-    while at <= last:
-        rank = ranks[at]
-        _fetch(ranks[min(at + 1, last)], ranks[min(at + 2, last)], sets, index)
-        count = _candidates(rank, sets, index, rule, ranks_of_size, met, found)
-        if written + count > pairs.shape[0]:
-            forget(count, met, found)
-            break
-        size = sets.sizes[rank]
-        for c in range(count):
-            other = found[c]
-            met[other] = 0
-            if c + 2 < count:
-                prefetch(bitmaps + uint64(8 * words * found[c + 2]))
-            if _most_shared(rank, other, sets, words) >= need(rule, sets.sizes[other], size):
-                pairs[written, 0] = other
-                pairs[written, 1] = rank
-                written += 1
-        at += 1
-    return at, written
+    heads = uint64(index.heads.ctypes.data)
+    entries = uint64(index.entries.ctypes.data)
+    written = 0
+    s, at = begin
+    while s < ranks.shape[0]:
+        rank, end = int64(ranks[s]), at + int64(lengths[s])
+        if partners[rank, 1] > partners[rank, 0] and end > at:
+            asked = (
+                int64(sets.sizes[rank]),
+                int64(sets.shared[rank]),
+                int64(partners[rank, 0]),
+                int64(partners[rank, 1]),
+            )
+            count = 0
+            for i in range(at, end):
+                # The lists of the words that follow, and the heads of those behind them.
+                prefetch(heads + uint64(4 * _list_of_word(words[min(i + 16, words.shape[0] - 1)], index)))
+                ahead = _list_of_word(words[min(i + 8, words.shape[0] - 1)], index)
+                prefetch(entries + uint64(8) * uint64(index.heads[ahead]))
+                bucket = _list_of_word(words[i], index)
+                tag = (words[i] >> uint64(48 - index.bits)) & _LOW
+                count = _meet(place_of(words[i]), tag, bucket, asked, index, sets, rule, (met, found), count)
+            if written + count > pairs.shape[0]:
+                forget(count, met, found)
+                break
+            for c in range(count):
+                other = int64(found[c])
+                met[other] = 0
+                if c + 2 < count:
+                    prefetch(bitmaps + uint64(8 * width) * uint64(found[c + 2]))
+                if _most_shared(rank, other, sets, width) >= need(rule, sets.sizes[other], asked[0]):
+                    pairs[written, 0] = other
+                    pairs[written, 1] = rank
+                    written += 1
+        at = end
+        s += 1
+    return (s, at), written
 
 
 @kernel
@@ -464,7 +566,7 @@ def look_up_one(features, counts, held, index, rule, scratch, out):
         np.empty(size + 1, np.uint64),
     )
     results = asking.shared, asking.lengths, asking.bitmaps, asking.starts, asking.keys, 0
-    prefixes(asking.addresses, sizes, np.zeros(1, np.int64), shift, counts, shift, NO_CELLS, rule, results)
+    prefixes(asking.addresses, sizes, np.zeros(1, np.int64), shift, counts, rule, results)
     return look_up(0, 1, asking, held, index, rule, scratch, out)[1]
 
 

@@ -120,21 +120,15 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
 
 @kernel
 def count_features(features, keys, counts):
-    """Add each feature to an open table (uint64 and uint32 zeros[a power of two]); return how many are distinct.
-
-    Stops when the table is three quarters full: then what is returned is 3/4 of its size or more.
-    """
+    """Add each feature to an open table (uint64 and uint32[a power of two]); return how many were not there before."""
     distinct = int64(0)
     at = uint64(keys.ctypes.data)
     for i in range(features.shape[0]):
         if i + _AHEAD < features.shape[0]:
             prefetch(at + uint64(8 * first_slot(features[i + _AHEAD], keys)))
         slot = find(features[i], keys)
-        if keys[slot] == 0:
-            if 4 * distinct >= 3 * keys.shape[0]:
-                return distinct
-            keys[slot] = features[i]
-            distinct += 1
+        distinct += keys[slot] == 0
+        keys[slot] = features[i]
         counts[slot] += uint32(1)
     return distinct
 

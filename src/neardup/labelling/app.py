@@ -21,10 +21,11 @@ from neardup.service.server import HEADERS, LOOPBACK_NAMES, Confined
 
 #: The largest request that is read.
 LARGEST_BODY = 64 << 10
-#: The page may load its own three files and talk to its own server; nothing else, and no text may become markup.
+#: The page may load its own three files and talk to its own server; nothing else. What becomes markup goes through its
+#: one policy: the two texts, as the server escaped them.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types pair"
 )
 _FILES = {
     "/": (("labelling/page/index.html",), "text/html"),
@@ -96,13 +97,13 @@ class _Judged(_From):
     seconds: Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0)] | None = None
 
 
-def app_of(session: Session, keys: Keys, *, link: Callable[[str], str] = str) -> FastAPI:
+def app_of(session: Session, keys: Keys) -> FastAPI:
     """Return the application that shows a session."""
     # No descriptions of itself: nobody but the page talks to it.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     for path, (names, kind) in _FILES.items():
         app.add_route(path, _file(names, kind), methods=["GET"])
-    _add_actions(app, session, lambda: link(keys.mint()))
+    _add_actions(app, session)
     _add_errors(app)
 
     @app.middleware("http")
@@ -149,7 +150,7 @@ def _file(names: Sequence[str], kind: str) -> Handler:
     return give
 
 
-def _add_actions(app: FastAPI, session: Session, invitation: Callable[[], str]) -> None:
+def _add_actions(app: FastAPI, session: Session) -> None:
     """Add what the page asks for."""
 
     @app.post("/api/state")
@@ -159,10 +160,6 @@ def _add_actions(app: FastAPI, session: Session, invitation: Callable[[], str]) 
             return JSONResponse({"labeller": None, "suggested": _user(), "heading": session.heading})
         return JSONResponse(session.state(name))
 
-    @app.post("/api/news")
-    def news(sent: _From) -> JSONResponse:
-        return JSONResponse(session.news(sent.labeller))
-
     @app.post("/api/answer")
     def answer(sent: _Judged) -> JSONResponse:
         return JSONResponse(session.answer(sent.labeller, sent.pair, sent.answer, sent.seconds))
@@ -170,10 +167,6 @@ def _add_actions(app: FastAPI, session: Session, invitation: Callable[[], str]) 
     @app.post("/api/undo")
     def undo(sent: _From) -> JSONResponse:
         return JSONResponse(session.undo(sent.labeller))
-
-    @app.post("/api/invite")
-    def invite() -> JSONResponse:
-        return JSONResponse({"link": invitation()})
 
     @app.post("/api/finish")
     def finish(sent: _From) -> JSONResponse:

@@ -77,8 +77,8 @@ class LabelQueue(Protocol):
     def says(self, asked: Asked) -> list[Says]:
         """Return what there is to say of a pair, shown once it was judged."""
 
-    def facts(self) -> tuple[list[Fact], bool]:
-        """Return what the labels say so far, and whether something newer is being worked out."""
+    def facts(self) -> list[Fact]:
+        """Return what the labels say so far."""
 
     def left(self, labeller: str) -> int | None:
         """Return how many pairs are still to be asked; None where there is no end."""
@@ -110,9 +110,9 @@ class FixedQueue:
         """Return the pair's similarity."""
         return similarity_says(asked, self._measure)
 
-    def facts(self) -> tuple[list[Fact], bool]:
+    def facts(self) -> list[Fact]:
         """Return nothing: what the answers come to is for those who drew the pairs."""
-        return [], False
+        return []
 
     def left(self, labeller: str) -> int | None:
         """Return how many of the pairs the labeller has not judged."""
@@ -341,14 +341,14 @@ class Model:
         self._fit()
         return None if self._g is None else float(self._g(self._x([place]))[0])
 
-    def facts(self) -> tuple[list[Fact], bool]:
-        """Return how good the model was when it was last judged, and whether it is being judged anew."""
+    def facts(self) -> list[Fact]:
+        """Return how good the model was when it was last judged; it is judged anew beside the questions."""
         version = self._known.version
         with self._lock:
             judged, lessons, found = self._judged
             if judged != version and (self._judging is None or self._judging.done()):
                 self._judging = self._work.submit(self._judge, version, lessons_of(self._known))
-        return _facts(lessons, found, self._vector), judged != version
+        return _facts(lessons, found, self._vector)
 
     def _judge(self, version: int, lessons: Lessons) -> None:
         found = None
@@ -521,7 +521,7 @@ class ActiveLearningQueue:
                 said.append(Says(f"the model {says} (score {g:+.2f})", g >= 0))
         return said
 
-    def facts(self) -> tuple[list[Fact], bool]:
+    def facts(self) -> list[Fact]:
         """Return how well the labels can be learned."""
         return self._model.facts()
 

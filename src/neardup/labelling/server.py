@@ -26,7 +26,7 @@ class Service(Server):
         from neardup.labelling.app import Keys, app_of
 
         self._keys = Keys(lambda: again(self.link(self._keys.mint())))
-        super().__init__(app_of(session, self._keys, link=self.link), port=port)
+        super().__init__(app_of(session, self._keys), port=port)
 
     def link(self, token: str) -> str:
         """Return the link that a token opens."""

@@ -17,10 +17,12 @@ from neardup.evaluation.population import votes_of_store
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import REASONS, Asked, Fact, FixedQueue, LabelQueue
 from neardup.labels.store import ANSWERS, SKIP, Judgement, Open, PairOfIds, checked_name
-from neardup.pages.document_view import looks_of
+from neardup.pages.diff_view import side_by_side
 
 #: Nobody looks at a pair longer than a day.
 _PATIENCE_S = 86_400.0
+#: People judge whole texts.
+_ALL_WORDS = 1 << 40
 
 
 class Session:
@@ -58,21 +60,10 @@ class Session:
             name = checked_name(labeller)
             self._active.add(name)
             asked = None if self._enough(name) else self._open(name)
-            found = {"labeller": name, "progress": self._progress(name), "heading": self.heading} | self.news(name)
+            found: dict[str, Any] = {"labeller": name, "progress": self._progress(name), "heading": self.heading}
+            found["facts"] = self._facts(name)
         # Long texts take some seconds, for which others need not wait.
         return found | {"pair": None if asked is None else self._pair(asked)}
-
-    def news(self, labeller: str) -> dict[str, Any]:
-        """Return what the labels say so far, and whether something newer is being worked out."""
-        with self._lock:
-            facts, pending = self._chooser.facts()
-            told = [fact._asdict() for fact in facts]
-            told += [
-                agreement_fact(one, labeller)._asdict()
-                for one in agreements(self._known.answers)
-                if labeller in one.labellers
-            ]
-            return {"facts": told, "pending": pending}
 
     def answer(self, labeller: str, pair: PairOfIds, answer: str, seconds: float | None = None) -> dict[str, Any]:
         """Take an answer to the pair that is asked; it is on the disk when this returns the next state.
@@ -113,6 +104,12 @@ class Session:
             if not self._active:
                 self.finished.set()
 
+    def _facts(self, labeller: str) -> list[dict[str, str]]:
+        """Return what the labels say so far."""
+        agreed = [one for one in agreements(self._known.answers) if labeller in one.labellers]
+        told = [*self._chooser.facts(), *(agreement_fact(one, labeller) for one in agreed)]
+        return [fact._asdict() for fact in told]
+
     def _enough(self, labeller: str) -> bool:
         return self.goal is not None and self._given[labeller] >= self.goal
 
@@ -134,7 +131,8 @@ class Session:
         held = self._looks
         if held is None or held[0] != pair:
             left, right = (self._known.material.shown(place) for place in sorted(asked[:2]))
-            held = self._looks = pair, {"ids": list(pair)} | looks_of(left, right)
+            html = side_by_side(left, right, words=_ALL_WORDS)
+            held = self._looks = pair, {"ids": list(pair), "html": html}
         return held[1]
 
     def _said(self, asked: Asked, answer: str) -> dict[str, Any]:
@@ -183,22 +181,16 @@ class SampleQueue(FixedQueue):
         sides = zip(drawn.left.tolist(), drawn.right.tolist(), strict=True)
         super().__init__(known, [Asked(left, right, "sample") for left, right in sides])
         self._drawn, self._store = drawn, known.store
-        self._seen = -1
-        self._facts: list[Fact] = []
 
     @property
     def open_pairs(self) -> int:
         """How many of the pairs nobody has judged."""
         return sum(not self._known.answers.get(place) for place in self._pairs)
 
-    def facts(self) -> tuple[list[Fact], bool]:
+    def facts(self) -> list[Fact]:
         """Return precision and recall, as far as they are known."""
-        version = self._store.version
-        if version != self._seen:
-            drawn = self._drawn
-            found = drawn.audit(drawn.judged(votes_of_store(self._store.labels, drawn.places)))
-            self._facts, self._seen = [*_facts(found)], version
-        return self._facts, False
+        drawn = self._drawn
+        return [*_facts(drawn.audit(drawn.judged(votes_of_store(self._store.labels, drawn.places))))]
 
 
 def _facts(found: Audit) -> Iterator[Fact]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from importlib import metadata
 from itertools import combinations
@@ -18,10 +18,10 @@ from neardup.kernels import Integers
 from neardup.pages.builder import About, Sources, build_report, listed_rows, named
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
-from neardup.pages.html import clipped, html_of, table
+from neardup.pages.html import html_of, table
 from neardup.pages.page import check_drawing
 from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Extent, Report, binned
-from neardup.pages.sweep import shared_in_words, similarity_of, value_of
+from neardup.pages.sweep import shared_in_words, similarity_of
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe.measures import SET_MEASURES
 from neardup.recipe.recipe import CHAIN_VERSION
@@ -259,11 +259,6 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     return facts
 
 
-#: So many of the largest families, and of the pairs nearest to the threshold, are listed.
-_LISTED = 5
-_NAME_IN_CELL = 60
-
-
 def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
     """Return a result as HTML for a notebook's cell, its texts escaped."""
     why = _why(found)
@@ -275,35 +270,4 @@ def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
     rows += [["families", f"{summary['families']:,}, the largest of {summary['largest_family']:,}"]]
     rows += [["pairs", f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents")]]
     rows += [["by", f"{found.recipe.in_words()}, keep {found.recipe.keep}"]]
-    lists = _largest(found), _nearest(found)
-    parts = [f"<p><strong>{html_of(head)}</strong></p>", table([], rows, left=2)]
-    parts += [f"<p>{title}</p>{table(names, rows, left=3)}" for title, names, rows in lists if rows]
-    return f'<div class="neardup">{"".join(parts)}</div>'
-
-
-def _largest(found: Findings) -> tuple[str, Sequence[str], list[list[object]]]:
-    sizes = found.families.documents
-    rows: list[list[object]] = []
-    for place in np.argsort(-sizes, kind="stable")[:_LISTED].tolist():
-        members = np.flatnonzero(found.families.family == place + 1)
-        some = ", ".join(_name_in_cell(found, int(member)) for member in members[:_LISTED])
-        more = f" and {len(members) - _LISTED:,} more" if len(members) > _LISTED else ""
-        rows.append([f"{len(members):,}", f"from {found.families.smallest[place]:.3f}", some + more])
-    return "The largest families", ("documents", "similarities", "members"), rows
-
-
-def _nearest(found: Findings) -> tuple[str, Sequence[str], list[list[object]]]:
-    matches, scale = found.matches, found.scale
-    rows: list[list[object]] = [
-        [
-            value_of(scale.measure, float(found.similarity[at]), distance=scale.distance),
-            _name_in_cell(found, int(matches.left[at])),
-            _name_in_cell(found, int(matches.right[at])),
-        ]
-        for at in np.argsort(found.similarity, kind="stable")[:_LISTED].tolist()
-    ]
-    return "Pairs that only just match", ("similarity", "left", "right"), rows
-
-
-def _name_in_cell(found: Findings, place: int) -> str:
-    return clipped(str(found.documents.names.one(place)), _NAME_IN_CELL)
+    return f'<div class="neardup"><p><strong>{html_of(head)}</strong></p>{table([], rows, left=2)}</div>'

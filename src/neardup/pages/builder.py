@@ -28,7 +28,7 @@ from neardup.pages.report import (
     binned,
 )
 from neardup.pages.sweep import Swept, name_of, rule_in_words, similarity_at, similarity_of, swept, value_of
-from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, REASONS, KnownPairs, Verdicts, arrivals_of, time_text
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, REASONS, KnownPairs, Verdicts, lags_of, time_text
 from neardup.recipe import Recipe
 from neardup.search.margin import Scale
 from neardup.version import __version__
@@ -84,8 +84,6 @@ class About:
 
 #: Members that are listed of a family: removed ones, and kept ones.
 DROPPED_LISTED, KEPT_LISTED = 8, 4
-#: Pairs elsewhere are drawn from bands so wide, so many from each.
-_BANDS, _OF_EACH = 20, 2
 #: Among so many of the nearest pairs it is looked for some that are no examples of one family.
 _LOOKED_AT = 2000
 #: Characters of a title, or of how a text begins, in a list.
@@ -161,11 +159,10 @@ class _Examples(NamedTuple):
 
     above: list[_Picked]
     below: list[_Picked]
-    elsewhere: list[_Picked]
 
     @property
     def every(self) -> list[_Picked]:
-        return [*self.above, *self.below, *self.elsewhere]
+        return [*self.above, *self.below]
 
 
 def _candidates(verdicts: Verdicts, known: KnownPairs, everything: bool) -> tuple[_Pairs, _Pairs]:
@@ -190,40 +187,26 @@ def _examples(verdicts: Verdicts, known: KnownPairs, extent: Extent, everything:
     """Choose the pairs to read: the nearest on each side, not two of one family while there are others."""
     # A document without a family is a group of its own.
     group = np.where(verdicts.family > 0, -verdicts.family, np.arange(len(verdicts)))
-    sides = _candidates(verdicts, known, everything)
     # Sides are apart from themselves only: the nearest pair of each is shown, whatever the other one shows.
-    taken: tuple[set[int], set[int]] = set(), set()
-    near = [
-        _apart(pairs, np.arange(len(pairs.left)), extent.cases, group, seen)
-        for pairs, seen in zip(sides, taken, strict=True)
-    ]
-    rng, seen = np.random.default_rng(extent.seed), set.union(*taken)
-    elsewhere: list[_Picked] = []
-    bands = [np.ceil(pairs.similarity * _BANDS) for pairs in sides]
-    rest = [np.setdiff1d(np.arange(len(pairs.left)), chosen) for pairs, chosen in zip(sides, near, strict=True)]
-    for band in np.unique(np.concatenate([one[at] for one, at in zip(bands, rest, strict=True)])).tolist():
-        room = _OF_EACH
-        for pairs, one, at in zip(sides, bands, rest, strict=True):
-            inside = rng.permutation(at[one[at] == band])
-            chosen = _apart(pairs, inside, room, group, seen)
-            elsewhere += map(pairs.picked, chosen)
-            room -= len(chosen)
-    above, below = ([*map(pairs.picked, chosen)] for pairs, chosen in zip(sides, near, strict=True))
-    return _Examples(above, below, sorted(elsewhere, key=lambda one: (one.similarity, one.right, one.left)))
+    above, below = (
+        [*map(pairs.picked, _apart(pairs, extent.cases, group))] for pairs in _candidates(verdicts, known, everything)
+    )
+    return _Examples(above, below)
 
 
-def _apart(pairs: _Pairs, places: Integers, count: int, group: Integers, taken: set[int]) -> list[int]:
+def _apart(pairs: _Pairs, count: int, group: Integers) -> list[int]:
     """Return the first of the pairs that have no family in common with others; where there are too few, any."""
-    chosen: dict[int, int] = {}
+    chosen: set[int] = set()
+    taken: set[int] = set()
     for strict in (True, False):
-        for rank, at in enumerate(places[:_LOOKED_AT].tolist()):
+        for at in range(min(len(pairs.left), _LOOKED_AT)):
             if len(chosen) >= count:
                 break
             marks = {int(group[pairs.left[at]]), int(group[pairs.right[at]])}
             if at not in chosen and not (strict and marks & taken):
-                chosen[at] = rank
+                chosen.add(at)
                 taken |= marks
-    return sorted(chosen, key=chosen.__getitem__)
+    return sorted(chosen)
 
 
 def listed_rows(verdicts: Verdicts, extent: Extent) -> Integers:
@@ -250,24 +233,15 @@ def build_report(
     known = known or KnownPairs.nothing(scale.threshold, _UNKNOWN)
     chosen, examples = _families(verdicts, extent), _examples(verdicts, known, extent, about.everything)
     members = np.array([place for one in chosen for place in (*one.stay, *one.go)], np.int64)
-    pairs, moved = [one for one in examples.every if one.edge >= 0], None
+    moved = None
     if about.movable:
-        edges = np.array([one.edge for one in pairs], np.int64)
         bands = recipe.search == "lsh" and not scale.second
-        moved = swept(
-            verdicts,
-            scale,
-            known,
-            watched=members,
-            edges=edges,
-            everything=about.everything,
-            whole=not bands,
-        )
+        moved = swept(verdicts, scale, known, watched=members, everything=about.everything, whole=not bands)
     places = {*members.tolist(), *(place for one in examples.every for place in one[:2])}
     places |= {int(verdicts.of[place]) for place in list(places) if verdicts.of[place] >= 0}
     view = _View(verdicts, scale, known, sources, sources.texts(sorted(places)), chosen)
     if moved is not None:
-        view.watch(moved, members, [one.edge for one in pairs])
+        view.watch(moved, members)
     rows, removed = listed_rows(verdicts, extent), verdicts.duplicates
     begins, alive = sources.words(rows), np.unique(verdicts.family[removed])
     is_flow = verdicts.times is not None
@@ -297,7 +271,6 @@ def build_report(
         largest_family=int(verdicts.sizes[alive[alive > 0] - 1].max(initial=0)),
         above=[view.example(pair) for pair in examples.above],
         below=[view.example(pair) for pair in examples.below],
-        elsewhere=[view.example(pair) for pair in examples.elsewhere],
         unknown=known.note,
         sweep=moved.sweep if moved else None,
         pair_similarity=binned(similar) if known.known else (),
@@ -317,7 +290,7 @@ def build_report(
         facts=window | dict(about.facts),
         notes=[*about.notes, *_notes(verdicts, about, extent, len(chosen))],
         wording=FLOW if is_flow else BATCH,
-        arrivals=arrivals_of(verdicts),
+        lags=lags_of(verdicts),
         left=about.left,
     )
 
@@ -388,15 +361,11 @@ class _View:
         # Of all families at once, for each question may cost an index.
         asked = [place for one in chosen for place in one.go if len(one.go) > 1]
         self._matching = sources.matching({place: texts[place] for place in asked if place in texts})
-        self._moved: Swept | None = None
         self._goes: dict[int, str] = {}
-        self._matches: dict[int, str] = {}
 
-    def watch(self, moved: Swept, members: Integers, edges: Sequence[int]) -> None:
-        """Say from now on what other thresholds would do to these documents and pairs."""
-        self._moved = moved
+    def watch(self, moved: Swept, members: Integers) -> None:
+        """Say from now on what other thresholds would do to these documents."""
         self._goes = dict(zip(members.tolist(), map(_states, moved.gone.T), strict=True))
-        self._matches = dict(zip(edges, map(_states, moved.matches.T), strict=False))
 
     def family(self, listed: _Listed) -> Family:
         """Return a family with its listed members."""
@@ -459,17 +428,12 @@ class _View:
 
     def example(self, pair: _Picked) -> Example:
         """Return two documents to read side by side."""
-        scale, known, moved = self._scale, self._known, self._moved
+        scale, known = self._scale, self._known
         value = value_of(scale.measure, pair.similarity, distance=scale.distance)
         numbers = known.numbers(pair.edge) if known.numbers is not None and pair.edge >= 0 else ""
         head = f"{name_of(scale)} {value}: {'a match' if pair.matches else 'no match'}"
-        states = self._matches.get(pair.edge, "")
-        if moved is not None and not states:
-            reached = moved.bars <= pair.similarity
-            reached[moved.sweep.own] = pair.matches
-            states = _states(reached)
         said = "; ".join(filter(None, (head, numbers)))
-        return Example(self._shown(pair.left), self._shown(pair.right), pair.similarity, pair.matches, said, states)
+        return Example(self._shown(pair.left), self._shown(pair.right), pair.similarity, pair.matches, said)
 
 
 def _states(column: Bools) -> str:

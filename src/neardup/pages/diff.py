@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from enum import IntEnum
 from itertools import pairwise
 from typing import NamedTuple
@@ -36,9 +35,6 @@ _STYLE = str.maketrans("", "", ".,;:'\"`-()[]“”‘’„«»–—…。、�
 _MINUS = re.compile(r"[^-−–][-−–]$")
 #: So much of a text says how it is written.
 _DIRECTION = 4_000
-#: Lines at least so long are cut because they are long, where nearly all lines are shorter than the other.
-_CUT_LINE, _LONG_LINE = 45, 100
-_NEARLY_ALL = 0.95
 
 
 def direction_of(text: str) -> str:
@@ -46,19 +42,6 @@ def direction_of(text: str) -> str:
     kinds = [unicodedata.bidirectional(one) for one in text[:_DIRECTION]]
     right, left = sum(kind in ("R", "AL") for kind in kinds), kinds.count("L")
     return "rtl" if right > left else "ltr" if left else "auto"
-
-
-def soft_breaks(text: str) -> list[int]:
-    """Return the places of line feeds in the middle of paragraphs, in a text whose lines are all cut to a length."""
-    lines = text.split("\n")
-    if sum(len(line) <= _LONG_LINE for line in lines) < _NEARLY_ALL * len(lines):
-        return []
-    found, at = [], -1
-    for line, after in pairwise(lines):
-        at += len(line) + 1
-        if len(line) >= _CUT_LINE and after[:1].isalnum():
-            found.append(at)
-    return found
 
 
 def sign_between(gap: str, before: str, after: str) -> str:
@@ -69,8 +52,8 @@ def sign_between(gap: str, before: str, after: str) -> str:
     return ("-" if minus else "") + "".join(gap.split()).translate(_STYLE)
 
 
-#: So many words in a row that stand elsewhere in the other text were moved.
-_MOVED = 5
+#: So many equal words in a row are never chance.
+_CERTAIN = 5
 #: A run of equal words this many times shorter than the changes on both sides of it is chance.
 _LONGER = 3
 #: How far an insertion is moved, in words.
@@ -80,11 +63,11 @@ ENDS = re.compile(f"[{re.escape(ASCII_TERMINATORS + TERMINATORS)}]")
 
 
 class Mark(IntEnum):
-    """What is said of a word."""
+    """What is said of a word, or of what stands between two equal words and differs."""
 
     EQUAL = 0
     CHANGED = 1
-    MOVED = 2
+    BETWEEN = 2
 
 
 class Differences(NamedTuple):
@@ -112,7 +95,6 @@ def differences(left: str, right: str) -> Differences:
     for block in blocks:
         for side, begin in zip(marks, block[:2], strict=True):
             side[begin : begin + block.length] = bytes(block.length)
-    _mark_moved(words[0], words[1], *marks)
     return Differences(*sides, blocks, *marks)
 
 
@@ -122,7 +104,7 @@ def _without_chance(blocks: list[Block], left: int, right: int) -> list[Block]:
     end = Block(left, right, 0)
     for block, after in pairwise([*blocks, end]):
         changes = _between(kept[-1], block), _between(block, after)
-        if block.length >= _MOVED or block.length * _LONGER > min(changes):
+        if block.length >= _CERTAIN or block.length * _LONGER > min(changes):
             kept.append(block)
     return [*kept[1:], end]
 
@@ -164,21 +146,3 @@ def _begins(text: str, words: list[Token], word: int) -> int:
 def _between(one: Block, other: Block) -> int:
     """Return how many words lie between two blocks, on the side where they are more."""
     return max(other.left - one.left - one.length, other.right - one.right - one.length)
-
-
-def _mark_moved(left: list[str], right: list[str], left_marks: bytearray, right_marks: bytearray) -> None:
-    """Mark changed words that stand in a row elsewhere in the other text, where they count as changed, too."""
-    sides = [dict(_changed_runs(words, marks)) for words, marks in ((left, left_marks), (right, right_marks))]
-    shared = set(sides[0].values()) & set(sides[1].values())
-    for side, marks in zip(sides, (left_marks, right_marks), strict=True):
-        for place, run in side.items():
-            if run in shared:
-                marks[place : place + _MOVED] = bytes([Mark.MOVED]) * _MOVED
-
-
-def _changed_runs(words: list[str], marks: bytearray) -> Iterator[tuple[int, tuple[str, ...]]]:
-    changed = bytes([Mark.CHANGED]) * _MOVED
-    place = marks.find(changed)
-    while place >= 0:
-        yield place, tuple(words[place : place + _MOVED])
-        place = marks.find(changed, place + 1)

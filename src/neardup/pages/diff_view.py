@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from neardup.pages.diff import Differences, Mark, Shown, differences, direction_of
-from neardup.pages.document_view import BETWEEN, SOFT, looks_of
+from neardup.pages.document_view import looks_of
 from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, fold, html_of, macro_of, rest_of
 from neardup.text.alignment import Block
 from neardup.text.normalize import Token
@@ -18,8 +18,7 @@ _SIDES = ("left", "right")
 _A_WORD, _LEAST = 12, 40
 #: Characters of a title, and of one that a screen reader says.
 _TITLE, _SPOKEN = 300, 100
-_LEGEND = {int(Mark.MOVED): "elsewhere in the other", BETWEEN: "another sign"}
-_KINDS = {int(Mark.CHANGED): "changed", int(Mark.MOVED): "moved", BETWEEN: "between"}
+_KINDS = {int(Mark.CHANGED): "changed", int(Mark.BETWEEN): "between"}
 
 
 def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "") -> Html:
@@ -128,9 +127,8 @@ def _head(about: Mapping[str, Any], side: str, marked: bool) -> str:
     if about["beyond"]:
         parts.append(Html(f"{about['beyond']:,} further characters were not compared"))
     said = " &middot; ".join(f'<bdi dir="auto">{part}</bdi>' for part in parts)
-    said += "".join(
-        f'<mark class="{_KINDS[mark]}">{_LEGEND[mark]}</mark>' for mark in about["marks"] if mark in _LEGEND
-    )
+    if about["between"]:
+        said += '<mark class="between">another sign</mark>'
     return f'<div class="cell {side}"><strong dir="auto">{title}</strong><span class="about">{said}</span></div>'
 
 
@@ -164,8 +162,6 @@ def _pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:
 
 
 def _marked(html: Html, mark: int) -> str:
-    if mark == SOFT:
-        return f'<span class="soft">{html}</span>'
     return f'<mark class="{_KINDS[mark]}">{html}</mark>' if mark in _KINDS else html
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from neardup.pages.diff import ENDS, Differences, Mark, Shown, differences, direction_of, sign_between, soft_breaks
+from neardup.pages.diff import ENDS, Differences, Mark, Shown, differences, direction_of, sign_between
 from neardup.text.normalize import Token
 
 #: Of longer texts only so many characters are compared and shown; the page says so.
@@ -23,9 +22,6 @@ _WORTH_FOLDING, _WORTH_FOLDING_CHANGED = 60, 600
 #: Words that are shown before all the rest is folded away.
 _AT_ONCE = 6_000
 
-#: Marks besides those of words: for what stands between equal words and differs, and for line feeds that only keep
-#: lines short, which a narrow page leaves out.
-BETWEEN, SOFT = max(Mark) + 1, max(Mark) + 2
 #: Texts up to so many words are shown whole.
 _SHORT = 300
 
@@ -49,15 +45,13 @@ class _Row(NamedTuple):
 class _Side(NamedTuple):
     """A text with its words and their marks.
 
-    ``between`` holds the words with something else before them than in the other text, ``soft`` the places of line
-    feeds that only keep lines short.
+    ``between`` holds the words with something else before them than in the other text.
     """
 
     text: str
     words: list[Token]
     marks: bytearray
     between: set[int]
-    soft: list[int]
 
     def gap(self, word: int) -> str:
         """Return what stands between a word and the one before."""
@@ -66,14 +60,7 @@ class _Side(NamedTuple):
     def line_end(self, word: int) -> int:
         """Return where the line before a word ends, -1 if the word before it is on the same line."""
         begin, end = self.words[word - 1].end, self.words[word].start
-        at = self.text.rfind("\n", begin, max(begin, end))
-        while at >= 0 and self._is_soft(at):
-            at = self.text.rfind("\n", begin, at)
-        return at
-
-    def _is_soft(self, at: int) -> bool:
-        place = bisect_left(self.soft, at)
-        return place < len(self.soft) and self.soft[place] == at
+        return self.text.rfind("\n", begin, max(begin, end))
 
     def cut(self, word: int) -> int:
         """Return where a row that begins with this word begins: behind the line's end, or the space, before it."""
@@ -88,23 +75,13 @@ class _Side(NamedTuple):
         spaces = [place for place, one in enumerate(gap, 1) if one.isspace()]
         return self.words[word].start - len(gap) + (spaces[-1] if spaces else len(gap))
 
-    def pieces(self, begin: int, end: int, *, plain: bool) -> list[list[Any]]:
-        """Return words and what lies between them as [text, mark]."""
+    def pieces(self, begin: int, end: int, *, plain: bool) -> list[tuple[str, int]]:
+        """Return words and what lies between them, each text with its mark."""
         first, last = self.cut(begin), self.cut(end)
-        marked = [(self.text[first:last], int(Mark.EQUAL))] if plain else _joined(self._marked(begin, end, first, last))
-        found: list[list[Any]] = []
-        for text, mark in marked:
-            at = first
-            first += len(text)
-            for soft in self.soft[bisect_left(self.soft, at) : bisect_left(self.soft, first)]:
-                found += [[self.text[at:soft], mark], ["\n", SOFT]]
-                at = soft + 1
-            found.append([self.text[at:first], mark])
-        return [piece for piece in found if piece[0]]
-
-    def used(self) -> list[int]:
-        """Return the marks that the text has, for a legend."""
-        return sorted({*self.marks, *(BETWEEN for word in self.between if self.gap(word).strip())} - {Mark.EQUAL})
+        whole = self.text[first:last]
+        if plain:
+            return [(whole, int(Mark.EQUAL))] if whole else []
+        return list(_joined(self._marked(begin, end, first, last)))
 
     def _marked(self, begin: int, end: int, at: int, last: int) -> Iterator[tuple[str, int]]:
         before = -1
@@ -113,7 +90,7 @@ class _Side(NamedTuple):
             gap = self.text[at : token.start]
             if word in self.between:
                 for said, part in groupby(gap, key=lambda one: not one.isspace()):
-                    yield "".join(part), BETWEEN if said else int(Mark.EQUAL)
+                    yield "".join(part), int(Mark.BETWEEN if said else Mark.EQUAL)
             else:
                 yield gap, mark if mark == before else int(Mark.EQUAL)
             yield self.text[max(at, token.start) : token.end], mark
@@ -122,7 +99,7 @@ class _Side(NamedTuple):
 
 
 def looks_of(left: Shown, right: Shown) -> dict[str, Any]:
-    """Return what the page needs to show two documents, ready for JSON.
+    """Return what a page needs to show two documents.
 
     Groups of rows follow each other; of a ``folded`` group only its number of words is shown at first. A row has
     two lists of pieces, and a piece is a text and its mark; ``words`` count those of each side.
@@ -130,8 +107,8 @@ def looks_of(left: Shown, right: Shown) -> dict[str, Any]:
     texts = left.text[:LARGEST], right.text[:LARGEST]
     found = differences(*texts)
     sides = (
-        _Side(texts[0], found.left, found.left_marks, set(), soft_breaks(texts[0])),
-        _Side(texts[1], found.right, found.right_marks, set(), soft_breaks(texts[1])),
+        _Side(texts[0], found.left, found.left_marks, set()),
+        _Side(texts[1], found.right, found.right_marks, set()),
     )
     rows = list(_rows(found, *sides))
     _compare_gaps(found, *sides)
@@ -157,7 +134,7 @@ def looks_of(left: Shown, right: Shown) -> dict[str, Any]:
         )
     for name, side in zip(("left", "right"), sides, strict=True):
         if side.text and not side.words:
-            groups[0]["rows"][0][name] = [[side.text, int(Mark.EQUAL)]]
+            groups[0]["rows"][0][name] = [(side.text, int(Mark.EQUAL))]
     titles = _titles(left.title, right.title)
     heads = [
         {
@@ -167,18 +144,18 @@ def looks_of(left: Shown, right: Shown) -> dict[str, Any]:
             "words": len(side.words),
             "beyond": len(one.text) - len(side.text),
             "direction": direction_of(side.text),
-            "marks": side.used(),
+            "between": any(side.gap(word).strip() for word in side.between),
         }
         for one, title, side in zip((left, right), titles, sides, strict=True)
     ]
     return {"left": heads[0], "right": heads[1], "groups": groups}
 
 
-def _titles(*titles: str) -> list[list[list[Any]]]:
+def _titles(*titles: str) -> list[list[tuple[str, int]]]:
     """Return two titles as pieces."""
     found = differences(*titles)
     marks = (found.left, found.left_marks), (found.right, found.right_marks)
-    sides = [_Side(title, words, mark, set(), []) for title, (words, mark) in zip(titles, marks, strict=True)]
+    sides = [_Side(title, words, mark, set()) for title, (words, mark) in zip(titles, marks, strict=True)]
     return [side.pieces(0, len(side.words), plain=not side.words) for side in sides]
 
 

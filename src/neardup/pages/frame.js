@@ -162,18 +162,6 @@
     const fit = () => { contents.open = wide.matches; };
     wide.addEventListener("change", fit);
     fit();
-    const links = new Map([...contents.querySelectorAll("a")].map((link) => [decodeURIComponent(link.hash.slice(1)), link]));
-    const inSight = new Set();
-    const watch = new IntersectionObserver((entries) => {
-      for (const { target, isIntersecting } of entries) inSight[isIntersecting ? "add" : "delete"](target.id);
-      const first = [...links.keys()].find((id) => inSight.has(id));
-      if (!first) return;
-      for (const [id, link] of links) {
-        if (id === first) link.setAttribute("aria-current", "location");
-        else link.removeAttribute("aria-current");
-      }
-    }, { rootMargin: "-80px 0px -60% 0px" });
-    for (const id of links.keys()) watch.observe(document.getElementById(id));
     contents.addEventListener("click", (event) => { if (event.target.closest("a") && !wide.matches) contents.open = false; });
   }
 

@@ -140,7 +140,7 @@ class Family:
 
 
 class Example(NamedTuple):
-    """A pair to read, near the threshold or elsewhere."""
+    """A pair to read, near the threshold."""
 
     #: The documents, in the order of the input.
     left: Shown
@@ -151,8 +151,6 @@ class Example(NamedTuple):
     matches: bool
     #: How alike they are, in words.
     head: str = ""
-    #: For each threshold of the report's sweep "1" where the pair matches, else "0"; empty without a sweep.
-    matching: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,19 +187,6 @@ class Row(NamedTuple):
     family: int
     why: str
     words: str
-
-
-class Arrivals(NamedTuple):
-    """When and where the items of a flow came from."""
-
-    #: The length of the stretches of time.
-    step: str
-    #: Where each begins and ends (UTC), its originals and its duplicates.
-    stretches: list[tuple[str, str, int, int]]
-    #: How long after what they repeat duplicates came, and how many did.
-    lags: list[tuple[str, int]]
-    #: Folders, the one with most items first, their items and their duplicates; empty where there are none to compare.
-    sources: list[tuple[str, int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,8 +229,6 @@ class Report:
     #: Pairs that only just match, and that only just do not, the nearest to the threshold first.
     above: Sequence[Example] = ()
     below: Sequence[Example] = ()
-    #: Pairs at other similarities, for whoever moves the threshold, in rising order.
-    elsewhere: Sequence[Example] = ()
     #: What is not known of pairs, such as those below the threshold.
     unknown: str = ""
     #: What other thresholds would have done.
@@ -261,8 +244,8 @@ class Report:
     notes: Sequence[str] = ()
     #: What the page calls documents, and what becomes of them.
     wording: Wording = BATCH
-    #: Of a flow.
-    arrivals: Arrivals | None = None
+    #: How long after what they repeat the duplicates of a flow came, and how many did.
+    lags: Sequence[tuple[str, int]] = ()
     #: What is said in the place of a text that is not there any more.
     left: str = ""
 

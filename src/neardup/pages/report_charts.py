@@ -1,4 +1,4 @@
-"""The charts of a report: similarities, other thresholds, and when and where the items of a flow came from."""
+"""The charts of a report: similarities, other thresholds, and how soon the duplicates of a flow came."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from neardup.pages.charts import (
     count_axis,
     finished,
     histogram,
-    kinds_of,
     line,
     log_counts,
     moving_rule,
     similarities,
-    time_axis,
     tooltips,
 )
 from neardup.pages.html import Chart, table
-from neardup.pages.report import BINS, Arrivals, Report, Sweep, Wording
+from neardup.pages.report import BINS, Report, Sweep, Wording
 
 if TYPE_CHECKING:
     import altair as alt
@@ -89,7 +87,7 @@ def charts_of(report: Report) -> tuple[list[Chart], list[Chart]]:
     if report.sweep is not None and len(report.sweep.thresholds) > 1:
         moving += [_of_pairs(report)] if any(report.pair_similarity) else []
         moving.append(_of_thresholds(report.sweep, report.wording))
-    return [*found, *(arrival_charts(report.arrivals) if report.arrivals else [])], moving
+    return [*found, *([_by_lag(report.lags)] if report.lags else [])], moving
 
 
 def _to_keepers(report: Report) -> Chart:
@@ -152,50 +150,6 @@ def _bins(counts: Sequence[int], what: str) -> Any:
     return table(["similarity", what], rows, tall=True)
 
 
-KINDS = ("originals", "duplicates")
-#: Sources that are listed.
-_SOURCES = 25
-
-
-def arrival_charts(arrivals: Arrivals) -> list[Chart]:
-    """Return the charts of when items came, how long after what they repeat, and from where."""
-    charts = [_by_time(arrivals)]
-    charts += [_by_lag(arrivals.lags)] if arrivals.lags else []
-    return charts + ([_by_source(arrivals.sources)] if arrivals.sources else [])
-
-
-def _by_time(arrivals: Arrivals) -> Chart:
-    import altair as alt
-
-    rows: list[dict[str, Any]] = []
-    for begin, end, originals, duplicates in arrivals.stretches:
-        for kind, low, high in ((KINDS[0], 0, originals), (KINDS[1], originals, originals + duplicates)):
-            row = {"begin": begin, "end": end, "kind": kind, "low": low, "high": high}
-            rows.append(row | {"originals": originals, "duplicates": duplicates})
-    originals = sum(one[2] for one in arrivals.stretches)
-    duplicates = sum(one[3] for one in arrivals.stretches)
-    # A line around it shows a bar where there are so many that it is narrower than a dot.
-    drawn = alt.Chart(alt.Data(values=rows)).mark_rect(strokeWidth=0.7)
-    drawn = drawn.encode(
-        x=alt.X("begin:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=time_axis()),
-        x2="end:T",
-        y=alt.Y("low:Q", title=f"items per {arrivals.step}", axis=count_axis(max(row["high"] for row in rows))),
-        y2="high:Q",
-        color=alt.Color("kind:N", **kinds_of(KINDS)),
-        stroke=alt.Stroke("kind:N", **kinds_of(KINDS)),
-        tooltip=tooltips(begin=("", "from"), **{kind: (",", kind) for kind in KINDS}),
-    )
-    return Chart(
-        key="arrived",
-        title=f"What arrived, by {arrivals.step}",
-        note="by the time that items were judged by (UTC); stretches in which nothing came have no bar",
-        told=f"Originals and duplicates by {arrivals.step}, from {arrivals.stretches[0][0]} to "
-        f"{arrivals.stretches[-1][1]}: {originals:,} originals and {duplicates:,} duplicates.",
-        specification=finished(drawn),
-        behind=table(["from (UTC)", *KINDS], [[one[0], one[2], one[3]] for one in arrivals.stretches], tall=True),
-    )
-
-
 def _by_lag(lags: Sequence[tuple[str, int]]) -> Chart:
     import altair as alt
 
@@ -224,36 +178,5 @@ def _by_lag(lags: Sequence[tuple[str, int]]) -> Chart:
         behind=table(
             ["after the original", "duplicates", "share", "share up to here"],
             [[row["name"], row["count"], row["share"], row["reached"]] for row in rows],
-        ),
-    )
-
-
-def _by_source(sources: Sequence[tuple[str, int, int]]) -> Chart:
-    import altair as alt
-
-    rows = [(name or "(the inbox itself)", items, duplicates) for name, items, duplicates in sources]
-    cut = f"; the {_SOURCES} with most items of {len(rows):,}" if len(rows) > _SOURCES else ""
-    most, listed = max(rows, key=lambda row: row[2]), rows[:_SOURCES]
-    parts = [
-        {"name": name, "items": items, "duplicates": gone, "share": gone / items, "kind": kind, "count": count}
-        for name, items, gone in listed
-        for kind, count in zip(KINDS, (items - gone, gone), strict=True)
-    ]
-    tooltip = tooltips(
-        name=("", "folder"), items=(",", "items"), duplicates=(",", "duplicates"), share=(".1%", "share of duplicates")
-    )
-    drawn = bars(parts, "count", "items", max(items for _, items, _ in rows), tooltip).encode(
-        color=alt.Color("kind:N", **kinds_of(KINDS)), order=alt.Order("kind:N", sort="descending")
-    )
-    return Chart(
-        key="sources",
-        title="Duplicates by source",
-        note=f"by the folder that items came in{cut}",
-        told=f"Most duplicates, {most[2]:,} of {most[1]:,} items, came in {most[0]}.",
-        specification=finished(drawn, height=24 * len(listed) + 70),
-        behind=table(
-            ["folder", "items", "duplicates", "share"],
-            [[name, items, gone, f"{gone / items:.1%}"] for name, items, gone in listed],
-            tall=True,
         ),
     )

@@ -1,6 +1,6 @@
 "use strict";
 // The slider of thresholds: it tells what a run at another one would have done, moves the line in the charts, and says of
-// documents (data-goes) and pairs (data-matches) that are shown what would become of them.
+// documents that are shown (data-goes) what would become of them.
 (() => {
   const { sweep, wording } = window.neardup.data;
   const slider = document.getElementById("threshold");
@@ -9,11 +9,10 @@
   const back = document.getElementById("threshold-back");
   const numbers = new Intl.NumberFormat("en");
   const signed = new Intl.NumberFormat("en", { signDisplay: "exceptZero" });
-  const watched = [...document.querySelectorAll("[data-goes], [data-matches]")].map((element) => ({
+  const watched = [...document.querySelectorAll("[data-goes]")].map((element) => ({
     element,
     fate: element.querySelector(".fate"),
-    pair: "matches" in element.dataset,
-    states: element.dataset.goes ?? element.dataset.matches,
+    states: element.dataset.goes,
   }));
   const families = [...document.querySelectorAll(".family")].map((element) => ({
     fate: element.querySelector("summary .fate"),
@@ -41,15 +40,11 @@
     slider.setAttribute("aria-valuetext", said.textContent);
     back.disabled = own;
     window.neardup.set("cut", sweep.similarities[at]);
-    for (const { element, fate, pair, states } of watched) {
+    for (const { element, fate, states } of watched) {
       const changed = states[at] !== states[sweep.own];
       element.classList.toggle("otherwise", changed);
       fate.hidden = !changed;
-      if (!changed) continue;
-      const yes = states[at] === "1";
-      fate.textContent = pair
-        ? `${yes ? "a match" : "no match"} at ${threshold}`
-        : `${yes ? wording.removes : wording.keeps} at ${threshold}`;
+      if (changed) fate.textContent = `${states[at] === "1" ? wording.removes : wording.keeps} at ${threshold}`;
     }
     for (const { fate, members } of families) {
       const changed = members.filter(({ states }) => states[at] !== states[sweep.own]);

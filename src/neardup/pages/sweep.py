@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.keep.keepers import Bools, Floats, Graph, Integers, graph, numbers_of_pairs, standing
+from neardup.keep.keepers import Bools, Graph, Integers, graph, numbers_of_pairs, standing
 from neardup.pages.numbers import counted
 from neardup.pages.report import Sweep
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
@@ -51,15 +51,11 @@ def similarity_at(scale: Scale, threshold: Fraction) -> float:
 
 
 class Swept(NamedTuple):
-    """A sweep, and what it says of documents and pairs."""
+    """A sweep, and what it says of documents."""
 
     sweep: Sweep
     #: bool[t, w]: which of the watched documents would be dropped at each threshold.
     gone: Bools
-    #: float64[t]: the similarity that a pair has to reach at each threshold.
-    bars: Floats
-    #: bool[t, p]: which of the watched pairs would match at each threshold.
-    matches: Bools
 
 
 class _Removal:
@@ -106,7 +102,6 @@ def swept(
     known: KnownPairs,
     *,
     watched: Integers,
-    edges: Integers,
     everything: bool = False,
     whole: bool = True,
 ) -> Swept:
@@ -115,9 +110,8 @@ def swept(
     Where no pairs but those of the verdicts are known, or where they do not say what the verdicts say (as of items that
     came too late), stricter thresholds are counted by the recorded similarities.
 
-    ``watched`` (int64[w]) are documents, and ``edges`` (int64[p]) known pairs, whose own fate is of interest. With
-    ``everything``, duplicates remove others as well; pairs are not known at all thresholds (``whole``) with bands that
-    are made for one.
+    ``watched`` (int64[w]) are documents whose own fate is of interest. With ``everything``, duplicates remove others as
+    well; pairs are not known at all thresholds (``whole``) with bands that are made for one.
     """
     count, own_gone = len(verdicts), verdicts.of != ORIGINAL
     documents = count if verdicts.present is None else int(verdicts.present.sum())
@@ -131,7 +125,7 @@ def swept(
             )
             removal, whole = _Removal(count, known, True, verdicts.before), whole and everything
             documents = count - verdicts.before
-            note, own, edges = f"{_STRICTER_ONLY} {_COUNTED[everything]}", np.ones(len(stopped), np.bool_), edges[:0]
+            note, own = f"{_STRICTER_ONLY} {_COUNTED[everything]}", np.ones(len(stopped), np.bool_)
     else:
         # A classifier goes by g, of which the probability is rounded: at its cut the run itself says what passes.
         own = known.matching
@@ -139,14 +133,13 @@ def swept(
     bars = np.array([similarity_at(scale, step) for step in steps], np.float64)
     place = steps.index(scale.threshold)
     dropped, pairs = [], []
-    gone, matches = np.zeros((len(steps), len(watched)), np.bool_), np.zeros((len(steps), len(edges)), np.bool_)
+    gone = np.zeros((len(steps), len(watched)), np.bool_)
     for at, threshold in enumerate(steps):
         reach = known.similarity >= bars[at] if known.reaching is None else known.reaching(threshold)
         chosen = own if at == place else reach
         number, gone[at] = removal.by(chosen, watched)
         dropped.append(number)
         pairs.append(removal.pairs(chosen))
-        matches[at] = chosen[edges]
     gone[place] = own_gone[watched]
     sweep = Sweep(
         thresholds=[float(step) for step in steps],
@@ -160,7 +153,7 @@ def swept(
         exact=whole,
         note=note,
     )
-    return Swept(sweep, gone, bars, matches)
+    return Swept(sweep, gone)
 
 
 def name_of(scale: Scale) -> str:

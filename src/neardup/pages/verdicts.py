@@ -1,4 +1,4 @@
-"""Verdicts and pairs as reports see them, of a run or of a flow, and when the items of a flow arrived."""
+"""Verdicts and pairs as reports see them, of a run or of a flow, and how soon the duplicates of a flow came."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup.keep.keepers import Families
 from neardup.kernels import Bools, Floats, Integers
-from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Arrivals
+from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR
 from neardup.times import utc
 
 #: In the place of a keeper: the document is kept, or its keeper is not among those that are reported.
@@ -43,8 +42,6 @@ class Verdicts:
     times: Integers | None = None
     #: So many of the first documents came before those that are reported, and are here because others repeat them.
     before: int = 0
-    #: Where each came from, as strings; None where that is not known.
-    sources: pa.Array | None = None
     #: The ids of keepers that are ELSEWHERE.
     elsewhere: Mapping[int, str] = field(default_factory=dict)
     #: bool[n]: which documents count; None for all.
@@ -155,18 +152,6 @@ class KnownPairs:
 _SECOND = 1_000_000
 _MINUTE, _HOUR = 60 * _SECOND, 3600 * _SECOND
 _DAY = 24 * _HOUR
-#: Steps of time; the first one that gives no more bars than this is taken.
-_STEPS = {
-    "minute": _MINUTE,
-    "ten minutes": 10 * _MINUTE,
-    "hour": _HOUR,
-    "six hours": 6 * _HOUR,
-    "day": _DAY,
-    "week": 7 * _DAY,
-    "30 days": 30 * _DAY,
-    "year": 365 * _DAY,
-}
-_BARS = 300
 #: Ends of the stretches of time by which a duplicate comes after what it repeats.
 _LAGS = {
     "at once": _SECOND,
@@ -192,29 +177,8 @@ def time_text(moment: int) -> str:
         return ""
 
 
-def arrivals_of(verdicts: Verdicts) -> Arrivals | None:
-    """Return when and where the items of a flow came from; None if nothing arrived, or for a run."""
-    if verdicts.times is None or len(verdicts) == verdicts.before:
-        return None
-    times, stopped = verdicts.times[verdicts.before :], verdicts.of[verdicts.before :] != ORIGINAL
-    first, last = int(times.min()), int(times.max())
-    name, step = next(
-        ((name, step) for name, step in _STEPS.items() if last // step - first // step < _BARS), ("year", 365 * _DAY)
-    )
-    bins, place = np.unique(times // step, return_inverse=True)
-    counts = [np.bincount(place[one], minlength=len(bins)).tolist() for one in (~stopped, stopped)]
-    begins, ends = ([_moment((number + more) * step) for number in bins.tolist()] for more in (0, 1))
-    return Arrivals(name, list(zip(begins, ends, *counts, strict=True)), _lags(verdicts), _sources(verdicts, stopped))
-
-
-def _moment(microseconds: int) -> str:
-    try:
-        return utc(microseconds).isoformat(timespec="minutes").replace("+00:00", "Z")
-    except OverflowError:
-        return "9999-12-31T23:59Z"
-
-
-def _lags(verdicts: Verdicts) -> list[tuple[str, int]]:
+def lags_of(verdicts: Verdicts) -> list[tuple[str, int]]:
+    """Return how long after what they repeat the duplicates of a flow came, and how many did; nothing for a run."""
     times, places = verdicts.times, verdicts.duplicates[verdicts.of[verdicts.duplicates] >= 0]
     if times is None:
         return []
@@ -224,15 +188,3 @@ def _lags(verdicts: Verdicts) -> list[tuple[str, int]]:
     counts = np.bincount(np.searchsorted(list(_LAGS.values()), lag), minlength=len(_LAGS) + 1)
     last = int(np.flatnonzero(counts).max(initial=-1))
     return list(zip([*_LAGS, _LATER], counts[: last + 1].tolist(), strict=False))
-
-
-def _sources(verdicts: Verdicts, stopped: Bools) -> list[tuple[str, int, int]]:
-    if verdicts.sources is None:
-        return []
-    encoded = verdicts.sources.slice(verdicts.before).dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    names, codes = encoded.dictionary.to_pylist(), pc.fill_null(encoded.indices, 0).to_numpy()
-    every, duplicates = (np.bincount(codes[one], minlength=len(names)) for one in (slice(None), stopped))
-    order = np.lexsort((np.arange(len(names)), -every)).tolist()
-    return [(names[at], int(every[at]), int(duplicates[at])) for at in order] if len(names) > 1 else []

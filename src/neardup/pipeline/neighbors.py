@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from neardup.documents import Corpus
 from neardup.documents.records import Names
-from neardup.errors import RecipeError, UnknownDocument, option
+from neardup.errors import RecipeError, UnknownDocument, check_count, option
 from neardup.features.reading import Progress, silent
 from neardup.pipeline.pipeline import checked_threads
 from neardup.pipeline.query import Table, check_size, read_vectors, remember, unit_of, unknown_id
@@ -117,10 +117,9 @@ def neighbors_of(
         raise RecipeError(
             f"{option('--of')} and {option('--first')} {first} both choose documents; give one of the two"
         )
-    if first is not None and first < 1:
-        raise RecipeError(f"first {first} is below 1; ask for one document at least")
-    if k < 1:
-        raise RecipeError(f"k {k} is below 1; ask for one neighbour at least")
+    if first is not None:
+        check_count("first", first, "ask for one document at least")
+    check_count("k", k, "ask for one neighbour at least")
     threads, clock, report = checked_threads(threads), Clock(), progress or silent
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     present = np.flatnonzero(read.present)

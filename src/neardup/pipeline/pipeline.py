@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
-from neardup.errors import RecipeError, option
+from neardup.errors import RecipeError, check_count, option
 from neardup.features.embeddings import Encoder, embed
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, Remembered, contents_of, gather, pieces, silent
@@ -124,7 +124,8 @@ def collect(
     store.expect(corpus.promised_rows)
     if recompute:
         most = (free_memory() if memory is None else store.memory.room) / 2
-        again = Recomputed(corpus, extractor, threads, report, serves_once=serves_once)
+        counts = recipe.search != "lsh"
+        again = Recomputed(corpus, extractor, threads, report, serves_once=serves_once, counts=counts)
         store = BoundedStore(store.memory, needs_of(recipe), most, again)
     read = seen = 0
     before = pa.total_allocated_bytes()
@@ -276,8 +277,7 @@ def run(
         if classifier is not None:
             from neardup.classifier.domain import DomainCounts
 
-            found = joined.statistics
-            classifier.check_domain(DomainCounts(found["first_step_pairs"], found.get("outside", 0), found["pairs"]))
+            classifier.check_domain(DomainCounts.of(joined.statistics))
     with clock.stage("keep"):
         undecided = read.present & (joined.representative < 0)
         documents = Documents(read.names, read.order, read.text_marks, store.text_bytes, read.present)
@@ -333,11 +333,11 @@ def checked_threads(threads: int | None) -> int:
     Raises
     ------
     RecipeError
-        If it is below 1.
+        If it is no whole number from 1 on.
     """
-    threads = default_threads() if threads is None else threads
-    if threads < 1:
-        raise RecipeError(f"threads {threads} is below 1")
+    if threads is None:
+        return default_threads()
+    check_count("threads", threads, "give a number, or nothing for all processors")
     return threads
 
 

@@ -16,7 +16,7 @@ from neardup.classifier.evidence import Learned
 from neardup.classifier.values import NO_TIME, Records
 from neardup.documents import Corpus
 from neardup.documents.records import Names
-from neardup.errors import InputError, RecipeError, option, shown
+from neardup.errors import InputError, RecipeError, check_count, option, shown
 from neardup.features.embeddings import Encoder
 from neardup.features.extraction import extract
 from neardup.features.reading import Progress, silent
@@ -339,8 +339,8 @@ def answer_of(
     NeardupError
         If the corpus cannot be read, or there are no k documents.
     """
-    if k is not None and k < 1:
-        raise RecipeError(f"k {k} is below 1; ask for one document at least")
+    if k is not None:
+        check_count("k", k, "ask for one document at least")
     asked = Asked(text, title, time)
     _check_before_reading(recipe, asked, k, what, encoder, classifier)
     if classifier is not None:
@@ -367,6 +367,8 @@ def _check_before_reading(
 ) -> None:
     """Refuse what could only fail after the corpus has been read."""
     text = asked.text
+    if not isinstance(text, str):
+        raise InputError(f"{what} is of type {type(text).__name__}: give a str, and decode bytes first")
     if not text:
         raise InputError(f"{what} is empty, so nothing can match it; give one with words")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
@@ -182,12 +183,18 @@ class Result:
         mask[self._documents.names.rows[np.flatnonzero(self._found.stays)]] = True
         return mask
 
-    def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
+    def write(
+        self,
+        output: str | PathLike[str],
+        *,
+        force: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
         """Write the documents that stay, with all columns.
 
         Parameters
         ----------
-        output : str
+        output : path or URI
             A file whose name says the format; or a folder, with a slash at its end, which gets a file of the same name
             and format for each input.
         force : bool
@@ -199,7 +206,7 @@ class Result:
 
     def write_annotated(
         self,
-        output: str,
+        output: str | PathLike[str],
         *,
         prefix: str = "neardup_",
         force: bool = False,
@@ -214,7 +221,7 @@ class Result:
     def _write(
         self,
         chosen: Bools,
-        output: str,
+        output: str | PathLike[str],
         force: bool,
         progress: Callable[[int], None] | None,
         added: pa.Table | None,
@@ -222,7 +229,7 @@ class Result:
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[chosen]] = True
         with self._clock.stage("write"):
-            self._corpus.copy(mask, output, force=force, progress=progress, added=added)
+            self._corpus.copy(mask, os.fspath(output), force=force, progress=progress, added=added)
 
     def annotations(self, prefix: str = "neardup_") -> pa.Table:
         """Return what became of each document that was read, in the order of the input, as a table.

@@ -110,6 +110,13 @@ def chosen(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
     return found
 
 
+def recipe_against(index: Recipe | None, recipe: AnyRecipe | None, choices: Mapping[str, Any]) -> AnyRecipe:
+    """Return the recipe that is asked for; where none is, that of an index as the reference, else the default one."""
+    if recipe is None and index is not None and not set(choices) - {"keep"}:
+        return index
+    return "default" if recipe is None else recipe
+
+
 def refuse(choices: Mapping[str, Any], names: Iterable[str], why: str) -> None:
     """Refuse fields that somebody chose and that would be ignored.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import secrets
 from collections import deque
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,6 +123,7 @@ Integers = npt.NDArray[np.int64]
 
 _MOST_RANKS = 1 << 21
 _FEWEST_SLOTS = 1 << 10
+_COUNTED_AT_ONCE = 1 << 14
 
 
 class Vocabulary(NamedTuple):
@@ -154,23 +156,47 @@ def empty_vocabulary() -> Vocabulary:
     return Vocabulary(np.zeros(EMPTY_TABLE, np.uint64), np.zeros(EMPTY_TABLE, np.uint32), np.zeros(0, np.uint64))
 
 
+class FeatureCounts:
+    """How often each feature of a sample occurs."""
+
+    def __init__(self) -> None:
+        self.total = 0  #: features so far, each as often as it occurs
+        self._distinct = 0
+        self._keys, self._counts = np.zeros(_FEWEST_SLOTS, np.uint64), np.zeros(_FEWEST_SLOTS, np.uint32)
+
+    def add(self, features: Words) -> None:
+        """Count the features of further documents."""
+        self.total += len(features)
+        for begin in range(0, len(features), _COUNTED_AT_ONCE):
+            some = features[begin : begin + _COUNTED_AT_ONCE]
+            if 2 * (self._distinct + len(some)) > len(self._keys):
+                self._make_room(self._distinct + len(some))
+            self._distinct += count_features(some, self._keys, self._counts)
+
+    def _make_room(self, distinct: int) -> None:
+        there = np.flatnonzero(self._counts)
+        keys, counts, slots = self._keys[there], self._counts[there], slots_for(distinct)
+        self._keys, self._counts = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
+        enter_values(keys, counts, self._keys, self._counts)
+
+    def vocabulary(self) -> Vocabulary:
+        """Return the features that occur more than once, rare first."""
+        repeated = np.flatnonzero(self._counts > 1)
+        order = np.lexsort((self._keys[repeated], self._counts[repeated]))[-_MOST_RANKS:]
+        words = self._keys[repeated[order]]
+        if not len(words):
+            return empty_vocabulary()
+        slots = slots_for(len(words))
+        table, ranks = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
+        enter_values(words, np.arange(len(words)), table, ranks)
+        return Vocabulary(table, ranks, words)
+
+
 def vocabulary_of(features: Words) -> Vocabulary:
     """Return the features that occur more than once among those of a sample of documents, rare first."""
-    slots = _FEWEST_SLOTS
-    while True:
-        keys, counts = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
-        if 4 * count_features(features, keys, counts) < 3 * slots:
-            break
-        slots *= 4
-    repeated = np.flatnonzero(counts > 1)
-    order = np.lexsort((keys[repeated], counts[repeated]))[-_MOST_RANKS:]
-    words = keys[repeated[order]]
-    if not len(words):
-        return empty_vocabulary()
-    slots = slots_for(len(words))
-    table, ranks = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
-    enter_values(words, np.arange(len(words)), table, ranks)
-    return Vocabulary(table, ranks, words)
+    counts = FeatureCounts()
+    counts.add(features)
+    return counts.vocabulary()
 
 
 #: Sets of so many features or more, a size class's least, are entered by signatures. Below, single features take less
@@ -243,6 +269,10 @@ def _table(buckets: int) -> npt.NDArray[np.uint32]:
 
 
 _FIRST_RECORDS = 1 << 10
+#: Slots of the table of lists in a large page of memory.
+_SLOTS_IN_PAGE = 1 << 18
+#: Room for the records of a ring that is so many times as long is made at once.
+_RINGS = 64
 #: Room for so many matches is made first.
 _FIRST_MATCHES = 64
 #: Where fewer documents than the first are held, lists of up to the second move into a new segment's block as a whole,
@@ -315,13 +345,13 @@ class Epoch:
         counters = np.zeros(13, np.int64)
         counters[CURSOR], counters[END] = self._chunks.extend(1)
         counters[SEGMENT] = counters[OLDEST] = counters[CURSOR]
-        records = np.zeros((_FIRST_RECORDS, 8), np.int64)
+        self._records = _ring(_RINGS * _FIRST_RECORDS)
         met = np.zeros(_FIRST_RECORDS, np.uint8)
         plan = plan_of(rule, _CLASSES) if kind == BY_PREFIX else np.empty((0, 4), np.int64)
         self._lists = Lists(
             self._chunks.bases,
             np.zeros(slots, np.uint64),
-            records,
+            self._records[:_FIRST_RECORDS],
             met,
             counters,
             _CLASSES,
@@ -338,9 +368,14 @@ class Epoch:
         return int(self._lists.counters[NEXT])
 
     @property
+    def first(self) -> int:
+        """The number of the oldest document that is there."""
+        return int(self._lists.counters[FIRST])
+
+    @property
     def held(self) -> int:
         """How many documents are there, those that were removed by hand included."""
-        return int(self._lists.counters[NEXT] - self._lists.counters[FIRST])
+        return self.entered - self.first
 
     @property
     def signatures(self) -> int:
@@ -476,10 +511,15 @@ class Epoch:
         present = np.append(records[:, SIZE] > 0, True)
         return features, heads[present], records[present[:-1]]
 
-    def sample(self, documents: int) -> Words:
-        """Return the features of the last so many documents."""
-        last = int(self._lists.counters[NEXT])
-        return self.read(max(last - documents, int(self._lists.counters[FIRST])), last)[0]
+    def pages(self) -> Iterator[Words]:
+        """Yield the table of lists, which is to be empty, in parts of 2 MB."""
+        heads = self._lists.heads
+        for begin in range(0, len(heads), _SLOTS_IN_PAGE):
+            yield heads[begin : begin + _SLOTS_IN_PAGE]
+
+    def sizes(self, first: int, last: int) -> Integers:
+        """Return how many features the documents [first, last) have, 0 for one that was removed."""
+        return self._rows(first, last)[:, SIZE]
 
     @property
     def _signatures_gone(self) -> int:
@@ -503,15 +543,24 @@ class Epoch:
         )
 
     def _grow(self) -> None:
-        """Double the ring of records."""
+        """Double the ring of records: those that have another place in it move there."""
         lists = self._lists
-        first, last = int(lists.counters[FIRST]), int(lists.counters[NEXT])
-        size = 2 * len(lists.records)
-        records, met = np.zeros((size, 8), np.int64), np.zeros(size, np.uint8)
-        documents = np.arange(first, last)
-        records[documents & (size - 1)] = lists.records[documents & (size // 2 - 1)]
-        self._lists = lists._replace(records=records, met=met)
+        size = len(lists.records)
+        if 2 * size > len(self._records):
+            # Much more than is used, so that a large ring grows where it is: pages cost nothing until written to.
+            self._records = _ring(_RINGS * size)
+            self._records[:size] = lists.records
+        records, documents = self._records[: 2 * size], np.arange(self.first, self.entered)
+        moving = documents[(documents & size) > 0]
+        records[moving & (2 * size - 1)] = lists.records[moving & (size - 1)]
+        records[moving & (size - 1)] = 0
+        self._lists = lists._replace(records=records, met=np.zeros(2 * size, np.uint8))
         self._room = self._scratch()
+
+
+def _ring(records: int) -> Integers:
+    found: Integers = mapped(64 * records, large_pages=False).view(np.int64).reshape(-1, 8)
+    return found
 
 
 def _in_time(records: Integers, time: int, least: int, window: int) -> npt.NDArray[np.bool_]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from neardup.errors import NeardupError
 from neardup.features.store import FeatureStore
-from neardup.kernels.counts import NO_CELLS, add_counts, count_features, prefix_rooms, prefixes
+from neardup.kernels.counts import add_counts, count_features, prefix_rooms, prefixes
 from neardup.kernels.prefixes import (
     Index,
     Sets,
@@ -46,8 +45,6 @@ _LEAST_FOR_COUNTS = 1 << 24
 _PARTS_BETWEEN_RELEASES = 8
 
 Done = TypeVar("Done")
-#: Ranks and the keys of their prefixes, block by block, whenever they are gone through.
-KeyBlocks = Iterable[tuple[npt.NDArray[np.signedinteger], Words]]
 
 
 class Prefixes(NamedTuple):
@@ -151,7 +148,7 @@ def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDA
     def fill(begin: int) -> None:
         part = slice(begin, begin + SETS_AT_A_TIME)
         results = *(array[part] for array in found[:-1]), found.keys, int(begins[begin])
-        prefixes(steps.addresses, steps.sizes, members[part], shift, counts, shift, NO_CELLS, steps.rule, results)
+        prefixes(steps.addresses, steps.sizes, members[part], shift, counts, steps.rule, results)
 
     for _ in steps.each(fill, count):
         pass
@@ -159,8 +156,6 @@ def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDA
 
 
 _MOST_INDEX_BITS = 26
-#: The fewest and the most parts of an index that does not fit, powers of two: each part has a bucket at least.
-_FEWEST_PARTS, _MOST_PARTS = 1, 1 << FEWEST_BITS
 #: Prefixes that meet more often than so for each feature of the sets cost more than counting: 167 ns against 240 ns.
 _MEETINGS_A_FEATURE = 2
 #: Fewer meetings take less time than the kernels that count take to load.
@@ -284,76 +279,49 @@ class Join:
 
     def sets(self, members: Integers, prefix: Prefixes, order: Integers) -> Sets:
         """Return the sets by rank."""
-        _check_entries(len(order), _MOST_CHAINED)
+        check_entries(len(order), _MOST_CHAINED)
         chosen = members[order]
         return Sets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
 
-    def sides(
-        self, sets: Sets, of_input: npt.NDArray[np.bool_], blocks: KeyBlocks | None = None, room: float = math.inf
-    ) -> Generator[tuple[Index, Sets], None, None]:
+    def sides(self, sets: Sets, of_input: npt.NDArray[np.bool_]) -> Generator[tuple[Index, Sets], None, None]:
         """Yield indexes, each with the sets that are looked up in it, so that all pairs meet but those of a reference.
 
-        All sets are looked up among those of the input, and these among those of the reference.
-
-        Parameters
-        ----------
-        sets : Sets
-            By rank; where keys come in blocks, starts are places in these.
-        of_input : bool[r]
-            Which ones are of the input.
-        blocks : iterable of (int64[m], uint64[k]), optional
-            Ranks and the keys of these, each rank in one block; it is gone through several times.
-        room : float
-            Bytes that an index may take: where it takes more it comes in parts of the key space, one after the other.
-            Two sets may meet in several of these.
+        All sets, which are by rank, are looked up among those of the input (bool[r]), and these among those of the
+        reference.
         """
-        blocks = [(np.arange(len(sets.sizes)), sets.keys)] if blocks is None else blocks
-        for index in self._indexes(sets, of_input, blocks, room):
-            yield index, sets
+        sides = [(of_input, sets)]
         if not of_input.all():
-            asking = sets._replace(lengths=np.where(of_input, sets.lengths, 0))
-            for index in self._indexes(sets, ~of_input, blocks, room):
-                yield index, asking
-
-    def _indexes(self, sets: Sets, chosen: npt.NDArray[np.bool_], blocks: KeyBlocks, room: float) -> Iterator[Index]:
-        """Yield the index of the prefixes of chosen sets, which are in order of size, as a whole or in parts."""
-        held = np.empty(len(sets.sizes), np.int64)
-        index_lengths(sets, self.steps.rule, held)
-        held[~chosen] = 0
-        entries = int(held.sum())
-        _check_entries(entries, _MOST_ENTRIES)
-        bits = min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
-        size, parts = 8 * entries + (4 << bits), 1 if room == math.inf else _FEWEST_PARTS
-        while parts < _MOST_PARTS and size > parts * room:
-            parts *= 2
-        known = self.steps.statistics
-        known["index_entries"] = known.get("index_entries", 0) + entries
-        if parts > 1:
-            known["index_parts"] = parts
-        lists = (1 << bits) // parts
-        for part in range(parts):
-            index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, part * lists)
-            self._each_list(count_entries, blocks, sets, held, index)
-            index = index._replace(entries=self.steps.memory.array(np.uint64, begin_lists(index.heads)))
-            self._each_list(enter_entries, blocks, sets, held, index)
-            longest, meetings = close_lists(index)
-            known["longest_list"] = max(known.get("longest_list", 0), longest)
-            known["meetings"] = known.get("meetings", 0) + meetings
+            sides.append((~of_input, sets._replace(lengths=np.where(of_input, sets.lengths, 0))))
+        for chosen, asking in sides:
+            index = self._index(sets, chosen)
             try:
-                yield index
+                yield index, asking
             finally:
                 self.steps.memory.give_back(index.entries)
 
-    def _each_list(
-        self, enter: Callable[..., None], blocks: KeyBlocks, sets: Sets, held: Integers, index: Index
-    ) -> None:
-        """Count or enter the keys of blocks: each thread goes through all of them, for a share of the lists."""
+    def _index(self, sets: Sets, chosen: npt.NDArray[np.bool_]) -> Index:
+        """Return the index of the prefixes of chosen sets, which are in order of size."""
+        held = np.empty(len(sets.sizes), np.int64)
+        index_lengths(sets, self.steps.rule, held)
+        held[~chosen] = 0
+        entries, known = check_entries(int(held.sum())), self.steps.statistics
+        bits = bits_of_index(entries)
+        index = Index(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
+        self._each_list(count_entries, sets, held, index)
+        index = index._replace(entries=self.steps.memory.array(np.uint64, begin_lists(index.heads)))
+        self._each_list(enter_entries, sets, held, index)
+        longest, meetings = close_lists(index)
+        known["index_entries"] = known.get("index_entries", 0) + entries
+        known["longest_list"] = max(known.get("longest_list", 0), longest)
+        known["meetings"] = known.get("meetings", 0) + meetings
+        return index
+
+    def _each_list(self, enter: Callable[..., None], sets: Sets, held: Integers, index: Index) -> None:
+        """Count or enter the keys: each thread goes through all of them, for a share of the lists."""
         bounds = np.linspace(0, len(index.heads) - 1, self.steps.threads + 1).astype(np.int64).tolist()
         shares = [index._replace(heads=index.heads[b : e + 1], first=index.first + b) for b, e in pairwise(bounds)]
-        for ranks, keys in blocks:
-            work = partial(enter, ranks, sets._replace(keys=keys), held)
-            for _ in in_order(work, shares, self.steps.threads):
-                pass
+        for _ in in_order(partial(enter, np.arange(len(held)), sets, held), shares, self.steps.threads):
+            pass
 
     def match(
         self,
@@ -433,8 +401,8 @@ class Join:
         others. The given sets are kept whatever they match: first those that the input has, too, then the others.
         """
         room = int(sets.lengths.sum())
-        _check_entries(room, _MOST_CHAINED)
-        bits = min(max(room.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
+        check_entries(room, _MOST_CHAINED)
+        bits = bits_of_index(room)
         heads = np.full(1 << bits, -1, np.int32)
         chains = (
             heads,
@@ -467,12 +435,20 @@ class Join:
         return pairs[:, :2], pairs[:, 2]
 
 
-def _check_entries(entries: int, most: int) -> None:
+def bits_of_index(entries: int) -> int:
+    """Return how many bits choose a list of an index of so many entries."""
+    return min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
+
+
+def check_entries(entries: int, most: int | None = None) -> int:
+    """Return how many entries there are; refuse more than an index holds."""
+    most = _MOST_ENTRIES if most is None else most
     if entries > most:
         raise NeardupError(
             f"the join needs {entries:,} index entries, and holds at most {most:,}; raise the threshold or split the "
             "corpus"
         )
+    return entries
 
 
 def _match_scratch(sets: Sets) -> tuple[npt.NDArray[np.int32], Integers, Words, Integers]:

@@ -133,7 +133,6 @@ def lsh_join(
     sketched = partial(_sketch, num_perm=plan.bands * plan.rows, seed=recipe.seed)
     verify = None
     if isinstance(store, BoundedStore) and store.recomputed is not None:
-        store.recomputed.close()
         passes = Passes(store, store.recomputed, wanted, threads)
         keys, minima = _keys_again(store.recomputed, members, sampled, sketched, plan)
         verify = partial(_overlaps_again, passes, members), passes.room

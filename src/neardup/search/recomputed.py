@@ -1,9 +1,9 @@
 """The exact join where features are not kept: they are made again for the sets that may have a partner, and verified.
 
-The counts of pass one rule most sets out. Of the others a pass holds the features, as far as there is room; then the
-join is the one of ``neardup.search.join``. Otherwise a pass leaves their prefixes and bitmaps, the join lists
-candidates, and another pass makes the features of these alone: those that may match are verified together, in groups
-that fit, each from a file that is read once.
+The counts of pass one rule most sets out. Of the others a pass holds the features, if there is room; then the join is
+the one of ``neardup.search.join``. Otherwise a pass leaves their prefixes, by part of the key space, and bitmaps; each
+part is read once and gives candidates, and another pass makes the features of these alone: those that may match are
+verified together, in groups that fit, each from a file that is read once.
 """
 
 from __future__ import annotations
@@ -12,26 +12,34 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.features.recomputed import BoundedStore, Recomputed, append, read, scratch_file
+from neardup.features.recomputed import BoundedStore, Part, Recomputed, append, read, scratch_file
 from neardup.features.store import Block, Column, addresses_of
-from neardup.kernels.counts import chosen_sets, count_shared, prefix_rooms, prefixes
-from neardup.kernels.prefixes import Index, Sets, list_candidates, overlaps_of_pairs
+from neardup.kernels.counts import chosen_sets, counted_prefixes, prefix_rooms
+from neardup.kernels.prefixes import (
+    Index,
+    Sets,
+    index_lengths,
+    index_part,
+    list_candidates,
+    overlaps_of_pairs,
+    part_keys,
+    partner_ranks,
+)
 from neardup.recipe.measures import Rule
-from neardup.runtime import Memory, in_order, resident_memory
-from neardup.search.join import FEWEST_BITS, Join, Steps, Wanted, join_held
+from neardup.runtime import in_order, resident_memory
+from neardup.search.join import Steps, Wanted, bits_of_index, check_entries, join_held
 from neardup.search.matches import Matches, equal_sets, groups_that_fit, members_of, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
 Narrow = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
+Counts8 = npt.NDArray[np.uint8]
 
 #: Which share of the room the features of one step may take.
 _SHARE_HELD = 0.4
@@ -45,8 +53,10 @@ _LEAST_HELD, _LEAST_SHARE = 1 << 24, 0.25
 #: More candidates than this for each set are not listed: the features are held in a file instead.
 _MOST_CANDIDATES = 64
 _PAIRS_AT_A_TIME = 1 << 16
-#: Keys of prefixes in a block.
-_KEYS_AT_A_TIME = 1 << 19
+#: Keys of prefixes that are written to the files of their parts at a time.
+_KEYS_AT_A_TIME = 1 << 20
+#: The fewest and the most parts of the key space, powers of two, and bytes of a key while its part is gone through.
+_FEWEST_PARTS, _MOST_PARTS, _A_KEY = 8, 256, 16
 
 
 class Held(NamedTuple):
@@ -118,52 +128,21 @@ class Passes:
         least = store.memory.room * _LEAST_SHARE if store.memory.budget is not None else 0
         self._left = min(max(left, least, _LEAST_HELD), max(store.most_bytes, _LEAST_HELD))
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
-        # Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
-        self._room_for_counts = max(self.room, store.most_bytes) / (2 if len(recomputed.cells[1]) else 1)
-        # How far a feature is shifted to give its slot, and in how many of the sets that may have a partner the
-        # features of each slot occur; no slots before these sets are many.
-        self._counts = np.uint64(0), np.empty(0, np.uint8)
 
     def matches(self, wanted: Wanted) -> Matches:
         """Return the pairs of the exact join."""
-        able, held = self._able_sets(members_of(wanted.representative))
-        if held is None:
+        members = members_of(wanted.representative)
+        self.steps.statistics["distinct_sets"] = len(members)
+        able, held = self._mask(members) & self.recomputed.able(self.steps.rule), None
+        if 8 * int(self.steps.sizes[able].sum()) > self.room:
             found = self._by_candidates(able, wanted)
             if found is not None:
                 return found
-            held = self._held_in_a_file(np.flatnonzero(able))
         elif self.recomputed.serves_once:
             self.recomputed.close()
+        held = self._held_again(np.flatnonzero(able))
         self.steps.addresses[held.documents] = held.addresses
         return join_held(self.steps, held.documents, wanted)
-
-    def _able_sets(self, members: Integers) -> tuple[Booleans, Held | None]:
-        """Return which sets may have a partner, with their features; without them, but counted, if they are many."""
-        rule, recomputed = self.steps.rule, self.recomputed
-        self.steps.statistics["distinct_sets"] = len(members)
-        chosen, able = self._mask(members) & recomputed.able(rule), np.zeros(len(self.steps.sizes), np.bool_)
-        del members
-
-        def make(documents: Integers, block: Block) -> tuple[Integers, Words]:
-            able = recomputed.able_of(block, rule)
-            return documents[able], _chosen(block, able)
-
-        documents, arrays, size = list[Integers](), list[Words](), 0
-        for these, features in recomputed.each(chosen, make):
-            able[these] = True
-            size += features.nbytes
-            if len(self._counts[1]):
-                count_shared(features, *recomputed.cells, *self._counts)
-                continue
-            documents.append(these)
-            arrays.append(features)
-            if size > self.room:
-                share = (these[-1] + 1) / len(self.steps.sizes) if len(these) else 1.0
-                self._counts = _counts(size / 8 / share, self._room_for_counts)
-                for features in arrays:
-                    count_shared(features, *recomputed.cells, *self._counts)
-                documents, arrays = [], []
-        return able, None if len(self._counts[1]) else self._held(np.flatnonzero(able), documents, arrays)
 
     def _mask(self, documents: Integers) -> Booleans:
         chosen = np.zeros(len(self.steps.sizes), np.bool_)
@@ -177,7 +156,7 @@ class Passes:
         ]
         return Held(able, np.concatenate(addresses), arrays)
 
-    def _held_in_a_file(self, able: Integers) -> Held:
+    def _held_again(self, able: Integers) -> Held:
         """Return the features of sets, in memory as far as there is room, else in a file that the system maps."""
         documents, arrays = [], []
         for these, features in self.recomputed.each(self._mask(able), _copied):
@@ -191,13 +170,13 @@ class Passes:
     def _by_candidates(self, able: Booleans, wanted: Wanted) -> Matches | None:
         """Return the pairs without holding features but of candidates; None if these, or the pairs, are too many."""
         steps = self.steps
-        with KeyFile(steps.memory) as keys:
-            members, sets = self._prefixes(able, keys)
+        with ExitStack() as files:
+            members, sets, keys = self._prefixes(able, files)
             ranks = self._candidates(sets, members < steps.own, keys, wanted)
         if ranks is None:
             return None
         pairs = members[ranks].astype(np.int64)
-        del sets, members, ranks
+        del sets, members, ranks, keys
         overlap = self.overlaps(pairs)
         pairs, overlap = pairs[overlap >= 0], overlap[overlap >= 0]
         if wanted.most_pairs is not None and len(pairs) > wanted.most_pairs:
@@ -206,97 +185,111 @@ class Passes:
         steps.statistics["pairs"] = len(left)
         return Matches(wanted.representative, left, right, numbers, statistics=steps.statistics)
 
-    def _prefixes(self, able: Booleans, keys: KeyFile) -> tuple[Narrow, Sets]:
-        """Return the sets that can have a partner, in order of size; their keys go to the file."""
-        rule, recomputed = self.steps.rule, self.recomputed
-        left, most = self._left - self._counts[1].nbytes, int(np.count_nonzero(able))
-        words = next((words for words in _WORDS if most * (_A_SET + _A_WORD * words) <= left), _WORDS[-1])
-        keys.room = max(left - most * (_A_SET + _A_WORD * words), _LEAST_HELD) / 2
+    def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, Sets, Keys]:
+        """Return the sets that can have a partner, in order of size, and the keys of their prefixes."""
+        rule, recomputed, memory = self.steps.rule, self.recomputed, self.steps.memory
+        counts = recomputed.counts_among(able, files)
+        if recomputed.serves_once:
+            recomputed.close()
+        most = int(np.count_nonzero(able))
+        words = next((words for words in _WORDS if most * (_A_SET + _A_WORD * words) <= self._left), _WORDS[-1])
+        rooms = np.empty(most, np.int64)
+        prefix_rooms(self.steps.sizes[able], rule, rooms)
+        room = max(self._left - most * (_A_SET + _A_WORD * words), _LEAST_HELD, 1) / self.steps.threads
+        parts = _FEWEST_PARTS
+        while parts < _MOST_PARTS and _A_KEY * int(rooms.sum()) > parts * room:
+            parts *= 2
+        keys = Keys([files.enter_context(Part(np.uint64, memory)) for _ in range(parts)])
+        del rooms
 
-        def make(documents: Integers, block: Block) -> tuple[npt.NDArray[Any], ...]:
+        def make(documents: Integers, block: Block, counted: Counts8) -> tuple[npt.NDArray[Any], ...]:
             count = len(documents)
             rooms = np.empty(count, np.int64)
             prefix_rooms(block.sizes, rule, rooms)
             shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
             bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
-            results = shared, lengths, bitmaps, starts, keys, 0
-            addresses = addresses_of(block.features, block.sizes)
-            prefixes(addresses, block.sizes, np.arange(count), *self._counts, *recomputed.cells, rule, results)
+            counted_prefixes(block.features, block.sizes, counted, rule, (shared, lengths, bitmaps, starts, keys, 0))
             able = lengths >= 0
             lengths = lengths[able]
             bitmaps = np.bitwise_or.reduce(bitmaps[able].reshape(len(lengths), 8 // words, words), axis=1)
             return keys[: lengths.sum()].copy(), documents[able], shared[able], lengths, bitmaps
 
         found = [Column(np.int32), Column(np.int32), Column(np.int32), Column(np.uint64, words)]
-        for part, *others in recomputed.each(able, make):
-            keys.add(part, len(others[0]))
+        for part, *others in recomputed.each_counted(able, counts, make):
+            keys.add(part, others[2])
             for column, rows in zip(found, others, strict=True):
                 column.extend(rows)
-        # What counted has served, and leaves its room to what follows.
-        self._counts = np.uint64(0), np.empty(0, np.uint8)
-        if recomputed.serves_once:
-            self._left += recomputed.nbytes
-            recomputed.close()
+        keys.close()
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
         members, shared, lengths, bitmaps = (column.rows for column in found)
         del found
         self.steps.statistics["sets_with_enough_shared_features"] = len(members)
         order = np.argsort(self.steps.sizes[members], kind="stable")
-        members = members[order]
-        sets = Sets(
-            np.empty(0, np.uint64),
-            self.steps.sizes[members].astype(np.int32),
-            shared[order],
-            lengths[order],
-            bitmaps[order],
-            keys.close(order, lengths)[order],
-            np.empty(0, np.uint64),
-        )
-        return members, sets
+        keys.ranks = np.empty(len(order), np.int32)
+        keys.ranks[order] = np.arange(len(order), dtype=np.int32)
+        members, none = members[order], np.empty(0, np.uint64)
+        sizes = self.steps.sizes[members].astype(np.int32)
+        starts = np.empty(0, np.int32)
+        return members, Sets(none, sizes, shared[order], lengths[order], bitmaps[order], starts, none), keys
 
-    def _candidates(self, sets: Sets, of_input: Booleans, keys: KeyFile, wanted: Wanted) -> Narrow | None:
+    def _candidates(self, sets: Sets, of_input: Booleans, keys: Keys, wanted: Wanted) -> Narrow | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
 
-        Where neither of two is of the input (bool[r]), they are not compared.
+        Where neither of two is of the input (bool[r]), they are not compared: all sets are looked up among those of
+        the input, and these among those of the reference.
         """
-        count = len(sets.sizes)
+        count, rule, statistics = len(sets.sizes), self.steps.rule, self.steps.statistics
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
+        lengths = np.empty(count, np.int32)
+        index_lengths(sets, rule, lengths)
+        bits, most = (
+            bits_of_index(check_entries(int(lengths.sum(dtype=np.int64)))),
+            _MOST_CANDIDATES * max(count, 1 << 16),
+        )
+        partners = np.empty((count, 2), np.int32)
+        partner_ranks(sets, rule, ranks_of_size, partners)
+        sides = [(np.where(of_input, lengths, 0), partners)]
+        if not of_input.all():
+            sides.append((np.where(of_input, 0, lengths), partners * of_input[:, None]))
         local = threading.local()
 
-        def find(block: tuple[Narrow, Words], index: Index, asking: Sets) -> tuple[int, list[Narrow]]:
+        def find(number: int) -> tuple[list[Narrow], dict[str, int]]:
             if not hasattr(local, "scratch"):
                 room = np.empty((max(count, 1), 2), np.int32)
-                local.scratch = np.zeros(count, np.int32), np.empty(count, np.int64), room
-            ranks, asking = block[0], asking._replace(keys=block[1])
-            at, results = 0, []
-            while at < len(ranks):
-                at, written = list_candidates(at, ranks, asking, index, self.steps.rule, ranks_of_size, local.scratch)
-                results.append(local.scratch[2][:written].copy())
-            return len(ranks), results
+                local.scratch = np.zeros(count, np.int32), np.empty(count, np.int32), room
+            part, found, known = keys.parts[number].whole(), [np.zeros((0, 2), np.int32)], dict[str, int]()
+            keys.parts[number].close()
+            lists = (1 << bits) // len(keys.parts)
+            for held, able in sides:
+                index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, number * lists)
+                entries, longest, meetings = index_part(part, keys.ranks, held, index)
+                index = index._replace(entries=entries)
+                known = {
+                    "index_entries": known.get("index_entries", 0) + len(entries),
+                    "longest_list": max(known.get("longest_list", 0), longest),
+                    "meetings": known.get("meetings", 0) + meetings,
+                }
+                at = 0, 0
+                while at[0] < count and sum(map(len, found)) <= most:
+                    at, written = list_candidates(at, part, keys.ranks, sets, able, index, rule, local.scratch)
+                    found.append(local.scratch[2][:written].copy())
+            return found, known
 
-        found, total = [np.zeros((0, 2), np.int32)], 0
-        room = max(self._left - count * _A_SET - sets.bitmaps.nbytes - keys.in_memory, _LEAST_HELD)
-        if self._budget < math.inf:
-            # The corpus is not read meanwhile, and a larger index reads the keys less often.
-            free = self._budget - resident_memory() - count * _A_SET * (self.steps.threads + 1)
-            room = max(room, free)
-        for index, asking in Join(self.steps).sides(sets, of_input, keys, room):
-            done = 0
-            work = partial(find, index=index, asking=asking)
-            for looked_up, results in in_order(work, keys, self.steps.threads):
-                found += results
-                total += sum(map(len, results))
-                done += looked_up
-                if total > _MOST_CANDIDATES * max(count, 1 << 16):
-                    return None
-                wanted.progress(done, count)
-        ranks = np.concatenate(found)
-        if "index_parts" in self.steps.statistics:
-            # Two sets may meet in several parts.
-            both = np.unique(ranks.astype(np.int64) @ np.array([1 << 32, 1]))
-            ranks = np.column_stack([both >> 32, both & 0xFFFFFFFF]).astype(np.int32)
-        self.steps.statistics["candidates"] = self.steps.statistics["verified"] = len(ranks)
-        return ranks
+        results, total = [np.zeros((0, 2), np.int32)], 0
+        statistics |= {"index_parts": len(keys.parts), "index_entries": 0, "longest_list": 0, "meetings": 0}
+        for number, (found, known) in enumerate(in_order(find, range(len(keys.parts)), self.steps.threads)):
+            results += found
+            total += sum(map(len, found))
+            statistics["index_entries"] += known["index_entries"]
+            statistics["longest_list"] = max(statistics["longest_list"], known["longest_list"])
+            statistics["meetings"] += known["meetings"]
+            if total > most:
+                return None
+            wanted.progress(count * (number + 1) // len(keys.parts), count)
+        # Two sets may meet in several parts.
+        both = np.unique(np.concatenate(results).astype(np.int64) @ np.array([1 << 32, 1]))
+        statistics["candidates"] = statistics["verified"] = len(both)
+        return np.column_stack([both >> 32, both & 0xFFFFFFFF]).astype(np.int32)
 
     def overlaps(self, pairs: Integers) -> Integers:
         """Return the overlap of each candidate pair, -1 where it does not match.
@@ -366,95 +359,42 @@ class Passes:
             yield Held(own, addresses_of(features, self.steps.sizes[own]), [features])
 
 
-def _counts(expected: float, most_bytes: float) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
-    """Return counts of none, for so many features in at most so many bytes."""
-    bits = FEWEST_BITS
-    while bits < int(expected).bit_length() and 2 << bits <= most_bytes:
-        bits += 1
-    return np.uint64(64 - bits), np.zeros(1 << bits, np.uint8)
-
-
-class KeyFile:
-    """The keys of prefixes in blocks: in memory where there is room for all, else in a file that is read in order.
-
-    Some in memory would save less than they cost: what is left for the index says how often all of them are read.
+class Keys:
+    """The keys of the prefixes of sets, by part of the key space; each part is read once.
 
     Parameters
     ----------
-    memory : Memory
-        Counts what goes to the file.
+    parts : list of Part
+        A power of two.
 
     Attributes
     ----------
-    room : float
-        Bytes that stay in memory at most.
-    in_memory : int
-        Bytes that do.
+    ranks : int32[r]
+        Of the sets, in the order in which they were added.
     """
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory, self.room, self.in_memory = memory, 0.0, 0
-        self._waiting, self._waiting_keys = [np.empty(0, np.uint64)], 0
-        self._blocks: list[Words | tuple[int, int]] = []
-        self._ends, self._ranks, self._sets = [0], np.empty(0, np.int32), 0
-        self._file = scratch_file()
+    def __init__(self, parts: list[Part]) -> None:
+        self.parts, self.ranks = parts, np.empty(0, np.int32)
+        self._waiting, self._waiting_keys = list[tuple[Words, Integers]](), 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
-        self._blocks = []
-
-    def add(self, keys: Words, sets: int) -> None:
-        """Add the keys of so many sets more."""
-        self._waiting.append(keys)
+    def add(self, keys: Words, lengths: Integers) -> None:
+        """Add the keys of further sets, each with so many."""
+        self._waiting.append((keys, lengths))
         self._waiting_keys += len(keys)
-        self._sets += sets
         if self._waiting_keys >= _KEYS_AT_A_TIME:
-            self._close_block()
+            self.close()
 
-    def _close_block(self) -> None:
-        block = np.concatenate(self._waiting)
-        self._waiting, self._waiting_keys = [np.empty(0, np.uint64)], 0
-        self._ends.append(self._sets)
-        self._blocks.append(block)
-        self.in_memory += block.nbytes
-        if self.in_memory > self.room:
-            for place, held in enumerate(self._blocks):
-                if not isinstance(held, tuple):
-                    self._blocks[place] = self._file.tell(), len(held)
-                    append(held, self._file, self._memory)
-            self.room = self.in_memory = 0
-
-    def close(self, order: Integers, lengths: Narrow) -> Narrow:
-        """End the last block; return where in its block the keys of each set begin: int32[r].
-
-        Parameters
-        ----------
-        order : int64[r]
-            The sets as they were added, by rank.
-        lengths : int32[r]
-            The number of keys of each, as they were added.
-        """
-        self._close_block()
-        self._ranks = np.empty(len(order), np.int32)
-        self._ranks[order] = np.arange(len(order), dtype=np.int32)
-        starts = np.empty(len(order), np.int32)
-        for begin, end in pairwise(self._ends):
-            ends = np.cumsum(lengths[begin:end])
-            starts[begin:end] = ends - lengths[begin:end]
-        return starts
-
-    def __iter__(self) -> Iterator[tuple[Narrow, Words]]:
-        """Yield the ranks of the sets of each block, and their keys."""
-        for block, (begin, end) in zip(self._blocks, pairwise(self._ends), strict=True):
-            if isinstance(block, tuple):
-                keys = np.empty(block[1], np.uint64)
-                read(self._file, block[0], keys, self._memory)
-            else:
-                keys = block
-            yield self._ranks[begin:end], keys
+    def close(self) -> None:
+        """Write what was added."""
+        if not self._waiting:
+            return
+        keys, lengths = map(np.concatenate, zip(*self._waiting, strict=True))
+        self._waiting, self._waiting_keys = [], 0
+        of_each, words, end = np.zeros((len(self.parts), len(lengths)), np.uint32), np.empty(len(keys), np.uint64), 0
+        part_keys(keys, lengths, len(self.parts), of_each, words)
+        for part, each in zip(self.parts, of_each, strict=True):
+            begin, end = end, end + int(each.sum())
+            part.add(each, words[begin:end])
 
 
 def _copied(documents: Integers, block: Block) -> tuple[Integers, Words]:

@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from neardup.errors import RecipeError
 from neardup.features.store import Block, heads_of
-from neardup.kernels.window import BY_KEYS, BY_PREFIX, DIGEST, FINGERPRINTS, LEAVES, SERIAL, TIME, Items
+from neardup.kernels.window import BY_KEYS, BY_PREFIX, FINGERPRINTS, Items
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, rule, similarities
-from neardup.search.epoch import ENDLESS, Epoch, Found, Vocabulary, empty_vocabulary, items_of, vocabulary_of
+from neardup.search.epoch import ENDLESS, Epoch, Found, Vocabulary, empty_vocabulary, items_of
 from neardup.search.lsh import bands_of, keys_of
+from neardup.search.renewal import Renewal
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -261,13 +262,16 @@ class FlowClock:
 
 Floats = npt.NDArray[np.float64]
 
-#: A first epoch is made anew when it has so many documents, with tables of so many slots.
-_STAGES = {0: 1 << 16, 256: 1 << 18, 1024: 1 << 19, 4096: 1 << 20, 16384: 1 << 22}
+#: A first epoch is made anew from so many documents on, with tables of so many slots.
+_STAGES = {0: 1 << 16, 256: 1 << 20, 4096: 1 << 22}
 _LAST_STAGE = max(_STAGES)
 #: An epoch lasts for so many documents at least, and at most: their numbers have 26 bits.
-_FEWEST, _MOST = 4 * _LAST_STAGE, 1 << 24
+_FEWEST, _MOST = 1 << 16, 1 << 24
 #: Orders are made from so many documents.
 _SAMPLE = 8192
+#: For each document that arrives so many of an older epoch are read for the next one, of up to so many at once. Raising
+#: the first makes the next epoch be there sooner, and single documents take longer until then.
+_RATE, _AT_ONCE = 8, 256
 
 
 class Arrivals(NamedTuple):
@@ -331,7 +335,8 @@ class Window:
         self._measure = recipe.measure
         self._kind, self._rule, self._keys = kind_of(recipe)
         self._length = ENDLESS if length is None else length
-        self._epochs = [self._epoch(empty_vocabulary(), _STAGES[0])]
+        self._epochs = [self._epoch(_STAGES[0], empty_vocabulary())]
+        self._renewal: Renewal | None = None
         self._stages = sorted(_STAGES)[1:]
         self._lasts = _FEWEST
 
@@ -343,21 +348,24 @@ class Window:
     @property
     def bytes(self) -> int:
         """What it takes of memory."""
-        return sum(g.bytes for g in self._epochs)
+        return sum(g.bytes for g in self._all)
 
     @property
     def segments(self) -> int:
         """How many segments there are."""
         return len({segment.key for g in self._epochs for segment in g.segments})
 
+    @property
+    def _all(self) -> list[Epoch]:
+        """Return the epochs, and the one that is being made."""
+        made = self._renewal and self._renewal.epoch
+        return [*self._epochs, made] if made else self._epochs
+
     def begin_segment(self, key: int) -> None:
         """Begin a segment; what arrives goes there until the next one begins."""
-        newest = self._epochs[-1]
-        if not self._stages and newest.entered >= self._lasts:
-            self._lasts = min(max(_FEWEST, self.held), _MOST)
-            vocabulary = self._vocabulary(newest)
-            slots = max(_STAGES[_LAST_STAGE], 1 << (4 * self._lasts).bit_length())
-            self._epochs.append(self._epoch(vocabulary, slots, newest.signatures))
+        if self._renewal and self._renewal.epoch and not self._renewal.copies:
+            self._epochs.append(self._renewal.epoch)
+            self._renewal = None
         self._epochs[-1].begin_segment(key)
 
     def drop_segments(self, least: int) -> Integers:
@@ -376,15 +384,10 @@ class Window:
         best.fill(-1)
         scores.fill(-1.0)
         heads = heads_of(arrivals.block.sizes)
-        begin = 0
-        while begin < count:
-            end = count
-            if self._stages:
-                self._renew()
-                if self._stages:
-                    end = min(end, begin + self._stages[0] - self._epochs[-1].entered)
+        for begin in range(0, count, _AT_ONCE):
+            end = min(begin + _AT_ONCE, count)
+            self._renew(end - begin)
             self._flow(arrivals, heads, begin, end, asks, best, scores)
-            begin = end
         return Best(best[:, 0], best[:, 1:4], scores, best[:, 4:].view(np.uint64))
 
     def matches_each(self, arrivals: Arrivals) -> tuple[Integers, Found, Floats]:
@@ -426,7 +429,7 @@ class Window:
 
     def remove(self, serial: int) -> None:
         """Take a document out."""
-        for g in self._epochs:
+        for g in self._all:
             g.remove(serial)
 
     def take_back(self, first: int, key: int | None) -> None:
@@ -434,12 +437,11 @@ class Window:
 
         The key is that of the last segment before them; None where there was none.
         """
-        self._epochs[-1].reopen(key)
+        for g in self._all:
+            g.reopen(key)
+            g.remove_from(first)
         while len(self._epochs) > 1 and not self._epochs[-1].segments:
             self._epochs.pop()
-            self._epochs[-1].reopen(key)
-        for g in self._epochs:
-            g.remove_from(first)
 
     def _flow(
         self, arrivals: Arrivals, heads: Integers, begin: int, end: int, asks: bool, best: Integers, scores: Floats
@@ -472,34 +474,32 @@ class Window:
             ),
         )
 
-    def _epoch(self, vocabulary: Vocabulary, slots: int, signatures: int = 0) -> Epoch:
+    def _epoch(self, slots: int, vocabulary: Vocabulary, signatures: int = 0) -> Epoch:
         return Epoch(vocabulary, self._rule, self._kind, slots, signatures)
 
-    def _vocabulary(self, epoch: Epoch) -> Vocabulary:
-        return empty_vocabulary() if self._kind == FINGERPRINTS else vocabulary_of(epoch.sample(_SAMPLE))
+    def _renew(self, arriving: int) -> None:
+        """Go on with the next epoch while so many documents arrive; it takes the place of a young one once it is made.
 
-    def _renew(self) -> None:
-        """Make the only epoch anew with an order from its documents, once it has enough for the next stage."""
-        young = self._epochs[-1]
-        stage = 0
-        while self._stages and young.entered >= self._stages[0]:
-            stage = self._stages.pop(0)
-        if not stage:
-            return
-        fresh = self._epoch(self._vocabulary(young), _STAGES[stage], young.signatures)
-        segments = list(young.segments)
-        ends = [segment.document for segment in segments[1:]] + [young.entered]
-        for segment, end in zip(segments, ends, strict=True):
-            fresh.begin_segment(segment.key)
-            features, heads, records = young.read(segment.document, end)
-            sizes = np.diff(heads)
-            keys = self._keys(features, sizes)
-            times, leaves = records[:, TIME], records[:, LEAVES]
-            columns = (times, leaves, leaves, records[:, SERIAL], records[:, DIGEST:])
-            items = items_of(features, heads, fresh.vocabulary.arranged(features, heads), keys, columns)
-            always = np.full(len(sizes), 2, np.int8)
-            fresh.flow(items, False, always, np.empty((0, 6), np.int64), np.empty(0), self._length)
-        self._epochs[-1] = fresh
+        Any order of features gives the same answers, so it does not matter when.
+        """
+        newest = self._epochs[-1]
+        if self._renewal is None:
+            young = bool(self._stages) and newest.entered >= self._stages[0]
+            if young:
+                while self._stages and newest.entered >= self._stages[0]:
+                    slots = _STAGES[self._stages.pop(0)]
+            elif not self._stages and newest.entered >= self._lasts:
+                self._lasts = min(max(_FEWEST, self.held), _MOST)
+                slots = max(_STAGES[_LAST_STAGE], 1 << (4 * self._lasts).bit_length())
+            else:
+                return
+            # Fingerprints have no order.
+            sample = 0 if self._kind == FINGERPRINTS else _SAMPLE
+            self._renewal = Renewal(newest, partial(self._epoch, slots), self._keys, sample, copies=young)
+        self._renewal.advance(_RATE * arriving)
+        if self._renewal.epoch and self._renewal.is_done and self._renewal.copies:
+            self._epochs[-1] = self._renewal.epoch
+            self._renewal = None
 
     def _sorted(self, found: list[Found]) -> tuple[Found, Floats]:
         serials, counts, digests = _concatenated(found)

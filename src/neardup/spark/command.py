@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from neardup.features.reading import Progress
+    from neardup.index.index import DiskIndex
 
 #: Inputs up to so many bytes are work for minutes, and Spark's own code a small part of it.
 _BRIEF_BYTES = 4 << 30
@@ -88,6 +89,7 @@ def answered(
     progress: Progress | None,
     records: bool,
     pairs_per_document: float | None = None,
+    index: DiskIndex | None = None,
 ) -> Iterator[Result]:
     """Give what a run of a recipe on a corpus found.
 
@@ -105,6 +107,8 @@ def answered(
         Whether the bytes of what is rejected are wanted.
     pairs_per_document : float, optional
         As in ``neardup.dedup``; None for all pairs.
+    index : DiskIndex, optional
+        The reference, where it is an index.
 
     Raises
     ------
@@ -112,14 +116,15 @@ def answered(
         In one sentence.
     """
     engine.check(recipe)
-    mark = fingerprint_of(recipe, corpus_identity(corpus))
+    mark = fingerprint_of(recipe, [corpus_identity(corpus), index_identity(index)])
     began = time.perf_counter()
     given = (BRIEF if corpus.total_bytes < _BRIEF_BYTES else {}) | dict(engine.settings)
     with session(engine.master, settings=given, log=engine.log, wait=engine.wait) as spark:
         folder = None if engine.checkpoint_dir is None else located(engine.checkpoint_dir)
         with Stages(spark, folder, mark, resume=engine.resume, progress=progress) as stages:
             stages.report.append({"name": "start", "wall_s": round(time.perf_counter() - began, 3)})
-            yield answer(spark, corpus, recipe, stages, records=records, pairs_per_document=pairs_per_document)
+            options: dict[str, Any] = {"pairs_per_document": pairs_per_document, "index": index}
+            yield answer(spark, corpus, recipe, stages, records=records, **options)
 
 
 def answer(
@@ -130,9 +135,10 @@ def answer(
     *,
     records: bool = False,
     pairs_per_document: float | None = None,
+    index: DiskIndex | None = None,
 ) -> Result:
     """Return what a run of a recipe finds in a corpus that is read in a session."""
-    documents = read(spark, corpus, records=records, by_time=goes_by_time(recipe.keep))
+    documents = read(spark, corpus, stages, records=records, by_time=goes_by_time(recipe.keep), index=index)
     where = {"engine": "spark", "master": spark.sparkContext.master, "workers": stages.workers, "spark": spark.version}
     with told_by_spark():
         return find(corpus, documents, recipe, stages=stages, pairs_per_document=pairs_per_document, details=where)[0]
@@ -147,6 +153,11 @@ def corpus_identity(corpus: Corpus) -> Any:
     ]
     against = None if corpus.reference is None else corpus_identity(corpus.reference)
     return [files, asdict(corpus.wanted), against]
+
+
+def index_identity(index: DiskIndex | None) -> Any:
+    """Return what a state of an index is known by: its folder and the digests of its files."""
+    return None if index is None else [os.path.abspath(index.path), index.manifest.files]
 
 
 def fingerprint_of(recipe: Recipe, documents: Any) -> str:

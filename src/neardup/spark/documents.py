@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +21,10 @@ from neardup.documents.inputs import Found
 from neardup.documents.partitions import Reading, Task, as_json, from_json, placed, tasks_of
 from neardup.documents.records import Broken, Wanted, order_type
 from neardup.documents.tables import TextColumn, choose_columns
-from neardup.errors import InputError
+from neardup.errors import InputError, NeardupError, StoreError
 from neardup.keep.order import order_column
 from neardup.recipe import Recipe
-from neardup.spark.features import Shared
+from neardup.spark.features import Shared, checked_texts, pieces
 from neardup.spark.search import REFERENCE
 from neardup.spark.stages import Stages
 from neardup.times import times_of, utc
@@ -31,7 +32,12 @@ from neardup.times import times_of, utc
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from neardup.index.index import DiskIndex
+    from neardup.index.manifest import Manifest
+
 Integers = np.ndarray[Any, np.dtype[np.int64]]
+#: A folder of an index, and the state of it that is read.
+State = Shared[tuple[str, "Manifest"]]
 
 
 #: Turns batches into others, in a worker.
@@ -100,7 +106,7 @@ class Read(NamedTuple):
             frame = self.map(iter, [], ", ".join(f"{name} {kind}" for name, kind in self.columns.items()))
             return frame.repartition(self.parts, "row", "fault") if self.parts else frame
 
-        return self._replace(source=stages.run("documents", made), reader=None)
+        return self._replace(source=stages.run("documents", made), reader=None, parts=0)
 
 
 def _read_and_mapped(reader: Worker, worker: Worker, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -142,13 +148,114 @@ class FrameDocuments:
     again: Callable[[DataFrame], FrameDocuments]
 
 
-def with_reference(given: FrameDocuments, reference: DataFrame | None) -> Read:
-    """Return the documents of a data frame, and behind them those of a reference with columns of the same names."""
-    frame = given.frame
-    if reference is not None:
+def with_reference(
+    given: FrameDocuments, reference: DataFrame | DiskIndex | None, corpus: Corpus, stages: Stages
+) -> Read:
+    """Return the documents of a data frame, and behind them those of a reference, which the corpus is given.
+
+    Parameters
+    ----------
+    given : FrameDocuments
+        The documents.
+    reference : DataFrame or DiskIndex, optional
+        A data frame with columns of the same names, or an index, of which those are read that may match any document.
+    corpus : Corpus
+        Counts what is rejected.
+    stages : Stages
+        Gets the stages of ``_looked_up``, for an index.
+
+    Raises
+    ------
+    InputError
+        If ids are whole numbers in the data frame, and texts in the index.
+    """
+    from neardup.index.index import DiskIndex
+
+    if reference is None:
+        return Read(given.frame, dict(given.frame.dtypes), given.order, False)
+    if isinstance(reference, DiskIndex):
+        kind = _id_kind(given, reference)
+        other, places = _looked_up(given.frame, reference, stages)
+        other = other.withColumn("id", other["id"].cast(kind))
+        corpus.stand_against(index_corpus(reference, places))
+    else:
         other = given.again(reference).frame
-        frame = frame.unionByName(other.withColumn("row", other["row"] + REFERENCE), allowMissingColumns=True)
-    return Read(frame, dict(frame.dtypes), given.order, reference is not None)
+        corpus.stand_against(Corpus([], Wanted(given.texts[0], given.id), 0))
+    other = other.withColumn("row", other["row"] + REFERENCE)
+    frame = given.frame.unionByName(other, allowMissingColumns=True)
+    return Read(frame, dict(frame.dtypes), given.order, True)
+
+
+def _id_kind(given: FrameDocuments, index: DiskIndex) -> str:
+    """Return the type of the ids of an index beside those of a data frame."""
+    kind = str(dict(given.frame.dtypes)["id"])
+    if kind in ("string", "binary"):
+        return kind
+    if index.manifest.ids == "string":
+        raise InputError(
+            f"the ids of the data frame, in column {given.id!r}, are whole numbers, and those of {index.path} are "
+            "texts: give the data frame a column of ids as texts, and name it with id_column"
+        )
+    return "bigint"
+
+
+#: Documents of an index that a worker reads at a time.
+_AT_A_TIME = 256
+
+
+def _looked_up(documents: DataFrame, index: DiskIndex, stages: Stages) -> tuple[DataFrame, Integers]:
+    """Return the documents of an index that may match any of some, and their places there, ascending.
+
+    Workers look them up and read them: the folder of the index is one that all of them reach by its name.
+
+    Parameters
+    ----------
+    documents : DataFrame
+        text.
+    index : DiskIndex
+        The state that is read, whoever adds to it meanwhile.
+    stages : Stages
+        Gets the stages "places" and "reference": row, the place; text; id.
+    """
+    state = Shared(documents.sparkSession, (os.path.abspath(index.path), index.manifest))
+    asked = documents.select("text").mapInArrow(partial(place_batches, state), "row bigint")
+    found = stages.run("places", asked.distinct)
+    # Neighbours are read together.
+    ordered = found.repartitionByRange(stages.workers, "row").sortWithinPartitions("row")
+    read_ = partial(index_batches, state)
+    frame = stages.run("reference", lambda: ordered.mapInArrow(read_, "row bigint, text string, id string"))
+    return frame, np.sort(found.toArrow()["row"].to_numpy())
+
+
+def place_batches(state: State, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the places of the documents of an index that may match those of a partition; in a worker."""
+    texts = (checked_texts(piece)[0] for batch in batches for piece in pieces(batch))
+    yield pa.RecordBatch.from_arrays([pa.array(_opened(*state.value).candidates(texts, 1))], ["row"])
+
+
+def index_batches(state: State, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the documents of an index at some places; in a worker."""
+    index = _opened(*state.value)
+    for batch in batches:
+        places = batch.column("row").to_numpy()
+        for begin in range(0, len(places), _AT_A_TIME):
+            some = places[begin : begin + _AT_A_TIME]
+            table = index.documents(some).combine_chunks()
+            columns = [table[name].combine_chunks().cast(pa.string()) for name in ("text", "id")]
+            yield pa.RecordBatch.from_arrays([pa.array(some), *columns], ["row", "text", "id"])
+
+
+def _opened(path: str, manifest: Manifest) -> DiskIndex:
+    """Open a state of an index in a worker, which imports no more than it needs."""
+    from neardup.index.index import DiskIndex
+
+    try:
+        return DiskIndex(path, manifest)
+    except NeardupError as error:
+        raise StoreError(
+            f"a worker cannot read the index as it was when the run began ({error}): keep it in a folder that all "
+            "workers reach by the same name, and let nothing compact it during a run"
+        ) from None
 
 
 class _Frame:
@@ -284,7 +391,15 @@ _EXAMPLES = 5
 _PART_BYTES, _ONE_TASK = 64 << 20, 16 << 20
 
 
-def read(spark: SparkSession, corpus: Corpus, *, records: bool, by_time: bool = False) -> Read:
+def read(
+    spark: SparkSession,
+    corpus: Corpus,
+    stages: Stages,
+    *,
+    records: bool,
+    by_time: bool = False,
+    index: DiskIndex | None = None,
+) -> Read:
     """Return how the workers read a corpus, and its reference, as ``Corpus.scan`` does here.
 
     Parameters
@@ -293,15 +408,19 @@ def read(spark: SparkSession, corpus: Corpus, *, records: bool, by_time: bool = 
         Its workers reach the files by the same names.
     corpus : Corpus
         Gets the counts, and what was rejected.
+    stages : Stages
+        Where documents are written that are looked up in an index.
     records : bool
         Whether the bytes of what is rejected are wanted.
     by_time : bool
         Whether the keep order goes by times: types need have no common order then.
+    index : DiskIndex, optional
+        An index as the reference, which the corpus is given.
     """
     sides = [corpus] if corpus.reference is None else [corpus, corpus.reference]
     tasks = [(side, task) for side, of in enumerate(sides) for task in tasks_of(of.sources)]
     columns = {"row": "bigint", "text": "string", "fault": "string"}
-    if any(side.id_column for side in sides):
+    if index is not None or any(side.id_column for side in sides):
         columns["id"] = "string"
     if corpus.order_column:
         columns["keep"] = "string"
@@ -311,7 +430,33 @@ def read(spark: SparkSession, corpus: Corpus, *, records: bool, by_time: bool = 
     told = partial(_taken_over, sides, tasks, by_time)
     source = spark.range(0, len(tasks), 1, len(tasks))
     spread = parts if size > _ONE_TASK and len(tasks) < parts else 0
-    return Read(source, columns, [], len(sides) > 1, reader, spread, told)
+    found = Read(source, columns, [], len(sides) > 1, reader, spread, told)
+    if index is None:
+        return found
+    found = found.written(stages)
+    other, places = _looked_up(found.source.where("row >= 0"), index, stages)
+    other = other.withColumn("row", other["row"] + REFERENCE)
+    corpus.stand_against(index_corpus(index, places))
+    told = partial(_beside_index, told, corpus, places, index.manifest.ids != "string")
+    return found._replace(source=found.source.unionByName(other, allowMissingColumns=True), reference=True, told=told)
+
+
+def _beside_index(
+    told: Callable[[list[dict[str, Any]]], Files],
+    corpus: Corpus,
+    places: Integers,
+    numbers: bool,
+    reports: list[dict[str, Any]],
+) -> Files:
+    """Return what is known of files, and behind them of documents of an index at some places."""
+    files = told(reports)
+
+    def raw(rows: Integers) -> Integers:
+        own = rows < REFERENCE
+        behind = corpus.raw_rows + np.searchsorted(places, rows[~own] - REFERENCE)
+        return np.concatenate([files.raw(rows[own]), behind])
+
+    return files._replace(raw=raw, numbers=[*files.numbers, numbers])
 
 
 def _taken_over(
@@ -348,6 +493,13 @@ def _taken_over(
     for side, corpus in enumerate(sides):
         corpus.read_elsewhere(zip(rows[side], broken[side], strict=True))
     return Files(partial(_raw, bounds), numbers, kind)
+
+
+def index_corpus(index: DiskIndex, places: Integers) -> Corpus:
+    """Return a corpus of documents of an index that are read elsewhere: it counts them, and those left out."""
+    corpus = Corpus([], Wanted("text", "id"), 0)
+    corpus.raw_rows, corpus.left_out = len(places), len(index) - len(places)
+    return corpus
 
 
 def _raw(bounds: Integers, rows: Integers) -> Integers:

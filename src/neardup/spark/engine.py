@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.classifier.classifier import Classifier
+from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus
 from neardup.documents.records import Names, repeated_ids
 from neardup.features.extraction import Extractor
@@ -146,6 +147,8 @@ def find(
             judge=judged_by_workers(stages, recipe, classifier, features, known.rows, parts),
             reference=names.reference,
         )
+    if classifier is not None:
+        classifier.check_domain(DomainCounts.of(found.statistics))
     present = np.arange(len(known.rows)) < known.own
     documents = Documents(names, order, known.text_marks, known.text_bytes, present)
     summary = {

@@ -83,11 +83,11 @@ def extract_batches(
     """Yield the features of batches of documents; in a worker."""
     extractor = Extractor(recipe, statistics.value if statistics else None, digests=bool(recipe.second_step))
     for batch in batches:
-        for piece in _pieces(batch):
+        for piece in pieces(batch):
             yield _extracted(extractor, piece, carried)
 
 
-def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield a batch in pieces of a few megabytes of text."""
     ends = np.cumsum(lengths_of(as_bytes(batch.column("text"))))
     begin = 0
@@ -298,7 +298,7 @@ def frequency_batches(recipe: Recipe, batches: Iterator[pa.RecordBatch]) -> Iter
     extractor = Extractor(recipe.without_statistics(), None, COUNTED if weighs else None)
     documents, heaviest = 0, 0
     for batch in batches:
-        for piece in _pieces(batch):
+        for piece in pieces(batch):
             texts, faults = checked_texts(piece)
             block = extractor(texts.filter(pa.array(faults == 0)) if faults.any() else texts)
             features, df = np.unique(block.features, return_counts=True)

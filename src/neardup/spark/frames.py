@@ -15,11 +15,13 @@ from neardup.classifier import recipe_and_classifier
 from neardup.documents import Corpus
 from neardup.documents.records import Wanted
 from neardup.errors import RecipeError
+from neardup.index.index import DiskIndex
 from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe
+from neardup.recipe.named import recipe_against
 from neardup.search.engines import PAIRS_PER_DOCUMENT
 from neardup.spark.cluster import is_here
-from neardup.spark.command import fingerprint_of
+from neardup.spark.command import fingerprint_of, index_identity
 from neardup.spark.documents import FrameDocuments, column_of, columns_beside, documents_of, with_reference
 from neardup.spark.engine import Known, find
 from neardup.spark.failures import told_by_spark
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 Integers = npt.NDArray[np.int64]
 
 
-def dedup(frame: DataFrame, recipe: AnyRecipe = "default", **options: Any) -> DataFrame:
+def dedup(frame: DataFrame, recipe: AnyRecipe | None = None, **options: Any) -> DataFrame:
     """Return the documents of a data frame that stay, with all columns.
 
     The options and errors are those of ``run``, whose result also has the pairs and who went for whom. What was
@@ -45,7 +47,7 @@ def dedup(frame: DataFrame, recipe: AnyRecipe = "default", **options: Any) -> Da
     return _lasting(run(frame, recipe, **options)).kept
 
 
-def pairs(frame: DataFrame, recipe: AnyRecipe = "default", **options: Any) -> DataFrame:
+def pairs(frame: DataFrame, recipe: AnyRecipe | None = None, **options: Any) -> DataFrame:
     """Return all pairs of documents that match: left, right (ids, the earlier document first), similarity.
 
     Options, errors and what was written are those of ``dedup``.
@@ -60,15 +62,16 @@ def _lasting(result: SparkResult) -> SparkResult:
 
 def run(
     frame: DataFrame,
-    recipe: AnyRecipe = "default",
+    recipe: AnyRecipe | None = None,
     *,
     classifier: Given | None = None,
+    force_domain: bool = False,
     text_column: TextColumn = None,
     id_column: str | None = None,
     time_column: str | None = None,
     title_column: str | None = None,
     order: str | Sequence[str] | None = None,
-    against: DataFrame | None = None,
+    against: DataFrame | DiskIndex | None = None,
     checkpoint_dir: str | None = None,
     key: str | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
@@ -82,17 +85,20 @@ def run(
     ----------
     frame : DataFrame
         One row a document, the same rows each time it is read.
-    recipe : Recipe, str or path
-        A recipe, its name, or a TOML file.
+    recipe : Recipe, str or path, optional
+        A recipe, its name, or a TOML file. If none is chosen, that of an index in ``against``, else the default one.
     classifier : Classifier or path, optional
         In place of a recipe: what ``neardup train`` learned, or its file.
+    force_domain : bool
+        Go on where too many of the pairs that the classifier judges are unlike those it was trained on.
     text_column, id_column, time_column, title_column : str, optional
         Columns; detected automatically.
     order : str or list of str, optional
         The columns that say which of two documents is earlier; by default the ids.
-    against : DataFrame, optional
-        A reference, with columns of the same names: its documents all stay, are not compared with each other and are
-        no part of what is kept. What matches one of them goes.
+    against : DataFrame or DiskIndex, optional
+        A reference, with columns of the same names, or ``nd.open_index(path)``, which the workers read by its path: its
+        documents all stay, are not compared with each other and are no part of what is kept. What matches one of them
+        goes.
     checkpoint_dir : str, optional
         A folder or URI that all workers can write to, new or empty, where what is found on the way is written. By
         default a temporary folder, which does where the workers run on this machine.
@@ -112,12 +118,15 @@ def run(
         If an option does not fit, or Spark has no search for the recipe.
     """
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
+    index = against if isinstance(against, DiskIndex) else None
+    asked = recipe_against(None if index is None else index.recipe, recipe, choices)
+    wanted, learned = recipe_and_classifier(asked, choices, classifier, force_domain=force_domain, **columns)
     check_recipe(wanted, learned)
+    if index is not None:
+        index.check_recipe(wanted)
     more = {} if learned is None else columns_beside(learned, frame.columns)
     given: dict[str, Any] = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
     documents = documents_of(frame, wanted, **given, order=order, more=more)
-    read = with_reference(documents, against)
     if checkpoint_dir is None and not is_here(master := frame.sparkSession.sparkContext.master):
         raise RecipeError(
             f"the workers of {master} may be other machines, which need a folder that all can write to: give "
@@ -126,13 +135,12 @@ def run(
     if key is not None and checkpoint_dir is None:
         raise RecipeError(f"key {key!r} is what a run goes on by: name the folder of its stages with checkpoint_dir")
     names = [",".join(documents.texts), documents.id, order, documents.keep, more, against is not None]
-    mark = fingerprint_of(wanted, [key, names])
+    mark = fingerprint_of(wanted, [key, names, index_identity(index)])
     stages = Stages(frame.sparkSession, checkpoint_dir, mark, resume=key is not None)
     # A data frame's documents are no files; what is rejected of them is counted all the same.
     corpus = Corpus([], Wanted(documents.texts[0], documents.id, documents.keep), 0)
-    if against is not None:
-        corpus.stand_against(Corpus([], Wanted(documents.texts[0], documents.id), 0))
     with told_by_spark():
+        read = with_reference(documents, against, corpus, stages)
         found = find(corpus, read, wanted, stages=stages, classifier=learned, pairs_per_document=pairs_per_document)
     return SparkResult(documents, *found, stages)
 

@@ -42,8 +42,6 @@ EDGES = "left bigint, right bigint, o bigint"
 _PART_BYTES = 64 << 20
 #: Pairs that a worker gives at a time.
 _PAIRS_AT_A_TIME = 1 << 18
-#: No finer counts than those of the table.
-_NO_CELLS = np.empty(0, np.uint8)
 #: A pair is listed a few times, and some that are listed do not match: beyond so many times the pairs that may all be
 #: found, they are surely more.
 _LISTED = 8
@@ -252,7 +250,7 @@ def prefix_batches(
         shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
         bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
         results = shared, lengths, bitmaps, starts, keys, 0
-        prefixes(sets.addresses, sets.sizes, np.arange(count), shift, table, shift, _NO_CELLS, wanted, results)
+        prefixes(sets.addresses, sets.sizes, np.arange(count), shift, table, wanted, results)
         able = np.flatnonzero(lengths > 0)
         shared, lengths, starts = shared[able], lengths[able], starts[able]
         found = Sets(sets.addresses[able], sets.sizes[able], shared, lengths, bitmaps[able], starts, keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from neardup.classifier.domain import DomainCounts
 from neardup.stream.document import COUNTS, Verdict, count
@@ -83,12 +83,14 @@ class RecentVerdicts:
     def __init__(self, held: Container[str]) -> None:
         self.counts = dict.fromkeys(COUNTS, 0)
         self._held = held
-        self._verdicts: dict[str, Verdict] = {}
+        # Plain tuples: a million records would be gone through whenever Python looks for garbage.
+        self._verdicts: dict[str, tuple[Any, ...]] = {}
         self._segments: deque[tuple[int, list[str]]] = deque()
 
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the verdict on the document of that id, None if there is none any more."""
-        return self._verdicts.get(name)
+        found = self._verdicts.get(name)
+        return None if found is None else Verdict(*found)
 
     def known(self, names: Sequence[str]) -> set[str]:
         """Return which of the ids have verdicts."""
@@ -101,7 +103,7 @@ class RecentVerdicts:
         """
         count(self.counts, verdicts)
         for verdict, segment in zip(verdicts, segments, strict=True):
-            self._verdicts[verdict.id] = verdict
+            self._verdicts[verdict.id] = tuple(verdict)
             if not self._segments or self._segments[-1][0] != segment:
                 self._segments.append((segment, []))
             self._segments[-1][1].append(verdict.id)
@@ -116,7 +118,7 @@ class RecentVerdicts:
         """Put a verdict in the place of another on the same document."""
         count(self.counts, [gone], -1)
         count(self.counts, [now])
-        self._verdicts[now.id] = now
+        self._verdicts[now.id] = tuple(now)
 
     def forget(self, verdict: Verdict) -> None:
         """Forget a verdict, and that it was counted."""

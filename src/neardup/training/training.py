@@ -139,7 +139,6 @@ def _fitted(x: Floats, labels: Bools, chosen: SearchResult) -> tuple[Machine, in
 
 #: A contribution whose correlation with its measure is below this goes both ways.
 _ONE_WAY = 0.5
-_BINS = 10
 
 
 class Weight(NamedTuple):
@@ -225,24 +224,6 @@ def wrong_pairs(pairs: LabelledPairs, names: tuple[str, ...], held_out: HeldOut)
     return tuple(found)
 
 
-def calibration(held_out: HeldOut, pairs: LabelledPairs) -> list[dict[str, Any]]:
-    """Return for tenths of the probability how many pairs were given one, their mean, and the share of duplicates."""
-    rows = np.flatnonzero(pairs.decided)
-    probability, labels = held_out.probability[rows], pairs.duplicate[rows]
-    bins = np.minimum((probability * _BINS).astype(np.int64), _BINS - 1)
-    return [
-        {
-            "from": at / _BINS,
-            "to": (at + 1) / _BINS,
-            "pairs": int((bins == at).sum()),
-            "probability": float(probability[bins == at].mean()),
-            "duplicates": float(labels[bins == at].mean()),
-        }
-        for at in range(_BINS)
-        if (bins == at).any()
-    ]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Training:
     """A classifier, and what is known of it from pairs that it was not trained on.
@@ -322,7 +303,6 @@ def training_report(
         "threshold": {"at": told_threshold} | record_dict(baseline),
         "gain": record_dict(gain),
         "working_points": [record_dict(point) for point in points],
-        "calibration": calibration(held_out, pairs),
         "weights": [weight._asdict() for weight in weights],
         "warnings": list(warnings),
         "options": options,

@@ -10,7 +10,7 @@ from neardup.text.encoding import is_half_a_mark, marked_encoding, page_text, ut
 from neardup.text.html import Tags, check_extraction, read_page, strip_tags
 from neardup.watch.feeds import atom_items, g2_items, newsml_items, nitf_items, rss_items
 from neardup.watch.json_items import json_lines, json_values
-from neardup.watch.kinds import KINDS, Kind, kind_of, unpacked
+from neardup.watch.kinds import KINDS, Kind, kind_of
 from neardup.watch.records import EMPTY, ENDED_EARLY, NO_TEXT, Broken, Item, Items, Note, first_time
 from neardup.watch.xml import check_xml, root_name
 
@@ -19,6 +19,7 @@ __all__ = ["KINDS", "Broken", "Item", "Items", "Note", "items_in"]
 _Reader = Callable[[bytes, Items], Iterator[Item]]
 
 _SPACE = b" \t\r\n"
+_GZIP = b"\x1f\x8b"
 #: Kinds with one item alone.
 _SINGLE = frozenset({"text", "html", "json", "nitf", "xml"})
 #: Characters at the start of a page in which its title, time and address are looked for.
@@ -44,10 +45,10 @@ def items_in(name: str, data: bytes) -> Items:
     """Read the items of a file.
 
     What it holds is told by its content, and by its name's ending where that leaves it open: plain text, HTML, RSS,
-    Atom, NewsML 1, NewsML-G2, NITF, JSON (an object, a list of them, or an object around such a list), JSON lines,
-    each also packed by gzip. Text is UTF-8, UTF-16 or UTF-32, or what XML or a page declares; other bytes are read as
-    Windows-1252, and a note says so. No content makes it raise. An item has the time that it states, never that of its
-    file: a file does not say by being written when its news are from.
+    Atom, NewsML 1, NewsML-G2, NITF, JSON (an object, a list of them, or an object around such a list), JSON lines.
+    Text is UTF-8, UTF-16 or UTF-32, or what XML or a page declares; other bytes are read as Windows-1252, and a note
+    says so. No content makes it raise. An item has the time that it states, never that of its file: a file does not
+    say by being written when its news are from.
 
     Raises ``InputError`` for a page or a feed, when the library that reads it is not installed.
 
@@ -56,16 +57,16 @@ def items_in(name: str, data: bytes) -> Items:
     Items
         The kind; the items, read as they are asked for; what is broken, and notes, complete once the items have ended.
     """
-    content, damage, early = unpacked(data)
-    encoding, begin = marked_encoding(content)
-    if encoding == "utf-8":
-        content = content[begin:]
-    elif encoding:
-        content, wide_damage = _from_wide(content[begin:], encoding)
-        damage, early = (damage, early) if damage else (wide_damage, wide_damage == ENDED_EARLY)
+    encoding, begin = marked_encoding(data)
+    content, damage = data[begin:], ""
+    if encoding not in ("", "utf-8"):
+        content, damage = _from_wide(content, encoding)
+    early = damage == ENDED_EARLY
     kind = kind_of(content, name)
     found = Items(kind)
-    if not content.strip(_SPACE) and not damage:
+    if data.startswith(_GZIP):
+        found.broken.append(Broken("the file", "compressed with gzip; deliver it unpacked", data))
+    elif not content.strip(_SPACE) and not damage:
         found.broken.append(Broken("the file", EMPTY, data, True))
     elif is_half_a_mark(content):
         found.broken.append(Broken("the file", ENDED_EARLY, data, True))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
-from io import BytesIO
 from typing import Literal
 
 Kind = Literal["text", "html", "rss", "atom", "newsml", "newsml-g2", "nitf", "xml", "json", "jsonl"]
@@ -60,14 +57,11 @@ _ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?([A-Za-z_][\w.-]*+)(?=[\s/>])")
 _BEGUN = re.compile(rb"<(?:[A-Za-z_!?][^>]*+)?\Z")
 _WRITTEN = re.compile(rb"[^ \t\r\n]")
 _PAGE = re.compile(rb"<!doctype\s+html", re.IGNORECASE)
-_GZIP = b"\x1f\x8b"
-#: Bytes of the largest file that is unpacked.
-LARGEST = 1 << 30
 
 
 def kind_of_name(name: str) -> Kind | None:
-    """Return the kind that a file's name promises, None when it promises none; ``.gz`` does not count."""
-    base = name.replace("\\", "/").rpartition("/")[2].lower().removesuffix(".gz")
+    """Return the kind that a file's name promises, None when it promises none."""
+    base = name.replace("\\", "/").rpartition("/")[2].lower()
     stem, dot, last = base.rpartition(".")
     return _KIND_OF_SUFFIX.get(dot + last) if stem else None
 
@@ -125,38 +119,3 @@ def _markup_kind(start: bytes, named: Kind | None) -> Kind:
     if start.startswith(b"<?xml") or named in _XML:
         return "xml"
     return "html" if named == "html" or (found in _HTML and named != "text") else "text"
-
-
-def unpacked(data: bytes) -> tuple[bytes, str, bool]:
-    """Unpack gzip; data that is not packed is returned as it is.
-
-    Returns
-    -------
-    bytes
-        The content, as far as it can be read.
-    str
-        What is wrong with it, ``""`` for nothing.
-    bool
-        Whether that is only that it ends early.
-    """
-    if data == _GZIP[:1]:
-        return b"", "compressed data ends early", True
-    if not data.startswith(_GZIP):
-        return data, "", False
-    parts: list[bytes] = []
-    size = 0
-    try:
-        with gzip.GzipFile(fileobj=BytesIO(data)) as file:
-            while piece := file.read1(1 << 20):
-                parts.append(piece)
-                size += len(piece)
-                if size >= LARGEST:
-                    too_large = f"unpacked it is larger than {LARGEST >> 20} MiB, the largest file that is read"
-                    return b"", too_large, False
-    except EOFError:
-        return b"".join(parts), "compressed data ends early", True
-    except (OSError, zlib.error) as error:
-        if parts and "Not a gzipped file" in str(error):
-            return b"".join(parts), "something follows the compressed data", False
-        return b"".join(parts), f"compressed data is damaged ({error})", False
-    return b"".join(parts), "", False

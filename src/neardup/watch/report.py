@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -209,25 +209,8 @@ def _flow_of(rows: Sequence[Stored], before: int) -> Verdicts:
         exact=np.array([row.verdict.kind == "exact" for row in rows], np.bool_),
         equal=np.array([row.verdict.has_equal_features for row in rows], np.bool_),
         before=before,
-        sources=_sources(rows),
         elsewhere=elsewhere,
     )
-
-
-def _sources(rows: Sequence[Stored]) -> Any:
-    """Return the folders of the inbox that items came in: the first part of their paths; empty for itself."""
-    known: dict[str, str] = {}
-
-    def of(origin: str) -> str:
-        if origin not in known:
-            try:
-                folder, slash, _ = shown(file_of(origin)[0]).partition("/")
-            except (ValueError, TypeError):
-                folder, slash = "", ""
-            known[origin] = folder if slash else ""
-        return known[origin]
-
-    return pa.array([of(row.origin) for row in rows], pa.large_string())
 
 
 def flags_of(counts: Mapping[str, int]) -> str:

@@ -1,7 +1,8 @@
-"""XML that is not well-formed, put right as text: references, stray characters, and the tags of one item at a time.
+"""XML as feeds have it: names of characters from HTML, a bare ``&`` and control characters are put right as text.
 
-libxml2's own recovery does not serve: it drops a bare ``&`` or ``<``, and where a tag is not closed it puts the items
-that follow into each other. Every pattern here takes time in proportion to the text.
+What is not well-formed besides is rejected. libxml2's own recovery does not serve: it drops a bare ``&`` or ``<``, and
+where a tag is not closed it puts the items that follow into each other. Every pattern here takes time in proportion to
+the text.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from html import escape
 from html.entities import html5
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import InputError
@@ -22,10 +22,6 @@ from neardup.watch.records import ENDED_EARLY, Broken, Items, Note
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-#: Elements inside one another in an item that has to be put right; libxml2's own limit is 256.
-DEEPEST = 250
-#: Characters at the start of a file in which namespaces are looked for.
-LONGEST_HEADER = 1 << 16
 #: How the namespaces of RSS 0.90, 1.0 and 2.0 begin, where there are any.
 RSS = (
     "http://purl.org/rss/",
@@ -37,31 +33,12 @@ _WORD = r"[^\W\d][\w.-]*+"
 #: The name of an element or attribute, with its prefix.
 NAME = rf"(?:{_WORD}:)?{_WORD}"
 
-#: What prefixes stand for that feeds use without saying so.
-_USUAL_SPACES = {
-    "content": "http://purl.org/rss/1.0/modules/content/",
-    "dc": "http://purl.org/dc/elements/1.1/",
-    "dcterms": "http://purl.org/dc/terms/",
-    "atom": "http://www.w3.org/2005/Atom",
-    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-}
 _ASIDE = r"<!\[CDATA\[(?P<characters>.*?)(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"
 _REFERENCE = re.compile(
     rf"{_ASIDE}|&(?:(?P<name>[A-Za-z]\w{{1,31}});|#(?P<number>\d{{1,7}}|[xX][\dA-Fa-f]{{1,6}});)?", re.DOTALL
 )
 _NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})
-#: A tag holds no ``<``, not even in a value.
-_TOKEN = re.compile(
-    rf"""{_ASIDE}|<\?.*?(?:\?>|\Z)|<(?P<closes>/?)(?P<name>{NAME})(?P<rest>(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+)>""",
-    re.DOTALL,
-)
-_START = re.compile(rf"<({NAME})")
-_ATTRIBUTE = re.compile(rf"""(?<![\w.:-])({NAME})\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=]+))""")
-_SPACES = re.compile(rf"""\sxmlns(?::({_WORD}))?\s*=\s*(?:"([^"<]*)"|'([^'<]*)')""")
-#: Elements of HTML without an end, and those that the next of their kind ends.
-_VOID = frozenset({"br", "hr", "img", "input", "wbr"})
-_SELF_ENDING = frozenset({"p", "li", "dt", "dd", "tr", "td"})
 
 
 def html_names(text: str) -> str:
@@ -95,101 +72,6 @@ def _as_known(match: re.Match[str]) -> str:
     return _character(match) or f"&amp;{whole[1:]}"
 
 
-def item_starts(text: str, name: str, root: str, spaces: dict[str, str]) -> list[int]:
-    """Return where the items of a file begin."""
-    prefix = root.rpartition(":")[0]
-    found = []
-    for match in re.finditer(rf"{_ASIDE}|<(?:(?P<prefix>{_WORD}):)?{name}(?=[\s/>])", text, re.DOTALL):
-        own = match["prefix"] or ""
-        if not match[0].startswith("<!") and (own in ("", prefix) or spaces.get(own, "").startswith(RSS)):
-            found.append(match.start())
-    return found
-
-
-def spaces_of(text: str) -> dict[str, str]:
-    """Return what prefixes stand for: as the head of a file says, else as is usual."""
-    found = dict(_USUAL_SPACES)
-    for prefix, quoted, single in reversed(_SPACES.findall(text[:LONGEST_HEADER])):
-        found[prefix] = (quoted or single).replace('"', "&quot;")
-    return found
-
-
-class Piece:
-    """One item of a file that is not well-formed."""
-
-    def __init__(self, text: str, start: int, stop: int) -> None:
-        #: Whether its end is there; whether more than `DEEPEST` elements are inside one another: then it is not whole.
-        self.is_closed = self.is_too_deep = False
-        self._prefixes: set[str] = set()
-        self._opened: list[str] = []
-        self._parts: list[str] = []
-        at = start
-        first = _START.match(text, start, stop)
-        if first is not None and _TOKEN.match(text, start, stop) is None:
-            # The start tag itself is broken.
-            self._open(first[1], "")
-            at = first.end()
-        for token in _TOKEN.finditer(text, at, stop):
-            self._parts.append(_without_tags(text[at : token.start()]))
-            at = token.end()
-            self._take(token)
-            self.is_closed = not self._opened
-            if self.is_closed or self.is_too_deep:
-                break
-        else:
-            self._parts.append(_without_tags(text[at:stop]))
-            at = stop
-        self._close_until("")
-        #: The item as it is there, and the same with its tags put right: what could not be a tag is text, tags that
-        #: nothing opened are left out, those that nothing closes are closed where an element around them is.
-        self.written, self.mended = text[start:at], "".join(self._parts)
-
-    def _take(self, token: re.Match[str]) -> None:
-        name, rest = token["name"], token["rest"]
-        if name is None:
-            self._parts.append(escape(token["characters"] or "", quote=False))
-        elif token["closes"]:
-            if name in self._opened:
-                self._close_until(name)
-        else:
-            if name in _SELF_ENDING and self._opened[-1:] == [name]:
-                self._close_until(name)
-            self._open(name, rest)
-            if rest.endswith("/") or name.lower() in _VOID:
-                self._close_until(name)
-            self.is_too_deep = len(self._opened) > DEEPEST
-
-    def _open(self, name: str, rest: str) -> None:
-        found: dict[str, str] = {}
-        for attribute, *values in _ATTRIBUTE.findall(rest):
-            found.setdefault(attribute, "".join(values).replace('"', "&quot;"))
-        self._prefixes.update(known.partition(":")[0] for known in (name, *found) if ":" in known)
-        self._parts += [f"<{name}", *(f' {attribute}="{value}"' for attribute, value in found.items()), ">"]
-        self._opened.append(name)
-
-    def _close_until(self, name: str) -> None:
-        """Close what is open, an element of that name last; all where none has it."""
-        while self._opened:
-            last = self._opened.pop()
-            self._parts.append(f"</{last}>")
-            if last == name:
-                return
-
-    def within(self, markup: str, spaces: dict[str, str]) -> str:
-        """Return a document around `written` or `mended` of this item that says what its prefixes stand for."""
-        known = {prefix: spaces.get(prefix, f"urn:undeclared:{prefix}") for prefix in self._prefixes - {"xml", "xmlns"}}
-        declared = [f' xmlns:{prefix}="{name}"' for prefix, name in sorted(known.items())]
-        default = spaces.get("", "")
-        return f'<x xmlns="{default}"{"".join(declared)}>{markup}</x>'
-
-
-def _without_tags(text: str) -> str:
-    return text.replace("<", "&lt;").replace(">", "&gt;")
-
-
-#: Items of a file that cannot be read, after which the rest of it is rejected as one.
-MOST_FAULTS = 1000
-
 _DECLARATION = re.compile(r"(\s*+)<\?xml\s[^>]*+>")
 #: What may stand before the first element, and a document type behind it.
 _PROLOG = r"(?:\s++|<\?.*?\?>|<!--.*?-->)*+"
@@ -201,9 +83,6 @@ _TYPE = re.compile(
 )
 _BEGUN_TYPE = re.compile(rf"{_PROLOG}<!DOCTYPE", re.DOTALL | re.IGNORECASE)
 _ROOT = re.compile(rf"{_PROLOG}<({NAME})(?=[\s/>])", re.DOTALL)
-#: A place in an item that was read by itself, which is none in the file.
-_PLACE = re.compile(r",? line \d+(, column \d+)?")
-
 _SILENT = {"script", "style", "head", "title"}
 _WITHIN_WORDS = "lang pronounce person org location money num chron event function virtloc copyrite"
 #: What NITF has inside a line, besides the elements of HTML.
@@ -273,7 +152,8 @@ def xml_items(data: bytes, name: str, found: Items) -> Iterator[tuple[str, Eleme
         text = whole_references(xml_characters(text))
         root, _ = _tree(text)
         if root is None:
-            yield from _apart(text, name, fault, found)
+            is_cut = not _ends(text)
+            found.broken.append(Broken("the file", ENDED_EARLY if is_cut else fault, data, is_cut))
             return
         found.notes.append(Note("the file", fault))
     yield from ((f"item {number}", element) for number, element in enumerate(_items(root, name), 1))
@@ -312,53 +192,10 @@ def _items(root: Element, name: str) -> list[Element]:
     return own or found
 
 
-def _apart(text: str, name: str, fault: str, found: Items) -> Iterator[tuple[str, Element]]:
-    """Give the items of a file that is not well-formed, each read by itself."""
+def _ends(text: str) -> bool:
+    """Return whether the end of the first element is there."""
     root = _ROOT.match(text)
-    spaces = spaces_of(text)
-    starts = item_starts(text, name, root[1] if root else "", spaces)
-    end = re.compile(rf"</{re.escape(root[1])}\s*>") if root else None
-    is_whole = end is not None and end.search(text, starts[-1] if starts else 0) is not None
-    if not starts:
-        found.broken.append(Broken("the file", fault, _bytes(text)) if is_whole else _cut("the end"))
-        return
-    said, faults = len(found.notes) + len(found.broken), 0
-    for number, (start, stop) in enumerate(pairwise([*starts, len(text)]), 1):
-        where = f"item {number}"
-        piece = Piece(text, start, stop)
-        if not (piece.is_closed or piece.is_too_deep or is_whole) and stop == len(text):
-            found.broken.append(_cut(where, text[start:]))
-            return
-        element, reason = _read(piece, spaces)
-        if element is not None:
-            if reason:
-                found.notes.append(Note(where, reason))
-            yield where, element
-            continue
-        faults += 1
-        if faults >= MOST_FAULTS:
-            stop = len(text)
-        found.broken.append(Broken(where, reason, _bytes(text[start:stop])))
-        if faults >= MOST_FAULTS:
-            return
-    if not is_whole:
-        found.broken.append(_cut("the end"))
-    elif said == len(found.notes) + len(found.broken):
-        found.notes.append(Note("the file", fault))
-
-
-def _read(piece: Piece, spaces: dict[str, str]) -> tuple[Element | None, str]:
-    """Return an item, and why it had to be put right, if it had to; or None, and why it cannot be read."""
-    if piece.is_too_deep:
-        return None, f"more than {DEEPEST} elements inside one another, which no feed has"
-    root, reason = _tree(piece.within(piece.written, spaces))
-    if root is None:
-        root, _ = _tree(piece.within(piece.mended, spaces))
-    return (None if root is None else root[0]), _PLACE.sub("", reason)
-
-
-def _cut(where: str, rest: str = "") -> Broken:
-    return Broken(where, ENDED_EARLY, _bytes(rest), True)
+    return root is not None and re.search(rf"</{re.escape(root[1])}\s*>", text) is not None
 
 
 def _bytes(text: str) -> bytes:

@@ -1,13 +1,11 @@
 "use strict";
-// Texts enter the page as text nodes alone; the policy of the server refuses anything else.
+// Texts beside each other come from the server as markup, in which they are escaped; all else enters as text nodes, and
+// the policy of the server refuses any other way.
 (() => {
-  const MARKS = ["", "changed", "moved", "between", "soft"];
-  const LEGEND = { 1: "only here", 2: "elsewhere in the other", 3: "another sign" };
+  const markup = trustedTypes.createPolicy("pair", { createHTML: (html) => html });
   const KEYS = { s: "same", y: "same", d: "different", n: "different", u: "unsure", k: "skip", z: "undo" };
   // So soon after a pair appears nobody has read it: a key that comes then was meant for the one before.
   const TOO_SOON_MS = 200;
-  const ROWS_AT_ONCE = 60;
-  const LOOK_AGAIN_MS = 700;
   const SOON_MS = 300;
 
   const one = (id) => document.getElementById(id);
@@ -16,8 +14,6 @@
   let state = null;
   let busy = false;
   let appeared = 0;
-  let asked = 0;
-  let change = -1;
 
   // The token is worth nothing any more.
   history.replaceState(null, "", labeller ? "?labeller=" + encodeURIComponent(labeller) : "/");
@@ -101,11 +97,11 @@
     document.title = "neardup: " + found.heading;
     one("labeller").textContent = labeller;
     showProgress(found.progress);
-    showFacts(found);
+    showFacts(found.facts);
     showBefore(found.before);
     one("texts").hidden = !found.pair;
     one("done").hidden = !!found.pair;
-    if (found.pair) showPair(found.pair);
+    if (found.pair) one("texts").innerHTML = markup.createHTML(found.pair.html);
     else showDone(found.progress);
     scrollTo(0, 0);
     one("main").focus({ preventScroll: true });
@@ -128,23 +124,13 @@
     }
   }
 
-  function showFacts(found) {
-    one("facts").replaceChildren(...found.facts.map((fact) => {
+  function showFacts(facts) {
+    one("facts").replaceChildren(...facts.map((fact) => {
       const box = element("div");
       box.title = fact.meaning;
       box.append(element("dt", "", fact.name), element("dd", "", fact.value));
       return box;
     }));
-    if (found.pending) {
-      const now = ++asked;
-      setTimeout(async () => {
-        if (now !== asked) return;
-        try {
-          const news = await ask("/api/news", { labeller });
-          if (now === asked) showFacts(news);
-        } catch { /* the next answer will say so */ }
-      }, LOOK_AGAIN_MS);
-    }
   }
 
   function showBefore(before) {
@@ -175,90 +161,10 @@
     what.textContent = "Every label is in the store. Finish ends the program in the terminal; this window can be closed then.";
   }
 
-  function showPair(pair) {
-    for (const side of ["left", "right"]) {
-      const head = document.querySelector(".heads ." + side);
-      const about = pair[side];
-      head.querySelector("h2").replaceChildren(...(about.title.length ? pieces(about.title) : [about.id]));
-      const parts = about.title.length ? [about.id] : [];
-      if (about.time) parts.push(about.time);
-      parts.push(words(about.words, "word"));
-      if (about.beyond) parts.push("only the beginning is compared: " + words(about.beyond, "further character") + " left out");
-      head.querySelector(".about").replaceChildren(
-        parts.join(" · "),
-        ...about.marks.flatMap((mark) => [" ", element("mark", MARKS[mark], LEGEND[mark])]),
-      );
-    }
-    one("rows").replaceChildren(...pair.groups.flatMap((group) => (group.folded ? [fold(group, 0)] : rows(group.rows))));
-    change = -1;
-  }
-
-  function rows(list) {
-    return list.map((pair) => {
-      const row = element("div", "row " + (pair.equal ? "alike" : "differs"));
-      row.append(cell(pair.left, "left"), cell(pair.right, "right"));
-      return row;
-    });
-  }
-
-  function cell(list, side) {
-    const box = element("div", "cell " + side);
-    box.dir = state.pair[side].direction;
-    box.append(...pieces(list));
-    return box;
-  }
-
-  function pieces(list) {
-    return list.map(([text, mark]) => (mark ? element(MARKS[mark] === "soft" ? "span" : "mark", MARKS[mark], text) : text));
-  }
-
-  // What is folded
-
-  function fold(group, from) {
-    const box = element("div", "fold");
-    const button = element("button", "", foldText(group, from));
-    button.type = "button";
-    button.addEventListener("click", () => unfold(box, group, from));
-    box.append(button);
-    return box;
-  }
-
-  function foldText(group, from) {
-    const more = from ? "more: " : "";
-    if (from) return "… " + more + words(group.rows.length - from, "further row") + " – show";
-    const [left, right] = group.words;
-    if (group.equal) return "⋯ " + words(left, "equal word") + " – show";
-    return "⋯ " + words(left, "word") + " on the left, " + numbers.format(right) + " on the right – show";
-  }
-
-  function unfold(box, group, from) {
-    const end = Math.min(from + ROWS_AT_ONCE, group.rows.length);
-    const shown = rows(group.rows.slice(from, end));
-    box.before(...shown);
-    if (end < group.rows.length) {
-      const next = fold(group, end);
-      box.replaceWith(next);
-      next.firstChild.focus({ preventScroll: true });
-    } else {
-      box.remove();
-      one("main").focus({ preventScroll: true });
-    }
-  }
-
   function foldOrUnfold() {
-    const folds = [...one("rows").querySelectorAll(".fold button")];
-    if (folds.length) folds.forEach((button) => button.click());
-    else if (state.pair.groups.some((group) => group.folded)) showPair(state.pair);
-  }
-
-  function toChange(step) {
-    const marks = [...one("rows").querySelectorAll("mark")];
-    if (!marks.length) return;
-    if (change >= 0 && marks[change]) marks[change].classList.remove("here");
-    change = (change + step + marks.length) % marks.length;
-    marks[change].classList.add("here");
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    marks[change].scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+    const folds = [...one("texts").querySelectorAll("details")];
+    const opened = folds.every((fold) => fold.open);
+    for (const fold of folds) fold.open = !opened;
   }
 
   // What is done
@@ -303,7 +209,6 @@
     else if (key in KEYS) answer(KEYS[key]);
     else if (key === "Enter" && !state.pair && event.target.tagName !== "BUTTON") finish();
     else if (key === "e" && state.pair) foldOrUnfold();
-    else if (key === "j" && state.pair) toChange(event.shiftKey ? -1 : 1);
     else return;
     event.preventDefault();
   });
@@ -318,13 +223,6 @@
   one("back").addEventListener("click", () => answer("undo"));
   one("finish").addEventListener("click", finish);
   one("help-button").addEventListener("click", () => one("help").showModal());
-  one("invite").addEventListener("click", async () => {
-    try {
-      one("link").textContent = (await ask("/api/invite", {})).link;
-    } catch (error) {
-      one("link").textContent = error.message;
-    }
-  });
   one("asking").addEventListener("submit", (event) => {
     event.preventDefault();
     labeller = one("name").value;
