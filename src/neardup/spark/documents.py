@@ -437,26 +437,18 @@ def read(
     other, places = _looked_up(found.source.where("row >= 0"), index, stages)
     other = other.withColumn("row", other["row"] + REFERENCE)
     corpus.stand_against(index_corpus(index, places))
-    told = partial(_beside_index, told, corpus, places, index.manifest.ids != "string")
-    return found._replace(source=found.source.unionByName(other, allowMissingColumns=True), reference=True, told=told)
 
+    def told_beside(reports: list[dict[str, Any]]) -> Files:
+        files = told(reports)
 
-def _beside_index(
-    told: Callable[[list[dict[str, Any]]], Files],
-    corpus: Corpus,
-    places: Integers,
-    numbers: bool,
-    reports: list[dict[str, Any]],
-) -> Files:
-    """Return what is known of files, and behind them of documents of an index at some places."""
-    files = told(reports)
+        def raw(rows: Integers) -> Integers:
+            behind = corpus.raw_rows + np.searchsorted(places, rows[rows >= REFERENCE] - REFERENCE)
+            return np.concatenate([files.raw(rows[rows < REFERENCE]), behind])
 
-    def raw(rows: Integers) -> Integers:
-        own = rows < REFERENCE
-        behind = corpus.raw_rows + np.searchsorted(places, rows[~own] - REFERENCE)
-        return np.concatenate([files.raw(rows[own]), behind])
+        return Files(raw, [*files.numbers, index.manifest.ids != "string"], files.kind)
 
-    return files._replace(raw=raw, numbers=[*files.numbers, numbers])
+    both = found.source.unionByName(other, allowMissingColumns=True)
+    return found._replace(source=both, reference=True, told=told_beside)
 
 
 def _taken_over(
