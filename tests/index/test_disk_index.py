@@ -234,9 +234,9 @@ def test_readers_keep_what_they_opened(place: Path) -> None:
     table = {"id": ["a", "b"], "text": [NEWS, OTHER]}
     before = nd.build_index(table, place, threshold=0.5)
     after = before.remove(["a"]).add({"id": ["c"], "text": [NEWS + " today"]}).compact()
-    assert [one.document for one in before.query(NEWS)] == ["a"]
-    assert [one.document for one in after.query(NEWS)] == ["c"]
-    assert [one.document for one in nd.open_index(place).query(OTHER)] == ["b"]
+    assert [one.id for one in before.query(NEWS)] == ["a"]
+    assert [one.id for one in after.query(NEWS)] == ["c"]
+    assert [one.id for one in nd.open_index(place).query(OTHER)] == ["b"]
     assert nd.dedup([OTHER], against=before).kept == []
 
 
@@ -318,7 +318,7 @@ def test_killed_at_any_step_it_is_as_before_or_as_after(what: str, after: list[s
     assert states == [["a", "b", "c"]] * changed + [after] * (len(states) - changed)
     assert len(states) > 10
     assert lines[-1][0] != "9"
-    assert [one.document for one in nd.open_index(place).query(OTHER)] == ["b"]
+    assert [one.id for one in nd.open_index(place).query(OTHER)] == ["b"]
     nd.open_index(place).remove(["zzz"])
     there = {path.relative_to(place).parts[0] for path in place.rglob("*")}
     named = {name.partition("/")[0] for name in nd.open_index(place).manifest.files}

@@ -70,7 +70,7 @@ def test_every_way_to_ask(tmp_path: Path) -> None:
     assert why.ignored == (19, 19)
     assert why.as_dict()["ignored"] == [19, 19]
     index = nd.build_index(copies, tmp_path / "index", threshold=0.5, ignore=NOTICE)
-    assert [one.document for one in index.query(NEWS[1])] == [1]
+    assert [one.id for one in index.query(NEWS[1])] == [1]
     assert nd.dedup([NEWS[1]], against=nd.open_index(index.path)).kept == []
     with pytest.raises(RecipeError) as caught:
         nd.dedup(NEWS, against=index, threshold=0.5, ignore=NOTICE.replace("own", "odd"))

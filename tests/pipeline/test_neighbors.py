@@ -14,9 +14,10 @@ from neardup.errors import InputError, RecipeError, UnknownDocument
 from neardup.pipeline.neighbors import Neighbor, Neighbors
 from neardup.pipeline.neighbors import neighbors_of as neighbors
 from neardup.pipeline.pipeline import run
-from neardup.pipeline.query import Answer, Similar
+from neardup.pipeline.query import Answer
 from neardup.pipeline.query import answer_of as query
 from neardup.recipe import Recipe, load_recipe, names
+from neardup.search.matches import Similar
 
 TEXTS = [
     "the quick brown fox jumps over the lazy dog while the old farmer sleeps",
@@ -80,7 +81,7 @@ def test_recipes_of_every_kind_answer_alike() -> None:
         if not answer:
             continue
         assert Similar("rose2", 1.0) in answer, name
-        others = [row for row in answer if row.document != "rose2"]
+        others = [row for row in answer if row.id != "rose2"]
         assert others == [Similar(row.neighbor, row.similarity) for row in found], name
 
 
@@ -103,7 +104,7 @@ def test_queries_and_pairs_agree(recipe: Recipe) -> None:
     for place, text in enumerate(TEXTS):
         if not text:
             continue
-        found = {row.document: row.similarity for row in answer_of(text, recipe)}
+        found = {row.id: row.similarity for row in answer_of(text, recipe)}
         with corpus_of(pa.table({"id": IDS, "text": TEXTS})) as corpus:
             pairs = run(corpus, recipe).pairs.to_arrow().to_pylist()
         expected = {IDS[place]: 1.0}

@@ -31,10 +31,11 @@ from neardup.index.segment import (
 from neardup.index.writer import IndexWriter, open_writer
 from neardup.kernels.prefixes import overlaps_with_one
 from neardup.pipeline.pipeline import checked_threads
-from neardup.pipeline.query import Answer, Similar, answer_of
+from neardup.pipeline.query import Answer, answer_of
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, similarities
 from neardup.runtime import in_order
+from neardup.search.matches import Similar
 from neardup.search.nearest import closest
 
 Integers = npt.NDArray[np.int64]
@@ -80,7 +81,7 @@ class DiskIndex:
     >>> with_ids = {"id": ["a", "b"], "text": ["a rose is a rose is a rose", "the daisies are out"]}
     >>> index = nd.build_index(with_ids, folder, threshold=0.5)
     >>> index.query("A rose is a rose, is a rose!")
-    [Similar(document='a', similarity=1.0)]
+    [Similar(id='a', similarity=1.0)]
     >>> len(nd.open_index(folder).add({"id": ["c"], "text": ["a tulip is a tulip"]}))
     3
     """

@@ -26,7 +26,7 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, similarities
 from neardup.recipe.named import refuse
 from neardup.runtime import Clock, Stage
-from neardup.search.matches import Matches
+from neardup.search.matches import Matches, Similar
 from neardup.search.nearest import Matching, closest, matching
 from neardup.search.second_step import check_classifier, decide, second_step
 from neardup.text.html import content_of
@@ -231,13 +231,6 @@ def decided(
     order = np.lexsort((place, -similarity))
     matching = Matching(documents[place[order]], counts[order], similarity[order])
     return matching, Learned(classifier, every.vectors, edges[order]), asked_about
-
-
-class Similar(NamedTuple):
-    """A document, and how similar it is to the text that was asked about."""
-
-    document: Any
-    similarity: float
 
 
 class Answer(Table):

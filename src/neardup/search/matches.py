@@ -1,9 +1,9 @@
-"""What every engine gives: the pairs that match, with the three numbers that say how alike they are."""
+"""What every engine gives: pairs with the three numbers that say how alike they are, and answers to a question."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,13 @@ Floats = npt.NDArray[np.float64]
 #: More groups of pairs are not made, however little room there is.
 _MOST_GROUPS = 100
 _ANY_ROOM = 1 << 62
+
+
+class Similar(NamedTuple):
+    """A document by its id, and how similar it is to the one that was asked about."""
+
+    id: Any
+    similarity: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

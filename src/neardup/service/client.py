@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from neardup.classifier.evidence import Contribution
 from neardup.errors import InputError, NeardupError, StoreError, UnknownDocument
+from neardup.search.matches import Similar
 from neardup.service.server import check_packages
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import Similar
 from neardup.times import utc
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from itertools import islice
 from os import PathLike
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ from neardup.recipe import AnyRecipe, Recipe
 from neardup.recipe.named import chosen
 from neardup.recipe.recipe import parse
 from neardup.runtime import default_threads
+from neardup.search.matches import Similar
 from neardup.search.window import EventTime, FlowClock, Length, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
@@ -136,13 +137,6 @@ def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 _AGAINST = ("originals", "everything")
-
-
-class Similar(NamedTuple):
-    """A held document, and how similar it is to the one asked about."""
-
-    id: str
-    similarity: float
 
 
 class Index:
