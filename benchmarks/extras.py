@@ -30,7 +30,7 @@ PURPOSES = {
     "serve": "`neardup serve`",
     "client": "`nd.Client`",
     "mcp": "`neardup mcp`",
-    "hf": "inputs named `hf://...`, from the Hugging Face Hub",
+    "hf": "inputs and outputs named `hf://...`, on the Hugging Face Hub",
     "spark": "`--engine spark`; needs a Java 17 or newer besides",
     "pandas": "pandas tables in and out",
     "sklearn": "features and sketches as steps of scikit-learn",

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -199,30 +200,51 @@ def test_from_googles_storage_and_to_it() -> None:
 
 
 class Hub(BaseHTTPRequestHandler):
-    """What the Hub answers about one data set with one file: whether it is there, its tree, and bytes of a file."""
+    """What the Hub answers about one data set: its tree, bytes of a file, and commits of others."""
 
-    PLACE, HELD = "in/rows.jsonl", encoded(ROWS, ".jsonl")
-    protocol_version = "HTTP/1.1"
+    protocol_version, api = "HTTP/1.1", "/api/datasets/me/news"
+    held: ClassVar[dict[str, bytes]] = {"in/rows.jsonl": encoded(ROWS, ".jsonl")}
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
-        if path == "/api/datasets/me/news":
-            self._say(200, json.dumps({"id": "me/news", "sha": "a" * 40, "siblings": [], "tags": []}).encode())
-        elif path == "/api/datasets/me/news/tree/main":
-            self._say(200, json.dumps([{"type": "directory", "oid": "b" * 40, "size": 0, "path": "in"}]).encode())
-        elif path == "/api/datasets/me/news/tree/main/in":
-            found = {"type": "file", "oid": "c" * 40, "size": len(self.HELD), "path": self.PLACE}
-            self._say(200, json.dumps([found]).encode())
-        elif path == f"/datasets/me/news/resolve/main/{self.PLACE}":
-            begin, end = self.headers["Range"].removeprefix("bytes=").split("-")
-            part = self.HELD[int(begin) : int(end) + 1]
-            self._say(206, part, f"bytes {begin}-{int(begin) + len(part) - 1}/{len(self.HELD)}")
+        place = path.removeprefix("/datasets/me/news/resolve/main/")
+        if path == self.api:
+            self._say(200, {"id": "me/news", "sha": "a" * 40, "siblings": [], "tags": []})
+        elif path.startswith(f"{self.api}/tree/main"):
+            tree = list(self._tree(path.removeprefix(f"{self.api}/tree/main").strip("/")))
+            self._say(200 if tree else 404, tree or {})
+        elif place in self.held:
+            begin, end = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+            part, size = self.held[place][begin : end + 1], len(self.held[place])
+            self._say(206, part, f"bytes {begin}-{begin + len(part) - 1}/{size}")
         else:
-            self._say(404, b"{}")
+            self._say(404, {})
 
-    def _say(self, code: int, body: bytes, part: str = "") -> None:
+    def _tree(self, folder: str) -> Iterator[dict[str, Any]]:
+        start = f"{folder}/" if folder else ""
+        for place in self.held:
+            name, *below = place.removeprefix(start).split("/")
+            if place.startswith(start):
+                what = {"type": "directory", "size": 0} if below else {"type": "file", "size": len(self.held[place])}
+                yield what | {"oid": "b" * 40, "path": start + name}
+
+    def do_POST(self) -> None:
+        lines = [json.loads(line) for line in self.rfile.read(int(self.headers["Content-Length"])).splitlines()]
+        if self.path == f"{self.api}/preupload/main":
+            files = [{"path": file["path"], "uploadMode": "regular"} for file in lines[0]["files"]]
+            self._say(200, {"files": [file | {"shouldIgnore": False} for file in files]})
+            return
+        for line in lines:
+            if line["key"] == "file":
+                self.held[line["value"]["path"]] = b64decode(line["value"]["content"])
+        self._say(200, {"success": True, "commitOid": "d" * 40, "commitUrl": f"http://hub/{'d' * 40}"})
+
+    def _say(self, code: int, said: Any, part: str = "") -> None:
+        body = said if isinstance(said, bytes) else json.dumps(said).encode()
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
+        if code == 404:
+            self.send_header("X-Error-Code", "EntryNotFound")
         if part:
             self.send_header("Content-Range", part)
         self.end_headers()
@@ -232,16 +254,39 @@ class Hub(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_from_the_hub(tmp_path: Path) -> None:
+def test_from_the_hub_and_to_it(tmp_path: Path) -> None:
     need("huggingface_hub", "huggingface_hub")
-    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
-    rows.write_bytes(Hub.HELD)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(Hub.held["in/rows.jsonl"])
     with nd.dedup_files(rows, ids="rows") as result:
         result.write(tmp_path / "expected.jsonl")
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub:
         threading.Thread(target=hub.serve_forever, daemon=True).start()
-        here = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}", "HF_HOME": str(tmp_path / "home")}
-        done = command("dedup", "hf://datasets/me/news/in", "-o", str(out), "--ids", "rows", **here)
+        here = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}", "HF_HOME": str(tmp_path), "HF_TOKEN": "a"}
+        places = "hf://datasets/me/news/in", "-o", "hf://datasets/me/news/out/kept.jsonl"
+        done = command("dedup", *places, "--ids", "rows", **here)
         hub.shutdown()
     assert done.returncode == 0, done.stderr
-    assert out.read_bytes() == (tmp_path / "expected.jsonl").read_bytes()
+    assert Hub.held.pop("out/kept.jsonl") == (tmp_path / "expected.jsonl").read_bytes()
+
+
+def test_what_a_filesystem_in_python_refuses_at_the_end_is_told() -> None:
+    need("fsspec", "fsspec")
+    fsspec: Any = importlib.import_module("fsspec")
+    memory: Any = importlib.import_module("fsspec.implementations.memory")
+
+    def opened(self: Any, path: str, mode: str = "rb", **options: Any) -> Any:
+        file = memory.MemoryFileSystem._open(self, path, mode, **options)
+
+        def refuse() -> None:
+            self.rm(path)
+            raise OSError("the quota is used up")
+
+        file.close = refuse
+        return file
+
+    refusing = type("Refusing", (memory.MemoryFileSystem,), {"_open": opened})
+    fsspec.register_implementation("refusing", refusing, clobber=True)
+    with pytest.raises(OutputError) as caught:
+        write_table(pa.table({"text": ["a rose"]}), "fsspec+refusing://shelf/kept.jsonl")
+    assert says(caught.value, "shelf/kept.jsonl", "does not have all of it")

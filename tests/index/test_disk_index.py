@@ -411,6 +411,8 @@ def test_the_folder_of_an_index_is_a_reference_and_no_input(place: Path) -> None
         with pytest.raises(nd.InputError) as caught:
             read([new, place])
         assert says(caught.value, str(place), "is an index", "nd.open_index")
+    with nd.open_files(place.parent) as beside:
+        assert [found.name for source in beside.sources for found in source.files] == [str(new)]
 
 
 #: What takes arguments of any type.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -14,7 +13,7 @@ from saying import says
 
 from neardup.pages.diff import Mark, Shown, differences, sign_between
 from neardup.pages.diff_view import beginning, change_of, side_by_side
-from neardup.pages.document_view import looks_of
+from neardup.pages.document_view import View, view_of
 from neardup.pages.html import escaped, macro_of
 from neardup.text.normalize import tokens
 
@@ -63,9 +62,9 @@ def test_a_word_that_both_have_by_chance_is_part_of_the_change() -> None:
     assert "that" not in marked(left, right)
 
 
-def sides(looks: dict[str, Any]) -> tuple[str, str]:
-    rows = [row for group in looks["groups"] for row in group["rows"]]
-    left, right = ("".join(text for row in rows for text, _ in row[side]) for side in ("left", "right"))
+def sides(view: View) -> tuple[str, str]:
+    rows = [view.pieces(row) for group in view.groups for row in group.rows]
+    left, right = ("".join(text for pieces in rows for text, _ in pieces[side]) for side in (0, 1))
     return left, right
 
 
@@ -75,35 +74,35 @@ def shown(text: str, title: str = "") -> Shown:
 
 @given(PROSE, PROSE)
 def test_nothing_of_a_text_is_lost_or_added(left: str, right: str) -> None:
-    looks = looks_of(shown(left), shown(right))
-    assert sides(looks) == (left, right)
-    for group in looks["groups"]:
-        for row in group["rows"]:
-            marks = {mark for side in ("left", "right") for _, mark in row[side]} - {Mark.EQUAL}
-            assert not (row["equal"] and marks)
-            assert all(text for side in ("left", "right") for text, _ in row[side])
+    view = view_of(shown(left), shown(right))
+    assert sides(view) == (left, right)
+    for group in view.groups:
+        for row in group.rows:
+            pieces = [piece for side in view.pieces(row) for piece in side]
+            assert not (row.equal and {mark for _, mark in pieces} - {Mark.EQUAL})
+            assert all(text for text, _ in pieces)
 
 
 def test_long_texts_are_laid_out_without_loss_and_folded() -> None:
     sentences = [f"Sentence number {at} of this text says what it says, and no more than that." for at in range(400)]
     changed = [*sentences[:200], "Here is one that is only on the right.", *sentences[200:]]
     left, right = "  ".join(sentences), "\n".join(changed)
-    looks = looks_of(shown(left), shown(right))
-    assert sides(looks) == (left, right)
-    groups = looks["groups"]
-    assert [group["folded"] for group in groups] == [False, True, False, True]
-    assert groups[1]["equal"]
-    assert groups[1]["words"][0] == groups[1]["words"][1] > 2000
-    assert sum(group["words"][0] for group in groups) == looks["left"]["words"]
-    assert sum(group["words"][1] for group in groups) == looks["right"]["words"]
-    text = "".join(piece for row in groups[2]["rows"] for piece, mark in row["right"] if mark == Mark.CHANGED)
+    view = view_of(shown(left), shown(right))
+    assert sides(view) == (left, right)
+    groups = view.groups
+    assert [group.folded for group in groups] == [False, True, False, True]
+    assert groups[1].equal
+    words = [[sum(row.words[side] for row in group.rows) for group in groups] for side in (0, 1)]
+    assert words[0][1] == words[1][1] > 2000
+    assert [sum(counts) for counts in words] == [len(side.words) for side in view.sides]
+    text = "".join(piece for row in groups[2].rows for piece, mark in view.pieces(row)[1] if mark == Mark.CHANGED)
     assert text == "Here is one that is only on the right"
 
 
 def test_signs_between_equal_words_count_where_they_make_another_number() -> None:
     def signs(left: str, right: str) -> list[str]:
-        looks = looks_of(shown(left), shown(right))
-        return [text for row in looks["groups"][0]["rows"] for text, mark in row["left"] if mark == Mark.BETWEEN]
+        view = view_of(shown(left), shown(right))
+        return [text for row in view.groups[0].rows for text, mark in view.pieces(row)[0] if mark == Mark.BETWEEN]
 
     assert signs("It paid $5 each", "It paid £5 each") == ["$"]
     assert signs("It fell to -5 degrees", "It fell to 5 degrees") == ["-"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import os
 import sqlite3
@@ -37,12 +36,12 @@ def inbox_of(kind: str, folder: Path) -> Path:
 
 
 def _wire(rows: Rows) -> dict[str, str | bytes]:
-    """Items of a wire that state their times: one a file, many a file, compressed; and what is no item."""
+    """Items of a wire that state their times: one a file, many a file; and what is no item."""
     return {
         "desk/first.json": json.dumps(rows[0]),
         "hour.jsonl": _lines(rows[1:40]),
         "desk/second.json": json.dumps(rows[41], ensure_ascii=False),
-        "day.jsonl.gz": gzip.compress(_lines(rows[42:120]).encode(), mtime=0),
+        "day.jsonl": _lines(rows[42:120]),
         "cut.json": '{"id": "cut off',
         "partly.jsonl": _lines(rows[120:122]) + "{broken\n" + _lines(rows[122:130]),
         ".hidden.json": json.dumps(rows[150]),
@@ -117,9 +116,7 @@ def items_in(folder: Path) -> list[str]:
     return [
         _line([str(path.relative_to(folder)), line])
         for path in _files(folder)
-        for line in (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
-        .decode()
-        .splitlines()
+        for line in path.read_bytes().decode().splitlines()
     ]
 
 

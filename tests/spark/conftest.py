@@ -23,11 +23,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.filterwarnings(warning))
 
 
-#: Jobs of a few hundred rows: what compiles code for each of them takes longer than they do.
+#: Jobs of a few hundred rows.
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.adaptive.enabled": "false",
 }

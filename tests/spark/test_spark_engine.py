@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from dataclasses import replace
@@ -113,12 +112,6 @@ def test_where_kept_sets_come_first_the_answer_is_that_of_memory(
 def test_clipped_containment_with_a_floor_ordered_by_another_column(spark: SparkSession) -> None:
     recipe = Recipe(features="qgrams:3", measure="containment", threshold=0.9, jaccard_floor=0.3, clip="df:2:0.5")
     hold_equal(spark, table_of(3), recipe, partitions=3, order="rank", keep="score:lowest")
-
-
-@pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="make test-long runs it: others go the same way")
-def test_bands_keeping_the_newest(spark: SparkSession) -> None:
-    recipe = Recipe(features="words:1", measure="dice", threshold=0.7, search="lsh", num_perm=64, keep="newest")
-    hold_equal(spark, table_of(4), recipe, partitions=1, time_column="when")
 
 
 def test_a_classifier_with_titles_and_times(spark: SparkSession) -> None:

@@ -109,7 +109,7 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     first, second = ({stage["name"]: stage for stage in report} for report in reports)
     assert not any("resumed" in stage for stage in first.values())
     resumed = {name for name, stage in second.items() if stage.get("resumed")}
-    assert resumed == {"documents", "features", "entries"}
+    assert resumed == {"features"}
     assert all(stage["skew"] >= 1 and stage["bytes"] > 0 for stage in first.values() if "skew" in stage)
     with pytest.raises(OutputError) as caught:
         Stages(spark, str(folder), "another", resume=True)
@@ -211,33 +211,33 @@ def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, 
 
 
 def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.documents import read
+    from neardup.spark.command import answer
     from neardup.spark.stages import Stages
 
-    given = inputs(tmp_path / "in")
+    given, recipe = inputs(tmp_path / "in"), load_recipe("default")
     with open_corpus(given, strict=True) as corpus, Stages(spark) as stages, pytest.raises(BrokenRecord) as broken:
-        read(spark, corpus, stages, records=False)
+        answer(spark, corpus, recipe, stages)
     assert says(broken.value, "a.jsonl", "line 3", "JSON")
     with open_corpus(given) as corpus, Stages(spark) as stages:
         Path(given[0]).write_bytes(b'{"id": 1, "text": "x"}\n')
         with pytest.raises(InputError) as caught:
-            read(spark, corpus, stages, records=False)
+            answer(spark, corpus, recipe, stages)
     assert says(caught.value, "a.jsonl", "changed")
 
 
 def test_numbers_and_words_have_no_order_in_common(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.documents import read
+    from neardup.spark.command import answer
     from neardup.spark.stages import Stages
 
     given = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
     columns: list[list[Any]] = [[1.5, None], ["2025-01-01"]]
+    recipe = load_recipe("default").changed(keep="when")
     for name, values in zip(given, columns, strict=True):
         lines = (json.dumps({"id": number, "text": STORY, "when": value}) for number, value in enumerate(values))
         Path(name).write_text("\n".join(lines))
     with open_corpus(given[:1], order_column="when") as corpus, Stages(spark) as stages:
-        kept = read(spark, corpus, stages, records=False).documents.orderBy("row").select("keep").collect()
-        assert [row["keep"] for row in kept] == ["1.5", None]
+        assert answer(spark, corpus, recipe, stages).summary["without_keep_value"] == 1
     refused = pytest.raises(InputError)
     with open_corpus(given, order_column="when") as corpus, Stages(spark) as stages, refused as caught:
-        read(spark, corpus, stages, records=False)
+        answer(spark, corpus, recipe, stages)
     assert says(caught.value, "'when'", "double, large_string")

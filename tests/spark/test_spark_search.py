@@ -143,8 +143,43 @@ def test_sizes_of_partners_are_those_of_a_plain_loop(wanted: Rule, entries: list
         assert list(range(size, min(reach[i], 399) + 1)) == larger
 
 
+ENTRIES = st.tuples(st.integers(1, 4), st.integers(0, 3), st.integers(0, 12), st.integers(1, 12), st.integers(1, 12))
+
+
+@settings(max_examples=80)
+@given(RULES, st.lists(st.tuples(ENTRIES, st.booleans()), max_size=40), st.booleans(), st.integers(1, 5))
+def test_pairs_of_a_key_are_those_of_a_plain_loop(
+    wanted: Rule, drawn: list[tuple[Any, bool]], apart: bool, room: int
+) -> None:
+    # A set stands at a key once, and has one size; some are of a reference.
+    sizes = {entry[2]: entry[3] for entry, _ in drawn}
+    once = {
+        (key, row): (
+            key,
+            before,
+            row + search.REFERENCE * (row > 8),
+            sizes[row],
+            min(sizes[row], rest) * (1 if own else -1),
+        )
+        for (key, before, row, _, rest), own in drawn
+    }
+    entries = list(once.values())
+    rows = sorted({entry[2] for entry in entries})
+    second = {row: row % 2 == 0 for row in rows}
+    some = search.Sides(np.array(rows, np.int64), np.array(list(second.values())))
+    batch = pa.record_batch({"data": [np.array(entries, search._ENTRY).tobytes()]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_PAIRS_AT_A_TIME", room)
+        found = list(search.listed_pairs(wanted, workers.here(some) if apart else None, None, iter([batch])))
+    pairs = sorted({(row["left"], row["right"]) for row in workers.rows_of([found])})
+    assert pairs == workers.joined(entries, wanted, second if apart else None)
+
+
 def test_pairs_beyond_a_number_are_cut_off_and_that_is_said() -> None:
-    pairs = pa.table({"left": list(range(10)), "right": list(range(10, 20))})
-    assert workers.rows_of([list(search.first_pairs(10, iter(pairs.to_batches(3))))]) == pairs.to_pylist()
-    cut_off = workers.rows_of([list(search.first_pairs(4, iter(pairs.to_batches(3))))])
-    assert cut_off == [*pairs.to_pylist()[:4], {"left": -1, "right": -1}]
+    entries = np.array([(7, 0, row, 5, 5) for row in range(5)], search._ENTRY)
+    batch = pa.record_batch({"data": [entries.tobytes()]})
+    wanted = rule("jaccard", 0.9)
+    every = workers.rows_of([list(search.listed_pairs(wanted, None, 10, iter([batch])))])
+    assert [(row["left"], row["right"]) for row in every] == [(i, j) for i in range(5) for j in range(i + 1, 5)]
+    cut_off = workers.rows_of([list(search.listed_pairs(wanted, None, 4, iter([batch])))])
+    assert cut_off == [*every[:4], {"left": -1, "right": -1}]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import random
 from typing import Any
 
@@ -12,10 +14,12 @@ from saying import says
 from test_spark_search import corpus
 from workers import here
 
+import neardup
 from neardup.errors import InputError
+from neardup.keep.order import keep_order
 from neardup.recipe import Recipe
 from neardup.search.second_step import reached
-from neardup.spark import features
+from neardup.spark import documents, features
 from neardup.spark import second_step as second
 
 
@@ -55,3 +59,28 @@ def test_a_text_that_no_row_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(InputError) as caught:
         list(features.extract_batches(Recipe(features="words:1"), None, [], iter([batch])))
     assert says(caught.value, "row 5 ", "4 features")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([3, None, -1, 2**62 + 1, 2**62], pa.int64()),
+        pa.array([0.1, float("nan"), None, -0.0, 1e-300, 0.30000000000000004, 0.3]),
+        pa.array([0.1, 16777216.0, None], pa.float32()),
+        pa.array([decimal.Decimal("1.10"), decimal.Decimal("-7.25"), None]),
+        pa.array([datetime.date(2020, 1, 2), None, datetime.date(1960, 1, 1)]),
+        pa.array([datetime.datetime(2020, 1, 2), None, datetime.datetime(1960, 1, 1)], pa.timestamp("ns", "UTC")),
+        pa.array([True, False, None]),
+        pa.array(["10", "9", "", None, "x"]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_values_of_a_keep_order_are_texts_on_the_way(values: pa.Array) -> None:
+    column = {"id": range(len(values)), "text": ["a b c"] * len(values), "by": values}
+    memory = neardup.dedup(pa.table(column), keep="by", features="words:1")
+    kind = documents._kind({values.type}, "by")
+    known = documents._ordered(values).cast(kind)
+    order, missing = keep_order("by", np.zeros(len(values), np.int64), [known])
+    assert [int(order[0])] == memory.kept
+    assert order.tolist() == keep_order("by", np.zeros(len(values), np.int64), [values])[0].tolist()
+    assert missing == memory.summary["without_keep_value"]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from neardup.kernels.bounds import need
 from neardup.recipe import Recipe
 from neardup.recipe.measures import rule, similarities
 from neardup.search.lsh import bands_of
@@ -46,18 +47,33 @@ def rows_of(parts: Iterable[Batches]) -> list[dict[str, Any]]:
     return [row for part in parts for batch in part for row in batch.to_pylist()]
 
 
-def joined(entries: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    """Entries of one key that may match by their sizes, as the join in SQL says it: each pair once."""
+def joined(
+    entries: list[tuple[int, int, int, int, int]], wanted: Any, second: dict[int, bool] | None = None
+) -> list[tuple[int, int]]:
+    """Entries (key, before, row, size, rest) of one key that may match by their sizes: each pair once."""
     by_key = defaultdict(list)
     for entry in entries:
-        by_key[entry["key"]].append(entry)
+        by_key[entry[0]].append(entry)
     found = set()
     for own in by_key.values():
-        for smaller, larger in combinations(sorted(own, key=lambda entry: (entry["size"], entry["row"])), 2):
-            met_before = larger["before"] and larger["before"] == smaller["before"]
-            fits = smaller["size"] <= larger["high"] and larger["size"] <= smaller["reach"]
-            if fits and not met_before:
-                found.add((min(smaller["row"], larger["row"]), max(smaller["row"], larger["row"])))
+        for one, other in combinations(sorted(own, key=lambda entry: (entry[3], entry[2])), 2):
+            least = need(wanted, one[3], other[3])
+            met_before = other[1] and other[1] == one[1]
+            apart = second is None or second[one[2]] != second[other[2]]
+            fits = one[4] >= least and min(one[3], abs(other[4])) >= least
+            if fits and apart and not met_before and min(one[2], other[2]) < search.REFERENCE:
+                found.add((min(one[2], other[2]), max(one[2], other[2])))
+    return sorted(found)
+
+
+def listed(blobs: list[pa.RecordBatch], wanted: Any) -> list[tuple[int, int]]:
+    """The pairs of all parts of entries."""
+    found = set()
+    for number in sorted({number for batch in blobs for number in batch["part"].to_pylist()}):
+        own = [batch.filter(pa.compute.equal(batch["part"], number)) for batch in blobs]
+        found |= {
+            (row["left"], row["right"]) for row in rows_of([list(search.listed_pairs(wanted, None, None, iter(own)))])
+        }
     return sorted(found)
 
 
@@ -94,10 +110,10 @@ def edges_of(
     sets = cut(able.select(["row", "features"]).combine_chunks(), partitions, 5)
     wanted = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
     if recipe.search == "lsh":
-        make: Any = partial(search.band_batches, wanted, alone, bands_of(recipe), recipe.seed)
+        make: Any = partial(search.band_batches, homes, alone, bands_of(recipe), recipe.seed)
     else:
-        make = partial(search.prefix_batches, wanted, alone, here(table_of_counts(sets, alone, bits)))
-    pairs = joined(rows_of(mapped(sets, make)))
+        make = partial(search.prefix_batches, homes, wanted, alone, here(table_of_counts(sets, alone, bits)))
+    pairs = listed([batch for part in mapped(sets, make) for batch in part], wanted)
     edges: dict[tuple[int, int], tuple[int, int, int, float]] = {}
     sizes = dict(zip(whole["row"].to_pylist(), whole["size"].to_pylist(), strict=True))
     for home in range(homes):

@@ -174,3 +174,25 @@ def test_many_small_epochs_give_the_same(
     monkeypatch.setattr(window_module, "_AT_ONCE", 7)
     monkeypatch.setattr(renewal_module, "_MOST_DOCUMENTS", 3)
     compare(RECIPES[recipe], window, against, count, 90)
+
+
+@pytest.mark.parametrize("documents", [5, 7, 9, 11])
+def test_nothing_is_lost_where_all_leaves_while_an_order_is_made(
+    documents: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_module, "_STAGES", {0: 64, 4: 64})
+    monkeypatch.setattr(window_module, "_RATE", 1)
+    monkeypatch.setattr(renewal_module, "_MOST_DOCUMENTS", 1)
+    texts = [f"the text number {i} is about the town {i * 7919}" for i in range(40)]
+    with nd.Index(RECIPES["default"], window="1h", now=SetClock(NOON + 99 * DAY)) as index:
+        for i, text in enumerate(texts[:documents]):
+            index.add(nd.Document(f"before-{i}", text, NOON + i))
+        # They have no words: new segments begin and hold nothing, and all others end.
+        for i in (1, 2):
+            index.add(nd.Document(f"gap-{i}", "", NOON + 3000 * i))
+        assert len(index) == 0
+        for i, text in enumerate(texts):
+            assert index.add(nd.Document(f"after-{i}", text, NOON + 6000 + i)).kind == "original"
+        for i, text in enumerate(texts):
+            assert index.add(nd.Document(f"again-{i}", text, NOON + 6060 + i)).of == f"after-{i}"
+        assert len(index) == len(texts)

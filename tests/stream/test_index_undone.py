@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -220,3 +222,37 @@ def test_a_verdict_is_given_where_only_the_forgetting_fails(tmp_path: Path, monk
     with nd.Index(now=clock, path=tmp_path / "news.db") as index:
         assert list(index) == ["b", "c"]
         assert index.add(nd.Document("d", FOX, NOON + 41 * HOUR)).of == "c"
+
+
+@pytest.mark.parametrize("fails", ["", "commit"])
+def test_questions_are_answered_while_the_disk_works(tmp_path: Path, fails: str) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    class Waiting(Connection):
+        def execute(self, statement: str, *values: Any) -> Any:
+            if statement == "COMMIT":
+                begun.set()
+                assert goes_on.wait(60)
+            return super().execute(statement, *values)
+
+    documents = [nd.Document("a", FOX), nd.Document("b", "Oil prices rose in early trading on Monday after a storm")]
+    with nd.Index(window=None, path=tmp_path / "news.db") as index, ThreadPoolExecutor(2) as threads:
+        index.add(documents[0])
+        assert index.store is not None
+        real = index.store._connection
+        index.store._connection = Waiting(real, fails)  # type: ignore[assignment]
+        adding = threads.submit(index.add, documents[1])
+        try:
+            assert begun.wait(60)
+            (checked,) = threads.submit(index.check, [nd.Document("c", f"{FOX} today")]).result(60)
+            assert checked.of == "a"
+            assert threads.submit(index.query, FOX).result(60)[0].id == "a"
+            assert not adding.done()
+        finally:
+            goes_on.set()
+        assert isinstance(adding.exception(60), StoreError if fails else type(None))
+        index.store._connection = real
+        assert list(index) == (["a"] if fails else ["a", "b"])
+        assert (index.verdict_of("b") is None) == bool(fails)
+        if fails:
+            assert index.add(documents[1]).kind == "original"

@@ -68,7 +68,7 @@ def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[Stored]:
 def test_it_says_what_plain_dicts_say(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("_PIECE", "_SWEEP", "_IDS"):  # so small that what is forgotten lingers
+    for name in ("_PIECE", "_SWEEP", "_IDS", "_INSERTED"):  # so small that what is forgotten lingers
         monkeypatch.setattr(store_module, name, 2)
     path = tmp_path_factory.mktemp("store") / "news.db"
     twin, taken = Twin(), set[str]()

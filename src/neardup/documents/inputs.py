@@ -273,13 +273,19 @@ def _of_folder(filesystem: Any, path: str, name: str, notes: list[str]) -> list[
         if info.type == arrow_fs.FileType.File and not hidden and info.base_name not in _NOT_DATA:
             shown = f"{place_of(name).rstrip('/')}/{relative}"
             files.append(Found(filesystem, info.path, shown, info.size or 0, info.mtime_ns, relative, name))
-    if any(file.relative == INDEX_MANIFEST for file in files):
+    indexes = tuple(
+        file.relative.removesuffix(INDEX_MANIFEST)
+        for file in files
+        if file.relative.rpartition("/")[2] == INDEX_MANIFEST
+    )
+    if "" in indexes:
         ways = option("--against of dedup or pairs, to query or to neighbors", "against=, nd.query or nd.neighbors")
         given = option("give it to", "give nd.open_index of it to")
         raise InputError(f"{name} is an index, which is no input here: {given} {ways}")
     files.sort(key=lambda file: file.relative)
-    data = [file for file in files if is_data_name(file.relative)]
-    texts = [file for file in files if suffixes(file.relative)[0] in TEXT_SUFFIXES]
+    documents = [file for file in files if not file.relative.startswith(indexes)]
+    data = [file for file in documents if is_data_name(file.relative)]
+    texts = [file for file in documents if suffixes(file.relative)[0] in TEXT_SUFFIXES]
     chosen = data or texts
     if not chosen:
         raise InputError(

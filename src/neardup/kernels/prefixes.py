@@ -614,6 +614,57 @@ def partner_sizes(sizes, rests, rule, high, reach):
         reach[i] = least
 
 
+class Entries(NamedTuple):
+    """Sets at keys, those of one key behind each other and from the smallest to the largest.
+
+    keys, befores: uint64[e], the keys, and that before each in its set's prefix, 0 for none; rows: int64[e], which sets
+    they are; sizes: int32[e]; high, reach: int64[e], as ``partner_sizes`` writes them.
+    """
+
+    keys: np.ndarray
+    befores: np.ndarray
+    rows: np.ndarray
+    sizes: np.ndarray
+    high: np.ndarray
+    reach: np.ndarray
+
+
+@kernel
+def key_pairs(begin, entries, second, own, pairs):
+    """Write the rows of two sets that meet at a key and may match by their sizes, the smaller row first: int64[p, 2].
+
+    second: bool[e], of which two that are equal are not compared, or none; own: two rows from this number on are not.
+    Two that share the key before meet there, too, and are left to it. pairs has room for the largest group of one key.
+    Returns (entry to go on from, pairs written).
+    """
+    count = entries.keys.shape[0]
+    written = 0
+    end = begin
+    for i in range(begin, count):
+        if i == end:
+            while end < count and entries.keys[end] == entries.keys[i]:
+                end += 1
+        if written + end - i > pairs.shape[0]:
+            return i, written
+        for j in range(i + 1, end):
+            if entries.sizes[j] > entries.sizes[i] and entries.sizes[j] > entries.reach[i]:
+                break
+            one, other = i, j
+            if entries.sizes[i] == entries.sizes[j] and entries.rows[i] > entries.rows[j]:
+                one, other = j, i
+            if entries.sizes[one] > entries.high[other] or entries.sizes[other] > entries.reach[one]:
+                continue
+            if entries.befores[other] != 0 and entries.befores[one] == entries.befores[other]:
+                continue
+            left, right = min(entries.rows[i], entries.rows[j]), max(entries.rows[i], entries.rows[j])
+            if left >= own or left == right or (second.shape[0] > 0 and second[i] == second[j]):
+                continue
+            pairs[written, 0] = left
+            pairs[written, 1] = right
+            written += 1
+    return count, written
+
+
 _BAND = uint64(0x9FB21C651E98DF25)
 
 

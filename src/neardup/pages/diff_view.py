@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from neardup.pages.diff import Differences, Mark, Shown, differences, direction_of
-from neardup.pages.document_view import looks_of
+from neardup.pages.document_view import Row, View, view_of
 from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, fold, html_of, macro_of, rest_of
 from neardup.text.alignment import Block
 from neardup.text.normalize import Token
@@ -18,7 +18,7 @@ _SIDES = ("left", "right")
 _A_WORD, _LEAST = 12, 40
 #: Characters of a title, and of one that a screen reader says.
 _TITLE, _SPOKEN = 300, 100
-_KINDS = {int(Mark.CHANGED): "changed", int(Mark.BETWEEN): "between"}
+_KINDS: dict[int, str] = {Mark.CHANGED: "changed", Mark.BETWEEN: "between"}
 
 
 def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "") -> Html:
@@ -27,12 +27,12 @@ def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "")
     So many ``words`` of each are in the page, fewer where they are long, and where others are left out it says how
     many; ``head`` stands above.
     """
-    look = looks_of(left, right)
-    body = "".join(_parts(_within(look["groups"], words), look))
+    view = view_of(left, right)
+    body = "".join(_parts(_within(view, words)))
     title = f'<p class="said">{html_of(head)}</p>' if head else ""
     # A title beside none differs in all words, which says nothing.
     titled = bool(left.title and right.title)
-    heads = "".join(_head(look[side], side, titled) for side in _SIDES)
+    heads = "".join(_head(shown, view, at, marked=titled) for at, shown in enumerate((left, right)))
     label = escaped(" beside ".join(clipped(one.title or one.id, _SPOKEN) for one in (left, right)))
     return Html(
         f'<div class="pair" role="group" aria-label="{label}">{title}<div class="row heads">{heads}</div>{body}</div>'
@@ -51,12 +51,11 @@ def pair_fold(summary: str, left: Shown, right: Shown, *, head: str = "", opened
 
 
 class _Cells(NamedTuple):
-    """A row: what stands on each side, its words, how much room it takes, and whether both sides are equal."""
+    """A row as HTML, its words on each side, and how much room it takes."""
 
-    html: list[Html]
-    words: Sequence[int]
+    html: str
+    words: tuple[int, int]
     size: int
-    equal: bool
 
 
 class _Part(NamedTuple):
@@ -68,35 +67,35 @@ class _Part(NamedTuple):
     hidden: list[int]
 
 
-def _within(groups: Sequence[Mapping[str, Any]], words: int) -> list[_Part]:
+def _within(view: View, words: int) -> list[_Part]:
     """Return the groups cut to so many words together: of what is folded first, then from the end; one row stays."""
     parts: dict[int, _Part] = {}
     room = words
-    for at, group in sorted(enumerate(groups), key=lambda one: (one[1]["folded"], one[0])):
+    for at, group in sorted(enumerate(view.groups), key=lambda one: (one[1].folded, one[0])):
         rows: list[_Cells] = []
-        for row in group["rows"]:
+        for row in group.rows:
             first = not parts and not rows
             if room <= 0 and not first:
                 break
-            cells = _cells(row, room)
+            cells = _cells(view, row, room)
             if cells.size > room and not first:
                 room = 0
                 break
             rows.append(cells)
             room -= cells.size
-        hidden = [sum(row["words"][side] for row in group["rows"][len(rows) :]) for side in (0, 1)]
-        parts[at] = _Part(rows, group["folded"], group["equal"], hidden)
-    return [parts[at] for at in range(len(groups))]
+        hidden = [sum(row.words[side] for row in group.rows[len(rows) :]) for side in (0, 1)]
+        parts[at] = _Part(rows, group.folded, group.equal, hidden)
+    return [parts[at] for at in range(len(parts))]
 
 
-def _parts(parts: Sequence[_Part], look: Mapping[str, Any]) -> Iterator[str]:
+def _parts(parts: Sequence[_Part]) -> Iterator[str]:
     """Yield the rows of each part, and between them a line for what is left out."""
     left_out: list[_Part] = []
     for part in parts:
         if part.rows and left_out:
             yield _rest(left_out)
             left_out = []
-        rows = "".join(_row(row, look) for row in part.rows)
+        rows = "".join(row.html for row in part.rows)
         if part.rows and part.folded:
             shown = [sum(row.words[side] for row in part.rows) for side in (0, 1)]
             rows = f'<details class="equal"><summary>{_counted(shown, part.equal, "")}</summary>{rows}</details>'
@@ -118,33 +117,31 @@ def _counted(words: Sequence[int], equal: bool, more: str) -> str:
     return f"{words[0]:,} {more}words on the left, {words[1]:,} on the right"
 
 
-def _head(about: Mapping[str, Any], side: str, marked: bool) -> str:
-    pieces = about["title"] if marked else [(text, Mark.EQUAL) for text, _ in about["title"]]
-    title = _pieces(pieces, _TITLE)[0] or excerpt(about["id"])
-    parts = [excerpt(about["id"])] if about["title"] else []
-    parts += [excerpt(about["time"])] if about["time"] else []
-    parts.append(Html(f"{about['words']:,} word{'' if about['words'] == 1 else 's'}"))
-    if about["beyond"]:
-        parts.append(Html(f"{about['beyond']:,} further characters were not compared"))
+def _head(shown: Shown, view: View, at: int, *, marked: bool) -> str:
+    side, title = view.sides[at], view.titles[at]
+    pieces = title.pieces(0, len(title.words), plain=not (marked and title.words))
+    parts = [excerpt(shown.id)] if pieces else []
+    parts += [excerpt(shown.time)] if shown.time else []
+    parts.append(Html(f"{len(side.words):,} word{'' if len(side.words) == 1 else 's'}"))
+    beyond = len(shown.text) - len(side.text)
+    if beyond:
+        parts.append(Html(f"{beyond:,} further characters were not compared"))
     said = " &middot; ".join(f'<bdi dir="auto">{part}</bdi>' for part in parts)
-    if about["between"]:
+    if any(side.gap(word).strip() for word in side.between):
         said += '<mark class="between">another sign</mark>'
-    return f'<div class="cell {side}"><strong dir="auto">{title}</strong><span class="about">{said}</span></div>'
+    name = _pieces(pieces, _TITLE)[0] or excerpt(shown.id)
+    return f'<div class="cell {_SIDES[at]}"><strong dir="auto">{name}</strong><span class="about">{said}</span></div>'
 
 
-def _cells(row: Mapping[str, Any], room: int) -> _Cells:
+def _cells(view: View, row: Row, room: int) -> _Cells:
     """Return a row, cut to where it has taken the room of so many words."""
-    sides = [_pieces(row[side], (max(room, _LEAST) + 1) * _A_WORD) for side in _SIDES]
-    size = max(*row["words"], *(-(-size // _A_WORD) for _, size in sides))
-    return _Cells([html for html, _ in sides], row["words"], size, row["equal"])
-
-
-def _row(row: _Cells, look: Mapping[str, Any]) -> str:
+    found = [_pieces(pieces, (max(room, _LEAST) + 1) * _A_WORD) for pieces in view.pieces(row)]
+    size = max(*row.words, *(-(-size // _A_WORD) for _, size in found))
     cells = "".join(
-        f'<div class="cell {side}" dir="{look[side]["direction"]}">{html}</div>'
-        for side, html in zip(_SIDES, row.html, strict=True)
+        f'<div class="cell {side}" dir="{direction}">{html}</div>'
+        for side, direction, (html, _) in zip(_SIDES, view.directions, found, strict=True)
     )
-    return f'<div class="row {"alike" if row.equal else "differs"}">{cells}</div>'
+    return _Cells(f'<div class="row {"alike" if row.equal else "differs"}">{cells}</div>', row.words, size)
 
 
 def _pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from neardup.pages.diff import ENDS, Differences, Mark, Shown, differences, direction_of, sign_between
 from neardup.text.normalize import Token
@@ -26,7 +26,7 @@ _AT_ONCE = 6_000
 _SHORT = 300
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """Words left[i:j] beside words right[k:m]."""
 
     i: int
@@ -38,11 +38,12 @@ class _Row(NamedTuple):
     inner: bool
 
     @property
-    def words(self) -> int:
-        return max(self.j - self.i, self.m - self.k)
+    def words(self) -> tuple[int, int]:
+        """How many words each side has."""
+        return self.j - self.i, self.m - self.k
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """A text with its words and their marks.
 
     ``between`` holds the words with something else before them than in the other text.
@@ -76,11 +77,10 @@ class _Side(NamedTuple):
         return self.words[word].start - len(gap) + (spaces[-1] if spaces else len(gap))
 
     def pieces(self, begin: int, end: int, *, plain: bool) -> list[tuple[str, int]]:
-        """Return words and what lies between them, each text with its mark."""
+        """Return words and what lies between them, each text with its mark; ``plain`` leaves marks out."""
         first, last = self.cut(begin), self.cut(end)
-        whole = self.text[first:last]
         if plain:
-            return [(whole, int(Mark.EQUAL))] if whole else []
+            return _plain(self.text[first:last])
         return list(_joined(self._marked(begin, end, first, last)))
 
     def _marked(self, begin: int, end: int, at: int, last: int) -> Iterator[tuple[str, int]]:
@@ -90,76 +90,72 @@ class _Side(NamedTuple):
             gap = self.text[at : token.start]
             if word in self.between:
                 for said, part in groupby(gap, key=lambda one: not one.isspace()):
-                    yield "".join(part), int(Mark.BETWEEN if said else Mark.EQUAL)
+                    yield "".join(part), Mark.BETWEEN if said else Mark.EQUAL
             else:
-                yield gap, mark if mark == before else int(Mark.EQUAL)
+                yield gap, mark if mark == before else Mark.EQUAL
             yield self.text[max(at, token.start) : token.end], mark
             at, before = max(at, token.end), mark
-        yield self.text[at:last], int(Mark.EQUAL)
+        yield self.text[at:last], Mark.EQUAL
 
 
-def looks_of(left: Shown, right: Shown) -> dict[str, Any]:
-    """Return what a page needs to show two documents.
+def _plain(text: str) -> list[tuple[str, int]]:
+    """Return a text without a mark."""
+    return [(text, Mark.EQUAL)] if text else []
 
-    Groups of rows follow each other; of a ``folded`` group only its number of words is shown at first. A row has
-    two lists of pieces, and a piece is a text and its mark; ``words`` count those of each side.
-    """
+
+class Group(NamedTuple):
+    """Rows one after the other; of folded ones only the number of words is shown at first."""
+
+    rows: list[Row]
+    folded: bool
+
+    @property
+    def equal(self) -> bool:
+        """Whether all rows say the same on both sides."""
+        return all(row.equal for row in self.rows)
+
+
+class View(NamedTuple):
+    """Two documents beside each other."""
+
+    sides: tuple[Side, Side]
+    titles: tuple[Side, Side]
+    #: In which direction the two are written.
+    directions: tuple[str, str]
+    groups: list[Group]
+
+    def pieces(self, row: Row) -> list[list[tuple[str, int]]]:
+        """Return what stands in a row on each side, each text with its mark."""
+        ends = (row.i, row.j), (row.k, row.m)
+        found = [side.pieces(*own, plain=row.equal) for side, own in zip(self.sides, ends, strict=True)]
+        if row.i or row.k:
+            return found
+        # A text without a word stands in the first row.
+        return [own if side.words else _plain(side.text) for side, own in zip(self.sides, found, strict=True)]
+
+
+def view_of(left: Shown, right: Shown) -> View:
+    """Return two documents beside each other; of longer ones so many characters as are compared."""
     texts = left.text[:LARGEST], right.text[:LARGEST]
     found = differences(*texts)
-    sides = (
-        _Side(texts[0], found.left, found.left_marks, set()),
-        _Side(texts[1], found.right, found.right_marks, set()),
-    )
+    sides = _sides(found, *texts)
     rows = list(_rows(found, *sides))
     _compare_gaps(found, *sides)
     rows = [row._replace(equal=row.equal and not _has(row, *sides)) for row in rows]
-    groups: list[dict[str, Any]] = []
-    for folded, members in groupby(zip(rows, _folded(rows), strict=True), key=lambda one: one[1]):
-        inside = [row for row, _ in members]
-        groups.append(
-            {
-                "folded": folded,
-                "equal": all(row.equal for row in inside),
-                "words": [sum(row.j - row.i for row in inside), sum(row.m - row.k for row in inside)],
-                "rows": [
-                    {
-                        "equal": row.equal,
-                        "words": [row.j - row.i, row.m - row.k],
-                        "left": sides[0].pieces(row.i, row.j, plain=row.equal),
-                        "right": sides[1].pieces(row.k, row.m, plain=row.equal),
-                    }
-                    for row in inside
-                ],
-            }
-        )
-    for name, side in zip(("left", "right"), sides, strict=True):
-        if side.text and not side.words:
-            groups[0]["rows"][0][name] = [(side.text, int(Mark.EQUAL))]
-    titles = _titles(left.title, right.title)
-    heads = [
-        {
-            "id": one.id,
-            "title": title,
-            "time": one.time,
-            "words": len(side.words),
-            "beyond": len(one.text) - len(side.text),
-            "direction": direction_of(side.text),
-            "between": any(side.gap(word).strip() for word in side.between),
-        }
-        for one, title, side in zip((left, right), titles, sides, strict=True)
-    ]
-    return {"left": heads[0], "right": heads[1], "groups": groups}
+    folds = groupby(zip(rows, _folded(rows), strict=True), key=lambda one: one[1])
+    return View(
+        sides,
+        _sides(differences(left.title, right.title), left.title, right.title),
+        (direction_of(texts[0]), direction_of(texts[1])),
+        [Group([row for row, _ in members], folded) for folded, members in folds],
+    )
 
 
-def _titles(*titles: str) -> list[list[tuple[str, int]]]:
-    """Return two titles as pieces."""
-    found = differences(*titles)
-    marks = (found.left, found.left_marks), (found.right, found.right_marks)
-    sides = [_Side(title, words, mark, set()) for title, (words, mark) in zip(titles, marks, strict=True)]
-    return [side.pieces(0, len(side.words), plain=not side.words) for side in sides]
+def _sides(found: Differences, left: str, right: str) -> tuple[Side, Side]:
+    return Side(left, found.left, found.left_marks, set()), Side(right, found.right, found.right_marks, set())
 
 
-def _rows(found: Differences, left: _Side, right: _Side) -> Iterator[_Row]:
+def _rows(found: Differences, left: Side, right: Side) -> Iterator[Row]:
     """Yield rows; between two of them lie words that are equal, or where a change begins or ends."""
     i, k = 0, 0
     equal = True
@@ -169,7 +165,7 @@ def _rows(found: Differences, left: _Side, right: _Side) -> Iterator[_Row]:
             length = max(block.left - place, block.right - other)
             if length > _LONG_CHANGE:
                 if i < place or k < other:
-                    yield _Row(i, place, k, other, equal, False)
+                    yield Row(i, place, k, other, equal, False)
                 yield from _long_change(place, block.left, other, block.right)
                 i, k, equal = block.left, block.right, True
             else:
@@ -177,22 +173,22 @@ def _rows(found: Differences, left: _Side, right: _Side) -> Iterator[_Row]:
         for step in range(block.length):
             p, q = block.left + step, block.right + step
             if (p > i or q > k) and _ends(left, right, p, q, max(p - i, q - k)):
-                yield _Row(i, p, k, q, equal, False)
+                yield Row(i, p, k, q, equal, False)
                 i, k, equal = p, q, True
         place, other = block.left + block.length, block.right + block.length
     if i < place or k < other or not place + other:
-        yield _Row(i, place, k, other, equal, False)
+        yield Row(i, place, k, other, equal, False)
 
 
-def _long_change(i: int, j: int, k: int, m: int) -> Iterator[_Row]:
+def _long_change(i: int, j: int, k: int, m: int) -> Iterator[Row]:
     steps = range(0, max(j - i, m - k), 2 * _ROW)
     for step in steps:
         place, other = min(i + step, j), min(k + step, m)
         inner = 2 * _ROW <= step < steps[-1]
-        yield _Row(place, min(place + 2 * _ROW, j), other, min(other + 2 * _ROW, m), False, inner)
+        yield Row(place, min(place + 2 * _ROW, j), other, min(other + 2 * _ROW, m), False, inner)
 
 
-def _ends(left: _Side, right: _Side, word: int, other: int, words: int) -> bool:
+def _ends(left: Side, right: Side, word: int, other: int, words: int) -> bool:
     """Return whether a row of so many words ends before these."""
     if not word or not other:
         return True
@@ -202,7 +198,7 @@ def _ends(left: _Side, right: _Side, word: int, other: int, words: int) -> bool:
     return words >= _LONG_ROW or (words >= _ROW and all(ENDS.search(gap) for gap in gaps))
 
 
-def _compare_gaps(found: Differences, left: _Side, right: _Side) -> None:
+def _compare_gaps(found: Differences, left: Side, right: Side) -> None:
     """Note before which equal words something else stands, be it a minus or a currency."""
     for block in found.blocks:
         for step in range(1, block.length):
@@ -216,14 +212,14 @@ def _compare_gaps(found: Differences, left: _Side, right: _Side) -> None:
                 right.between.add(q)
 
 
-def _has(row: _Row, left: _Side, right: _Side) -> bool:
+def _has(row: Row, left: Side, right: Side) -> bool:
     """Return whether something between its words differs."""
     return not (left.between.isdisjoint(range(row.i, row.j)) and right.between.isdisjoint(range(row.k, row.m)))
 
 
-def _folded(rows: Sequence[_Row]) -> list[bool]:
+def _folded(rows: Sequence[Row]) -> list[bool]:
     """Return which rows are folded away: alike, and far from a change; inside a long change; beyond what is shown."""
-    if sum(row.words for row in rows) <= _SHORT:
+    if sum(max(row.words) for row in rows) <= _SHORT:
         return [False] * len(rows)
     hidden = [row.equal or row.inner for row in rows]
     _show(hidden, rows, range(len(rows)), _BEGINNING)
@@ -234,24 +230,24 @@ def _folded(rows: Sequence[_Row]) -> list[bool]:
     for fold, members in groupby(range(len(rows)), key=hidden.__getitem__):
         inside = list(members)
         least = _WORTH_FOLDING if all(rows[at].equal for at in inside) else _WORTH_FOLDING_CHANGED
-        if fold and sum(rows[at].words for at in inside) < least:
+        if fold and sum(max(rows[at].words) for at in inside) < least:
             for at in inside:
                 hidden[at] = False
     shown = 0
     for at, row in enumerate(rows):
         hidden[at] = hidden[at] or shown > _AT_ONCE
-        shown += 0 if hidden[at] else row.words
+        shown += 0 if hidden[at] else max(row.words)
     return hidden
 
 
-def _show(hidden: list[bool], rows: Sequence[_Row], places: range, words: int) -> None:
+def _show(hidden: list[bool], rows: Sequence[Row], places: range, words: int) -> None:
     """Show the equal rows in these places until there are so many words of them."""
     seen = 0
     for at in places:
         if seen >= words or not rows[at].equal:
             return
         hidden[at] = False
-        seen += rows[at].words
+        seen += max(rows[at].words)
 
 
 def _joined(pieces: Iterator[tuple[str, int]]) -> Iterator[tuple[str, int]]:

@@ -73,8 +73,7 @@ class Renewal:
         begin, end = max(old.entered - self._sample, old.first), old.entered
         newest_first = old.sizes(begin, end)[::-1].cumsum()
         begin = end - int(np.searchsorted(newest_first, _MOST_FEATURES, side="right"))
-        while begin < end:
-            begin = max(begin, old.first)
+        while (begin := max(begin, old.first)) < end:
             after = self._slice_end(begin, end)
             counts.add(old.read(begin, after)[0])
             yield after - begin
@@ -86,8 +85,7 @@ class Renewal:
             pages[:] = 0
             yield _MOST_DOCUMENTS // 4
         begin = 0
-        while self.copies and begin < old.entered:
-            begin = max(begin, old.first)
+        while self.copies and (begin := max(begin, old.first)) < old.entered:
             after = self._slice_end(begin, self._follow(epoch, begin))
             self._copy(epoch, begin, after)
             yield after - begin
@@ -112,7 +110,7 @@ class Renewal:
         place = max(bisect_right(segments, document, key=lambda segment: segment.document) - 1, 0)
         if not epoch.segments or epoch.segments[-1].key < segments[place].key:
             epoch.begin_segment(segments[place].key)
-            epoch.drop_segments(segments[0].key, whole=False)
+        epoch.drop_segments(segments[0].key, whole=False)
         return segments[place + 1].document if place + 1 < len(segments) else self._old.entered
 
     def _copy(self, epoch: Epoch, begin: int, end: int) -> None:

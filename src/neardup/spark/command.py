@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from neardup.features.reading import Progress
     from neardup.index.index import DiskIndex
 
-#: Inputs up to so many bytes are work for a minute or so.
-_BRIEF_BYTES = 128 << 20
+#: Inputs up to so many bytes are work for minutes, and Spark's own code a small part of it.
+_BRIEF_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

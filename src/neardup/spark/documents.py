@@ -18,14 +18,12 @@ from neardup.classifier.classifier import Classifier
 from neardup.classifier.columns import columns_for
 from neardup.documents import Batch, Corpus
 from neardup.documents.inputs import Found
-from neardup.documents.lines import LineSource
 from neardup.documents.partitions import Reading, Task, as_json, from_json, placed, tasks_of
-from neardup.documents.records import Broken, Wanted, is_text_type, order_type
+from neardup.documents.records import Broken, Wanted, order_type
 from neardup.documents.tables import TextColumn, choose_columns
 from neardup.errors import InputError, NeardupError, StoreError
 from neardup.keep.order import order_column
 from neardup.recipe import Recipe
-from neardup.spark.failures import told_by_spark
 from neardup.spark.features import Shared, checked_texts, pieces
 from neardup.spark.search import REFERENCE
 from neardup.spark.stages import Stages
@@ -42,29 +40,77 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 State = Shared[tuple[str, "Manifest"]]
 
 
+#: Turns batches into others, in a worker.
+Worker = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class Files(NamedTuple):
+    """What is known of documents of files once they were read.
+
+    Attributes
+    ----------
+    raw : callable
+        Gives the raw rows of rows.
+    numbers : list of bool
+        Whether all ids of the input, and of the reference, are whole numbers: they are texts in the frame.
+    kind : pyarrow.DataType
+        As what values of the keep order are compared, texts in the frame.
+    """
+
+    raw: Callable[[Integers], Integers]
+    numbers: list[bool]
+    kind: pa.DataType
+
+
 class Read(NamedTuple):
     """Documents as a run takes them.
 
     Attributes
     ----------
-    documents : DataFrame
-        row: bigint, different for each document, from ``search.REFERENCE`` on for those of a reference; text; where
-        there are ids, id; where a column is gone by, keep; title and time where a classifier compares them.
+    source : DataFrame
+        What workers take: documents, or with a ``reader`` the numbers of tasks.
+    columns : dict of str to str
+        The columns of documents and their types. row: bigint, different for each, from ``search.REFERENCE`` on for
+        those of a reference; text; where there are ids, id; where a column is gone by, keep; title and time where a
+        classifier compares them; of files fault, where not null what a task says at its end, in a row of ``NO_ROW``.
     order : list of str
         The columns that say which document is earlier; empty where rows do.
-    raw : callable or None
-        Gives the raw rows of rows, of files; None for a data frame.
-    numbers : tuple of bool
-        Of files, whether all ids of the input, and of the reference, are whole numbers: they are texts in the frame.
     reference : bool
         Whether there is one.
+    reader : callable, optional
+        Gives the documents of the source's batches.
+    parts : int
+        Into how many parts documents are divided when they have been read, as tasks are fewer than workers; 0: none.
+    told : callable, optional
+        Of files: takes what their tasks say, and puts it into the corpora.
     """
 
-    documents: DataFrame
+    source: DataFrame
+    columns: dict[str, str]
     order: list[str]
-    raw: Callable[[Integers], Integers] | None = None
-    numbers: tuple[bool, ...] = ()
-    reference: bool = False
+    reference: bool
+    reader: Worker | None = None
+    parts: int = 0
+    told: Callable[[list[dict[str, Any]]], Files] | None = None
+
+    def map(self, worker: Worker, columns: Sequence[str], schema: str) -> DataFrame:
+        """Return what workers make of some columns of the documents."""
+        if self.reader is None:
+            return self.source.select(*columns).mapInArrow(worker, schema)
+        return self.source.mapInArrow(partial(_read_and_mapped, self.reader, worker), schema)
+
+    def written(self, stages: Stages) -> Read:
+        """Return the documents as the stage "documents"."""
+
+        def made() -> DataFrame:
+            frame = self.map(iter, [], ", ".join(f"{name} {kind}" for name, kind in self.columns.items()))
+            return frame.repartition(self.parts, "row", "fault") if self.parts else frame
+
+        return self._replace(source=stages.run("documents", made), reader=None, parts=0)
+
+
+def _read_and_mapped(reader: Worker, worker: Worker, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from worker(reader(batches))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +122,7 @@ class FrameDocuments:
     source : DataFrame
         The data frame.
     frame : DataFrame
-        As ``Read.documents``.
+        The documents, with the columns of ``Read``.
     order : list of str
         The columns of ``frame`` that say which document is earlier.
     texts : tuple of str
@@ -126,7 +172,7 @@ def with_reference(
     from neardup.index.index import DiskIndex
 
     if reference is None:
-        return Read(given.frame, given.order)
+        return Read(given.frame, dict(given.frame.dtypes), given.order, False)
     if isinstance(reference, DiskIndex):
         kind = _id_kind(given, reference)
         other, places = _looked_up(given.frame, reference, stages)
@@ -136,7 +182,8 @@ def with_reference(
         other = given.again(reference).frame
         corpus.stand_against(Corpus([], Wanted(given.texts[0], given.id), 0))
     other = other.withColumn("row", other["row"] + REFERENCE)
-    return Read(given.frame.unionByName(other, allowMissingColumns=True), given.order, reference=True)
+    frame = given.frame.unionByName(other, allowMissingColumns=True)
+    return Read(frame, dict(frame.dtypes), given.order, True)
 
 
 def _id_kind(given: FrameDocuments, index: DiskIndex) -> str:
@@ -337,12 +384,11 @@ def text_of(frame: DataFrame, names: Sequence[str]) -> Any:
 #: A row holds the number of its task above so many bits, and its place in that below: rows need not be counted first.
 _ROW_BITS = 40
 #: What is not a document has this for a row.
-_NO_ROW = -1
+NO_ROW = -1
 #: So many faults of a task are told in full where no file wants them all.
 _EXAMPLES = 5
-#: Bytes of input for each part of what was read.
-_PART_BYTES = 64 << 20
-_ARROW = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
+#: Bytes of input for each part of what was read, and up to so many are one task's work.
+_PART_BYTES, _ONE_TASK = 64 << 20, 16 << 20
 
 
 def read(
@@ -354,7 +400,7 @@ def read(
     by_time: bool = False,
     index: DiskIndex | None = None,
 ) -> Read:
-    """Read a corpus, and its reference, in the workers, as ``Corpus.scan`` does here.
+    """Return how the workers read a corpus, and its reference, as ``Corpus.scan`` does here.
 
     Parameters
     ----------
@@ -363,48 +409,82 @@ def read(
     corpus : Corpus
         Gets the counts, and what was rejected.
     stages : Stages
-        Gets the stages "documents" and "reference".
+        Where documents are written that are looked up in an index.
     records : bool
         Whether the bytes of what is rejected are wanted.
     by_time : bool
         Whether the keep order goes by times: types need have no common order then.
     index : DiskIndex, optional
-        An index as the reference, which the corpus is given: ``stages`` gets "places", too.
+        An index as the reference, which the corpus is given.
+    """
+    sides = [corpus] if corpus.reference is None else [corpus, corpus.reference]
+    tasks = [(side, task) for side, of in enumerate(sides) for task in tasks_of(of.sources)]
+    columns = {"row": "bigint", "text": "string", "fault": "string"}
+    if index is not None or any(side.id_column for side in sides):
+        columns["id"] = "string"
+    if corpus.order_column:
+        columns["keep"] = "string"
+    reader = Reader(Shared(spark, tasks), [side.wanted for side in sides], columns, records, by_time)
+    size = sum(side.total_bytes for side in sides)
+    parts = max(int(spark.sparkContext.defaultParallelism), -(-size // _PART_BYTES))
+    told = partial(_taken_over, sides, tasks, by_time)
+    source = spark.range(0, len(tasks), 1, len(tasks))
+    spread = parts if size > _ONE_TASK and len(tasks) < parts else 0
+    found = Read(source, columns, [], len(sides) > 1, reader, spread, told)
+    if index is None:
+        return found
+    found = found.written(stages)
+    other, places = _looked_up(found.source.where("row >= 0"), index, stages)
+    other = other.withColumn("row", other["row"] + REFERENCE)
+    corpus.stand_against(index_corpus(index, places))
+
+    def told_beside(reports: list[dict[str, Any]]) -> Files:
+        files = told(reports)
+
+        def raw(rows: Integers) -> Integers:
+            behind = corpus.raw_rows + np.searchsorted(places, rows[rows >= REFERENCE] - REFERENCE)
+            return np.concatenate([files.raw(rows[rows < REFERENCE]), behind])
+
+        return Files(raw, [*files.numbers, index.manifest.ids != "string"], files.kind)
+
+    both = found.source.unionByName(other, allowMissingColumns=True)
+    return found._replace(source=both, reference=True, told=told_beside)
+
+
+def _taken_over(
+    sides: list[Corpus], tasks: list[tuple[int, Task]], by_time: bool, reports: list[dict[str, Any]]
+) -> Files:
+    """Put together what the tasks say of the inputs.
 
     Raises
     ------
     InputError
-        If a worker cannot read a file, or a column holds what has no common order.
+        If a column holds what has no common order.
     BrokenRecord
         Under strict, at the first broken record.
     """
-    kind = "string" if by_time else _kind(corpus)
-    frame, numbers, bounds = _side(spark, corpus, stages, "documents", kind, records, by_time)
-    behind: Callable[[Integers], Integers]
-    if index is not None:
-        other, places = _looked_up(frame, index, stages)
-        corpus.stand_against(index_corpus(index, places))
-        others = index.manifest.ids != "string"
-
-        def behind(rows: Integers) -> Integers:
-            return np.searchsorted(places, rows).astype(np.int64)
-
-    elif corpus.reference is not None:
-        other, others, ends = _side(spark, corpus.reference, stages, "reference", "", False, False)
-        behind = partial(_raw, ends)
-    else:
-        return Read(frame, [], partial(_raw, bounds), (numbers,))
-    other = other.withColumn("row", other["row"] + REFERENCE)
-    both = frame.unionByName(other, allowMissingColumns=True)
-    if "id" in both.columns:
-        # Of a side without ids, where no id is not a fault.
-        both = both.fillna("", "id")
-
-    def raw(rows: Integers) -> Integers:
-        own = rows < REFERENCE
-        return np.concatenate([_raw(bounds, rows[own]), corpus.raw_rows + behind(rows[~own] - REFERENCE)])
-
-    return Read(both, [], raw, (numbers, others), reference=True)
+    told: dict[int, list[dict[str, Any]]] = {number: [] for number in range(len(tasks))}
+    for report in reports:
+        told[report["task"]].append(report)
+    rows, lines = ([[0] * len(side.sources) for side in sides] for _ in range(2))
+    broken = [[list[Broken]() for _ in side.sources] for side in sides]
+    bounds, total = np.zeros(len(tasks), np.int64), 0
+    numbers, kinds = [True] * len(sides), set[pa.DataType]()
+    for number, (side, task) in enumerate(tasks):
+        [report] = told[number]
+        own, first = task.source, rows[side][task.source]
+        found = broken[side][own]
+        found += [placed(from_json(fault), first, lines[side][own]) for fault in report["broken"]]
+        found += [Broken(first, reason, count) for reason, count in report["others"].items()]
+        bounds[number], total = total, total + report["rows"]
+        rows[side][own] += report["rows"]
+        lines[side][own] += report["lines"]
+        numbers[side] &= report["numbers"]
+        kinds |= {_type_from(name) for name in report["order"]}
+    kind = pa.string() if by_time or not kinds else _kind(kinds, sides[0].order_column or "")
+    for side, corpus in enumerate(sides):
+        corpus.read_elsewhere(zip(rows[side], broken[side], strict=True))
+    return Files(partial(_raw, bounds), numbers, kind)
 
 
 def index_corpus(index: DiskIndex, places: Integers) -> Corpus:
@@ -416,105 +496,67 @@ def index_corpus(index: DiskIndex, places: Integers) -> Corpus:
 
 def _raw(bounds: Integers, rows: Integers) -> Integers:
     """Return the raw rows of rows; bounds: where those of each task begin."""
+    rows = rows & np.int64(REFERENCE - 1)
     found: Integers = bounds[rows >> _ROW_BITS] + (rows & np.int64((1 << _ROW_BITS) - 1))
     return found
 
 
-def _side(
-    spark: SparkSession, corpus: Corpus, stages: Stages, name: str, kind: str, records: bool, by_time: bool
-) -> tuple[DataFrame, bool, Integers]:
-    """Return the documents of a corpus, whether all ids are whole numbers, and where the raw rows of tasks begin."""
-    tasks = tasks_of(corpus.sources)
-    columns = ["row bigint", "text string", "fault string"]
-    columns += ["id string"] if corpus.id_column else []
-    columns += [f"keep {kind}"] if kind else []
-    worker = partial(read_batches, Shared(spark, tasks), corpus.wanted, kind, records, by_time)
-    parallel = int(spark.sparkContext.defaultParallelism)
-    wanted = max(parallel, -(-corpus.total_bytes // _PART_BYTES))
+class Reader:
+    """Reads tasks; in a worker.
 
-    def made() -> DataFrame:
-        frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(worker, ", ".join(columns))
-        # Tasks that are fewer than the workers would leave some of these without work from here on.
-        return frame if len(tasks) >= wanted else frame.repartition(wanted, "row", "fault")
+    Parameters
+    ----------
+    tasks : Shared
+        All tasks, and the side of each: 0 for the input, 1 for the reference.
+    wanted : list of Wanted
+        The columns of each side.
+    columns : dict of str to str
+        As ``Read.columns``.
+    records : bool
+        Whether the bytes of what is rejected are wanted.
+    by_time : bool
+        Whether the keep order goes by times.
+    """
 
-    frame = stages.run(name, made)
-    told: dict[int, list[dict[str, Any]]] = {number: [] for number in range(len(tasks))}
-    with told_by_spark():
-        reports = [json.loads(row["fault"]) for row in frame.where("fault is not null").select("fault").collect()]
-    for report in reports:
-        told[report["task"]].append(report)
-    return frame.where("fault is null").drop("fault"), *_taken_over(corpus, tasks, told, by_time)
+    def __init__(
+        self, tasks: Shared[list[tuple[int, Task]]], wanted: list[Wanted], columns: dict[str, str], *how: bool
+    ) -> None:
+        self._tasks, self._wanted, self._columns = tasks, wanted, columns
+        self._records, self._by_time = how
 
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the documents of tasks whose numbers are given, and what each task says at its end."""
+        from pyspark import SparkFiles
 
-def _taken_over(
-    corpus: Corpus, tasks: list[Task], told: dict[int, list[dict[str, Any]]], by_time: bool
-) -> tuple[bool, Integers]:
-    """Put together what the tasks say of the inputs."""
-    rows, lines = ([0] * len(corpus.sources) for _ in range(2))
-    broken = [list[Broken]() for _ in corpus.sources]
-    bounds = np.zeros(len(tasks) + 1, np.int64)
-    numbers, kinds = True, set[pa.DataType]()
-    for number, task in enumerate(tasks):
-        [report] = told[number]
-        own, first = task.source, rows[task.source]
-        broken[own] += [placed(from_json(fault), first, lines[own]) for fault in report["broken"]]
-        broken[own] += [Broken(first, reason, count) for reason, count in report["others"].items()]
-        rows[own] += report["rows"]
-        lines[own] += report["lines"]
-        bounds[number + 1] = bounds[number] + report["rows"]
-        numbers &= report["numbers"]
-        kinds |= {_type_from(name) for name in report["order"]}
-    if kinds and corpus.order_column and not by_time:
-        order_type(kinds, corpus.order_column)
-    corpus.read_elsewhere(zip(rows, broken, strict=True))
-    return numbers, bounds
-
-
-def _kind(corpus: Corpus) -> str:
-    """Return what Spark calls the type of the column that a keep order goes by; lines are texts until all were seen."""
-    column = corpus.order_column
-    if column is None:
-        return ""
-    types = {source.columns()[column] for source in corpus.sources if column in source.columns()}
-    lines = any(isinstance(source, LineSource) for source in corpus.sources)
-    if lines or len(types) != 1 or any(is_text_type(kind) for kind in types):
-        return "string"
-    kind = types.pop()
-    if pa.types.is_floating(kind):
-        return "double"
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return "bigint"
-
-
-def read_batches(
-    tasks: Shared[list[Task]],
-    wanted: Wanted,
-    kind: str,
-    records: bool,
-    by_time: bool,
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Yield the documents of tasks, then what was broken; in a worker."""
-    from pyspark import SparkFiles
-
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            task = tasks.value[number]
+        for number in (number for batch in batches for number in batch.column("id").to_pylist()):
+            side, task = self._tasks.value[number]
             for found in task.files:
                 found.refuse_if_changed()
             # Below what Spark removes at the end, even of a worker that was killed.
             with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as spool:
-                reading = Reading(task, wanted, spool)
+                reading = Reading(task, self._wanted[side], spool)
                 numbers, order = True, set[str]()
                 for read_ in reading.batches():
                     numbers &= read_.ids is None or pa.types.is_int64(read_.ids.type) or not len(read_.ids)
                     if read_.order is not None and read_.order.null_count < len(read_.order):
                         order.add(_type_told(read_.order.type))
-                    yield _batch(read_, number, kind, by_time)
+                    yield self._documents(read_, side * REFERENCE + (number << _ROW_BITS))
             report = {"task": number, "rows": reading.rows, "lines": reading.lines}
             report |= {"numbers": bool(numbers), "order": sorted(order)}
-            yield _report(report | _told(reading.broken, records), kind, wanted)
+            report |= _told(reading.broken, self._records and not side)
+            yield self._batch(1, row=pa.array([NO_ROW]), fault=pa.array([json.dumps(report)]))
+
+    def _documents(self, read_: Batch, first: int) -> pa.RecordBatch:
+        given = {"row": pa.array(read_.rows + first), "text": read_.texts.cast(pa.string())}
+        # Without ids: a null would be a fault.
+        given["id"] = pa.repeat("", len(read_.rows)) if read_.ids is None else read_.ids.cast(pa.string())
+        if "keep" in self._columns and read_.order is not None:
+            given["keep"] = _times(read_.order) if self._by_time else _ordered(read_.order)
+        return self._batch(len(read_.rows), **given)
+
+    def _batch(self, count: int, **given: pa.Array) -> pa.RecordBatch:
+        columns = [given[name] if name in given else pa.nulls(count, pa.string()) for name in self._columns]
+        return pa.RecordBatch.from_arrays(columns, list(self._columns))
 
 
 def _type_told(kind: pa.DataType) -> str:
@@ -539,45 +581,24 @@ def _told(broken: list[Broken], records: bool) -> dict[str, Any]:
     }
 
 
-def _batch(read_: Batch, task: int, kind: str, by_time: bool) -> pa.RecordBatch:
-    """Return a batch of documents."""
-    rows = read_.rows + (task << _ROW_BITS)
-    columns = [pa.array(rows), read_.texts.cast(pa.string()), pa.nulls(len(rows), pa.string())]
-    names = ["row", "text", "fault"]
-    if read_.ids is not None:
-        columns.append(read_.ids.cast(pa.string()))
-        names.append("id")
-    if kind:
-        columns.append(_times(read_.order) if by_time else _ordered(read_.order, kind))
-        names.append("keep")
-    return pa.RecordBatch.from_arrays(columns, names)
-
-
 def _times(values: pa.Array) -> pa.Array:
     """Return times as texts, whatever type they come in."""
     times, readable = times_of(values)
     return pa.array([utc(time).isoformat() for time in times.tolist()], pa.string(), mask=~readable)
 
 
-def _ordered(values: pa.Array, kind: str) -> pa.Array:
-    if kind.startswith("decimal"):
-        return values
-    if kind == "bigint" and not pa.types.is_integer(values.type) and not pa.types.is_boolean(values.type):
-        width = values.type.bit_width
-        values = values.view(pa.int32() if width == 32 else pa.int64())
-    try:
-        return values.cast(_ARROW[kind])
-    except pa.ArrowInvalid as error:
-        raise InputError(f"the column of the keep order holds what does not fit {kind}: {error}") from None
+def _ordered(values: pa.Array) -> pa.Array:
+    """Return values of a keep order as texts, which ``Files.kind`` reads."""
+    if pa.types.is_temporal(values.type):
+        values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    elif pa.types.is_floating(values.type):
+        values = values.cast(pa.float64())
+    return values.cast(pa.string())
 
 
-def _report(told: dict[str, Any], kind: str, wanted: Wanted) -> pa.RecordBatch:
-    columns = [pa.array([_NO_ROW]), pa.nulls(1, pa.string()), pa.array([json.dumps(told)])]
-    names = ["row", "text", "fault"]
-    if wanted.id:
-        columns.append(pa.nulls(1, pa.string()))
-        names.append("id")
-    if kind:
-        columns.append(pa.nulls(1, _ARROW.get(kind, pa.null())))
-        names.append("keep")
-    return pa.RecordBatch.from_arrays(columns, names)
+def _kind(kinds: set[pa.DataType], column: str) -> pa.DataType:
+    """Return as what ``_ordered`` values of some types are compared."""
+    kind = order_type(kinds, column)
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    return pa.int64() if pa.types.is_temporal(kind) else kind

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
@@ -22,8 +25,8 @@ from neardup.search.findings import Documents, classifier_details, recipe_detail
 from neardup.search.lsh import bands_of
 from neardup.search.matches import Matches, members_of, sorted_pairs
 from neardup.search.second_step import equal_texts, second_step
-from neardup.spark.documents import Read
-from neardup.spark.features import SET_ASIDE, Shared, features_of, statistics_of
+from neardup.spark.documents import Files, Read
+from neardup.spark.features import COLUMNS, SET_ASIDE, Shared, extract_batches, statistics_of
 from neardup.spark.keepers import KeptFirst, with_kept
 from neardup.spark.search import REFERENCE, Search, check_recipe, parts_of
 from neardup.spark.second_step import judged_by_workers
@@ -119,14 +122,15 @@ def find(
     Raises
     ------
     NeardupError
-        If Spark has no search for the recipe, or it does not fit the documents.
+        If Spark has no search for the recipe, it does not fit the documents, or these cannot be read.
     """
     check_recipe(recipe, classifier)
     features = _features(read, recipe, stages)
-    every = _known(features, read, recipe)
-    known = every if read.raw is not None else _accepted(every, corpus)
-    names = _names(known, corpus, read)
-    values = [] if known.keep is None else [known.keep]
+    every, reports = _known(features, read, recipe)
+    files = None if read.told is None else read.told(reports)
+    known = every if files is not None else _accepted(every, corpus)
+    names = _names(known, corpus, files)
+    values = [] if known.keep is None else [known.keep if files is None else known.keep.cast(files.kind)]
     order, missing = keep_order(recipe.keep, known.text_bytes[: known.own], values, corpus.order_column)
     order = np.concatenate([np.arange(known.own, len(known.rows)), order])
     most = None
@@ -165,30 +169,38 @@ def _features(read: Read, recipe: Recipe, stages: Stages) -> DataFrame:
     """Return the features of all documents."""
     if not recipe.needs_statistics:
         Extractor(recipe)
-    wanted = ["id", "keep", *(["text", "title", "time"] if recipe.second_step else [])]
-    carried = [name for name in [*wanted, *read.order] if name in read.documents.columns]
+    if read.parts or (read.reader is not None and recipe.needs_statistics):
+        read = read.written(stages)
+    wanted = ["id", "keep", "fault", *(["text", "title", "time"] if recipe.second_step else [])]
+    carried = [name for name in [*wanted, *read.order] if name in read.columns]
 
     def make() -> DataFrame:
         statistics = None
         if recipe.needs_statistics:
-            counted = statistics_of(stages, read.documents, recipe)
+            counted = statistics_of(stages, read.source, recipe)
             Extractor(recipe, counted)
-            statistics = Shared(read.documents.sparkSession, counted)
-        return features_of(read.documents, recipe, statistics, carried)
+            statistics = Shared(read.source.sparkSession, counted)
+        worker = partial(extract_batches, recipe, statistics, carried)
+        schema = ", ".join([COLUMNS, *(f"{name} {read.columns[name]}" for name in carried)])
+        return read.map(worker, list(dict.fromkeys(["row", "text", *carried])), schema)
 
     return stages.run("features", make)
 
 
-def _known(features: DataFrame, read: Read, recipe: Recipe) -> Known:
-    """Return what the driver has to know of all documents, those that are rejected among them."""
+def _known(features: DataFrame, read: Read, recipe: Recipe) -> tuple[Known, list[dict[str, Any]]]:
+    """Return what the driver has to know of all documents, rejected ones among them, and what tasks on files say."""
     by_value = recipe.keep not in KEEP_ORDERS or goes_by_time(recipe.keep)
-    more = [name for name in ("id", "keep") if name in features.columns and (name == "id" or by_value)]
+    more = [name for name in ("id", "keep", "fault") if name in features.columns and (name != "keep" or by_value)]
     chosen = features
     if read.order:
         chosen = features.orderBy(features["row"] >= REFERENCE, *read.order, "row")
     table = chosen.select(*_KNOWN, *more).toArrow().combine_chunks()
     if not read.order:
         table = table.take(pa.array(np.argsort(table["row"].to_numpy())))
+    reports = []
+    if "fault" in more:
+        reports = [json.loads(report) for report in table["fault"].drop_null().to_pylist()]
+        table = table.filter(pc.is_null(table["fault"])).combine_chunks()
     columns = {name: table[name].to_numpy() for name in _KNOWN}
     marks, text_marks = (
         np.column_stack([columns[f"{what}{i}"] for i in range(2)]).view(np.uint64) for what in ("mark", "text_mark")
@@ -198,7 +210,7 @@ def _known(features: DataFrame, read: Read, recipe: Recipe) -> Known:
     own = int((columns["row"] < REFERENCE).sum())
     if values[1] is not None:
         values[1] = values[1].slice(0, own)
-    return Known(columns["row"], sizes, columns["text_bytes"], marks, text_marks, own, *values)
+    return Known(columns["row"], sizes, columns["text_bytes"], marks, text_marks, own, *values), reports
 
 
 def _accepted(known: Known, corpus: Corpus) -> Known:
@@ -224,7 +236,7 @@ def comparable_ids(ids: pa.Array) -> pa.Array:
     return ids.cast(pa.int64() if pa.types.is_integer(ids.type) else pa.large_string())
 
 
-def _names(known: Known, corpus: Corpus, read: Read) -> Names:
+def _names(known: Known, corpus: Corpus, files: Files | None) -> Names:
     """Return what the documents are called.
 
     Raises
@@ -233,23 +245,22 @@ def _names(known: Known, corpus: Corpus, read: Read) -> Names:
         If two documents of files have one id.
     """
     own = known.own
-    if read.raw is None:
+    if files is None:
         ids = comparable_ids(known.ids)
-        reference = ids.slice(own) if read.reference else None
+        reference = ids.slice(own) if corpus.reference is not None else None
         return Names(np.arange(len(known.rows)), ids.slice(0, own), reference)
-    raw = read.raw(known.rows)
-    sides = zip((corpus, corpus.reference), (slice(0, own), slice(own, None)), read.numbers, strict=False)
-    ids = [None if side is None else _ids(known.ids, at, side, numbers) for side, at, numbers in sides]
-    names = Names(raw, ids[0])
+
+    def called(side: Corpus, begin: int, end: int, numbers: bool) -> pa.Array | None:
+        ids = known.ids.slice(begin, end - begin) if side.id_column else None
+        return None if ids is None else ids.cast(pa.int64() if numbers else pa.large_string())
+
+    raw = files.raw(known.rows)
+    names = Names(raw, called(corpus, 0, own, files.numbers[0]))
     if corpus.reference is not None:
-        names = Names(raw, ids[0], pa.array(raw[own:] - corpus.raw_rows) if ids[1] is None else ids[1])
+        others = called(corpus.reference, own, len(raw), files.numbers[1])
+        names = Names(raw, names.ids, pa.array(raw[own:] - corpus.raw_rows) if others is None else others)
     corpus.refuse_repeated(names)
     return names
-
-
-def _ids(ids: pa.Array, at: slice, side: Corpus, numbers: bool) -> pa.Array | None:
-    """Return the ids of a side of files, which the frame has as texts; None where it has none."""
-    return ids[at].cast(pa.int64() if numbers else pa.large_string()) if side.id_column else None
 
 
 def _matches(
@@ -277,7 +288,7 @@ def _matches(
         first = order[representative[order] >= 0]
         _, begins = np.unique(representative[first], return_index=True)
         nodes = representative[first[np.sort(begins)]]
-        edges = KeptFirst(search, features.sparkSession, known.rows[nodes]).pairs()
+        edges = KeptFirst(search, known.rows[nodes]).pairs()
     else:
         edges = search.verified(listed)
     table = edges.toArrow()

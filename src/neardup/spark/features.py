@@ -77,28 +77,6 @@ _PIECE = 1 << 21
 _MOST_FEATURES = (1 << 31) // 8 - 1
 
 
-def features_of(
-    documents: DataFrame, recipe: Recipe, statistics: Shared[Statistics] | None, carried: list[str]
-) -> DataFrame:
-    """Return the features of documents.
-
-    Parameters
-    ----------
-    documents : DataFrame
-        row, text, and the carried columns.
-    recipe : Recipe
-        Its steps up to ``signature``.
-    statistics : Shared, optional
-        Of the collection.
-    carried : list of str
-        Columns that are brought along; ``id`` must not be null.
-    """
-    kinds = dict(documents.dtypes)
-    schema = ", ".join([COLUMNS, *(f"{name} {kinds[name]}" for name in carried)])
-    worker = partial(extract_batches, recipe, statistics, carried)
-    return documents.select(*dict.fromkeys(["row", "text", *carried])).mapInArrow(worker, schema)
-
-
 def extract_batches(
     recipe: Recipe, statistics: Shared[Statistics] | None, carried: list[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from neardup.keep.keepers import graph, keepers, standing
-from neardup.spark.search import Search
+from neardup.spark.search import Search, Sides
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -30,14 +29,12 @@ class KeptFirst:
     ----------
     search : Search
         Lists and verifies candidates.
-    spark : SparkSession
-        Where it does.
     rows : int64[n]
         The rows of all sets, in keep order.
     """
 
-    def __init__(self, search: Search, spark: SparkSession, rows: Integers) -> None:
-        self._search, self._spark, self._rows = search, spark, rows
+    def __init__(self, search: Search, rows: Integers) -> None:
+        self._search, self._rows = search, rows
         self._by_row = np.argsort(rows)
         self._steps = 0
 
@@ -59,7 +56,7 @@ class KeptFirst:
         if not len(some):
             return some
         name, every = self._next(), len(some) <= _FEW_SETS
-        listed = self._search.candidates(name, self._frame({"row": self._rows[some]}), every=every)
+        listed = self._search.candidates(name, Sides(np.sort(self._rows[some]), np.empty(0, np.bool_)), every=every)
         if listed.too_many:
             return self._split(some)
         ends = np.searchsorted(some, self._matched(self._search.verified(listed)))
@@ -75,14 +72,12 @@ class KeptFirst:
         places: Integers = self._by_row[np.searchsorted(self._rows, ends, sorter=self._by_row)]
         return places
 
-    def _sides(self, kept: Integers, others: Integers | None = None) -> DataFrame:
+    def _sides(self, kept: Integers, others: Integers | None = None) -> Sides:
         """Return sets that stay beside others, all that do not stay by default."""
         others = np.setdiff1d(np.arange(len(self._rows)), kept) if others is None else others
-        second = np.repeat([False, True], [len(kept), len(others)])
-        return self._frame({"row": self._rows[np.concatenate([kept, others])], "second": second})
-
-    def _frame(self, columns: dict[str, npt.NDArray[np.generic]]) -> DataFrame:
-        return self._spark.createDataFrame(pa.table(columns))
+        rows = self._rows[np.concatenate([kept, others])]
+        order = np.argsort(rows)
+        return Sides(rows[order], np.repeat([False, True], [len(kept), len(others)])[order])
 
     def _next(self) -> str:
         """Return with what the names of further stages begin."""

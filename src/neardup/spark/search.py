@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
 from neardup.kernels.counts import prefix_rooms, prefixes
-from neardup.kernels.prefixes import Sets, index_lengths, overlaps_of_pairs, partner_sizes
+from neardup.kernels.prefixes import Entries, Sets, index_lengths, key_pairs, overlaps_of_pairs, partner_sizes
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search.lsh import Bands, bands_of, keys_of
@@ -26,16 +26,22 @@ if TYPE_CHECKING:
     from neardup.spark.stages import Stages
 
 Integers = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 #: Rows from here on are those of a reference: of these, two are not compared.
 REFERENCE = 1 << 62
-#: A set at a key: the key before it, 0 for none, and the sizes of ``kernels.prefixes.partner_sizes``.
-ENTRIES = "key bigint, before bigint, row bigint, size int, high int, reach int"
+#: A set at a key: the key before it, 0 for none, and how many of its features stand at the key or behind it, negative
+#: where the set is not looked for there.
+_ENTRY = np.dtype([("key", "<u8"), ("before", "<u8"), ("row", "<i8"), ("size", "<i4"), ("rest", "<i4")])
+#: Entries as a blob, whose keys are all in one part.
+ENTRIES = "part int, data binary"
 PAIRS = "left bigint, right bigint"
 #: o is how many features both have.
 EDGES = "left bigint, right bigint, o bigint"
-#: Bytes of features that a worker verifies at a time.
-_HOME_BYTES = 64 << 20
+#: Bytes of entries that a worker joins, and of features that it verifies, at a time.
+_PART_BYTES = 64 << 20
+#: Pairs that a worker gives at a time.
+_PAIRS_AT_A_TIME = 1 << 18
 #: A pair is listed a few times, and some that are listed do not match: beyond so many times the pairs that may all be
 #: found, they are surely more.
 _LISTED = 8
@@ -69,8 +75,23 @@ def check_recipe(recipe: Recipe, classifier: Classifier | None = None) -> None:
 
 
 def parts_of(size: int, workers: int) -> int:
-    """Return in how many parts so many bytes are verified where there are so many workers."""
-    return max(4 * workers, -(-size // _HOME_BYTES))
+    """Return in how many parts so many bytes are worked on where there are so many workers."""
+    return max(4 * workers, -(-size // _PART_BYTES))
+
+
+class Sides(NamedTuple):
+    """Sets that are looked at.
+
+    Attributes
+    ----------
+    rows : int64[n]
+        Their rows, ascending.
+    second : bool[n]
+        Of which two that are equal are not compared; empty where all are.
+    """
+
+    rows: Integers
+    second: Bools
 
 
 class Candidates(NamedTuple):
@@ -102,7 +123,7 @@ class Search:
     recipe : Recipe
         Its measure, threshold and search.
     stages : Stages
-        Where entries, candidates and pairs are written.
+        Where candidates and pairs are written.
     features : DataFrame
         row, features of all sets.
     copies : int64[k]
@@ -132,47 +153,52 @@ class Search:
         self._mean = 8 * int(sizes.sum()) // max(len(sizes), 1)
         self._most = None if most is None else _LISTED * most
         self.statistics: dict[str, Any] = {"distinct_sets": len(sizes)}
-        self._entries = stages.run("entries", partial(self._made, copies, int(sizes.sum())))
-        self.statistics["entries"] = self._entries.count()
+        rooms = np.empty(len(sizes), np.int64)
+        if recipe.search == "lsh":
+            rooms[:] = bands_of(recipe).bands
+        else:
+            prefix_rooms(sizes, self._rule, rooms)
+        self._parts = parts_of(_ENTRY.itemsize * int(rooms.sum()), stages.workers)
+        self._make = partial(self._made, copies, int(sizes.sum()))
+
+    @cached_property
+    def _entries(self) -> DataFrame:
+        """The entries of all distinct sets, written: who asks for some of them will ask again."""
+        return self._stages.run("entries", self._make)
 
     def _made(self, copies: Integers, features: int) -> DataFrame:
-        """Return the entries of all distinct sets."""
         spark = self._features.sparkSession
         alone = SetsAlone(Shared(spark, copies))
         if self._recipe.search == "lsh":
-            make = partial(band_batches, self._rule, alone, bands_of(self._recipe), self._recipe.seed)
+            make = partial(band_batches, self._parts, alone, bands_of(self._recipe), self._recipe.seed)
         else:
             table = counts_of(self._features, alone, features, self._stages.workers)
-            make = partial(prefix_batches, self._rule, alone, Shared(spark, table))
+            make = partial(prefix_batches, self._parts, self._rule, alone, Shared(spark, table))
         return self._features.mapInArrow(make, ENTRIES)
 
-    def candidates(self, name: str = "", some: DataFrame | None = None, *, every: bool = False) -> Candidates:
+    def candidates(self, name: str = "", some: Sides | None = None, *, every: bool = False) -> Candidates:
         """Return the pairs that share a key and may match by their sizes.
 
         Parameters
         ----------
         name : str
             With what the names of stages begin.
-        some : DataFrame, optional
-            row of the sets that are looked at; with ``second``, only those with different ones are compared.
+        some : Sides, optional
+            The sets that are looked at.
         every : bool
             Whether all are listed, however many.
         """
         from pyspark.sql import functions as F
 
-        entries = self._entries if some is None else self._entries.join(some, "row")
-        apart = some is not None and "second" in some.columns
-        # A pair that shares the key before meets there.
-        met = "({0}.size <= {1}.high and {1}.size <= {0}.reach"
-        met += " and ({1}.before = 0 or {0}.before <> {1}.before))"
-        wanted = f"a.key = b.key and a.row < b.row and a.row < {REFERENCE} and if(a.size <= b.size, "
-        wanted += f"{met.format('a', 'b')}, {met.format('b', 'a')})" + (" and a.second <> b.second" if apart else "")
-        joined = entries.alias("a").join(entries.alias("b"), F.expr(wanted))
-        pairs = joined.select(F.col("a.row").alias("left"), F.col("b.row").alias("right"))
         most = None if every else self._most
-        if most is not None:
-            pairs = pairs.mapInArrow(partial(first_pairs, most), PAIRS)
-        found = self._stages.run(f"{name}candidates", pairs.distinct)
+
+        def made() -> DataFrame:
+            sides = None if some is None else Shared(self._features.sparkSession, some)
+            entries = self._make() if some is None else self._entries
+            parts = entries.repartitionById(self._parts, "part")
+            return parts.mapInArrow(partial(listed_pairs, self._rule, sides, most), PAIRS).distinct()
+
+        found = self._stages.run(f"{name}candidates", made)
         count, cut = found.agg(F.count("*"), F.count_if(found["left"] < 0)).first()
         self.statistics["candidates"] = self.statistics.get("candidates", 0) + count
         return Candidates(name, found, count, most is not None and (cut > 0 or count > most))
@@ -212,7 +238,7 @@ def brought_together(pairs: DataFrame, documents: DataFrame, parts: int, check: 
 
 
 def prefix_batches(
-    wanted: Rule, alone: SetsAlone, counts: Shared[Table], batches: Iterator[pa.RecordBatch]
+    parts: int, wanted: Rule, alone: SetsAlone, counts: Shared[Table], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the entries of sets by their rare-first prefixes, without features that nobody shares; in a worker."""
     table = counts.value
@@ -236,11 +262,11 @@ def prefix_batches(
         rests[place >= indexed[owner]] *= -1
         used = keys[starts[owner] + place]
         befores = np.where(place > 0, np.roll(used, 1), np.uint64(0))
-        yield _entries(wanted, used, befores, sets.rows[able][owner], found.sizes[owner], rests)
+        yield _entries(parts, used, befores, sets.rows[able][owner], found.sizes[owner], rests)
 
 
 def band_batches(
-    wanted: Rule, alone: SetsAlone, plan: Bands, seed: int, batches: Iterator[pa.RecordBatch]
+    parts: int, alone: SetsAlone, plan: Bands, seed: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the entries of sets by the bands of their sketches; in a worker. Parameters as in ``lsh.keys_of``."""
     for sets in alone(batches):
@@ -248,23 +274,47 @@ def band_batches(
         rows, sizes = (np.repeat(array, plan.bands) for array in (sets.rows, sets.sizes))
         befores = np.zeros_like(keys)
         befores[:, 1:] = keys[:, :-1]
-        yield _entries(wanted, keys.ravel(), befores.ravel(), rows, sizes, sizes)
+        yield _entries(parts, keys.ravel(), befores.ravel(), rows, sizes, sizes)
 
 
-def _entries(wanted: Rule, keys: Any, befores: Any, rows: Integers, sizes: Integers, rests: Integers) -> pa.RecordBatch:
+def _entries(parts: int, keys: Any, befores: Any, rows: Integers, sizes: Integers, rests: Integers) -> pa.RecordBatch:
+    found = np.empty(len(keys), _ENTRY)
+    for name, column in zip(_ENTRY.names or (), (keys, befores, rows, sizes, rests), strict=True):
+        found[name] = column
+    part = (keys % np.uint64(parts)).astype(np.int32)
+    order = np.argsort(part, kind="stable")
+    numbers, begins = np.unique(part[order], return_index=True)
+    blobs = [some.tobytes() for some in np.split(found[order], begins[1:])] if len(numbers) else []
+    return pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(blobs, pa.binary())], ["part", "data"])
+
+
+def listed_pairs(
+    wanted: Rule, some: Shared[Sides] | None, most: int | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the pairs of a part's entries; beyond so many, (-1, -1) as the last one; in a worker."""
+    entries = np.frombuffer(b"".join(blob for batch in batches for blob in batch["data"].to_pylist()), _ENTRY)
+    if some is not None:
+        entries = entries[np.isin(entries["row"], some.value.rows)]
+    entries = entries[np.lexsort((entries["size"], entries["key"]))]
+    again = entries["key"][1:] == entries["key"][:-1]
+    # A set that is alone at a key meets nobody there.
+    entries = entries[np.append(again, False) | np.append(False, again)] if again.any() else entries[:0]
+    if not len(entries):
+        return
+    keys, befores, rows, sizes, rests = (np.ascontiguousarray(entries[name]) for name in _ENTRY.names or ())
+    second = np.empty(0, np.bool_)
+    if some is not None and len(some.value.second):
+        second = some.value.second[np.searchsorted(some.value.rows, rows)]
     high, reach = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-    partner_sizes(np.ascontiguousarray(sizes), np.ascontiguousarray(rests), wanted, high, reach)
-    columns = [keys.view(np.int64), befores.view(np.int64), rows]
-    columns += [column.astype(np.int32) for column in (sizes, high, reach)]
-    return pa.RecordBatch.from_arrays([pa.array(c) for c in columns], [part.split()[0] for part in ENTRIES.split(", ")])
-
-
-def first_pairs(most: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the first so many pairs of a partition, and (-1, -1) where there are more; in a worker."""
-    for batch in batches:
-        yield batch.slice(0, most)
-        most -= batch.num_rows
-        if most < 0:
+    partner_sizes(sizes, rests, wanted, high, reach)
+    given = Entries(keys, befores, rows, sizes, high, reach)
+    largest = int(np.diff(np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]]))).max())
+    pairs, at, left = np.empty((max(_PAIRS_AT_A_TIME, largest), 2), np.int64), 0, most
+    while at < len(keys):
+        at, written = key_pairs(at, given, second, REFERENCE, pairs)
+        found = pairs[:written] if left is None else pairs[: min(written, left)]
+        yield pa.RecordBatch.from_arrays([pa.array(found[:, 0]), pa.array(found[:, 1])], ["left", "right"])
+        if left is not None and (left := left - written) < 0:
             yield pa.RecordBatch.from_pydict({"left": [-1], "right": [-1]})
             return
 

@@ -58,12 +58,15 @@ SETTINGS = {
     "spark.driver.maxResultSize": "0",
     # Rows of whole numbers are full of zeros, which LZ4 leaves half of.
     "spark.io.compression.codec": "zstd",
+    # What most of the work is done by is no code of Spark; to write and compile some for each step takes a second.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Times without a zone mean the same on every machine.
     "spark.sql.session.timeZone": "UTC",
 }
 
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-#: For work of less than a minute: to compile Spark's own code well would take longer than running it as it is.
+#: For work of minutes: to compile Spark's own code well would take longer than running it as it is.
 BRIEF = {"spark.driver.extraJavaOptions": _BRIEF, "spark.executor.extraJavaOptions": _BRIEF}
 
 

@@ -301,6 +301,3 @@ class Stages:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"<stages in {json.dumps(self.folder)}: {', '.join(stage['name'] for stage in self.report)}>"

@@ -221,7 +221,10 @@ class Index:
             raise RecipeError("keep_texts is for an index with a store; give it a path")
         #: What the recipe's features depend on besides the texts.
         self.sample = statistics_for(self.recipe, sample)
-        self._lock, self._keep_texts = threading.RLock(), keep_texts
+        #: Who changes the index, or reads its store by the connection that writes, holds the first, and the second
+        #: as long as what is in memory changes; questions take the second alone.
+        self._turn, self._lock = threading.RLock(), threading.RLock()
+        self._keep_texts = keep_texts
         self._length, self._now, self._everything = length, now, against == "everything"
         self._titles = self.classifier is not None and self.classifier.vector.needs_titles
         self.store: Store | None = None
@@ -275,7 +278,7 @@ class Index:
         """
         verdicts: list[Verdict] = []
         for batch in batches_of(documents):
-            with self._lock:
+            with self._turn:
                 verdicts += self._add(batch)
         return verdicts
 
@@ -315,7 +318,7 @@ class Index:
         UnknownDocument
             If the window does not hold it.
         """
-        with self._lock:
+        with self._turn, self._lock:
             if name not in self._register.serials:
                 raise UnknownDocument(f"the window holds no document with the id {name!r}")
             if self.store is not None:
@@ -334,7 +337,7 @@ class Index:
         StoreError
             If the store cannot be written; then nothing has changed.
         """
-        with self._lock:
+        with self._turn, self._lock:
             verdict = self.verdict_of(name)
             if verdict is None:
                 raise UnknownDocument(f"no document with the id {name!r} has a verdict")
@@ -355,7 +358,7 @@ class Index:
         StoreError
             If the store cannot be written; then nothing has changed.
         """
-        with self._lock:
+        with self._turn, self._lock:
             verdict = self.verdict_of(document.id)
             if verdict is None:
                 raise UnknownDocument(f"no document with the id {document.id!r} has a verdict, so none can be replaced")
@@ -398,7 +401,7 @@ class Index:
             If the store cannot be written; then nothing has changed.
         """
         name = document if isinstance(document, str) else document.id
-        with self._lock:
+        with self._turn, self._lock:
             verdict = self.verdict_of(name)
             if verdict is None or not verdict.is_duplicate:
                 raise UnknownDocument(f"no document with the id {name!r} was stopped, so there is none to release")
@@ -439,12 +442,12 @@ class Index:
 
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the verdict on a document, None if there is none (without a store: none in the window's time)."""
-        with self._lock:
+        with self._turn:
             return (self.store or self._verdicts).verdict_of(name)
 
     def text_of(self, name: str) -> str | None:
         """Return the text of a held document, None if there is none (texts are kept by stores and for second steps)."""
-        with self._lock:
+        with self._turn:
             serial = self._register.serials.get(name)
             if serial is None:
                 return None
@@ -461,7 +464,7 @@ class Index:
     @property
     def statistics(self) -> IndexStatistics:
         """What was seen and is held."""
-        with self._lock:
+        with self._turn, self._lock:
             window = self._judge.window
             return IndexStatistics(
                 **(self.store or self._verdicts).counts,
@@ -474,7 +477,7 @@ class Index:
 
     def close(self) -> None:
         """Close the store; without one there is nothing to do."""
-        with self._lock:
+        with self._turn, self._lock:
             if self.store is not None:
                 self.store.close()
 
@@ -500,34 +503,42 @@ class Index:
     def _add(self, documents: Sequence[Document], gone: Stored | None = None) -> list[Verdict]:
         if gone is None:
             self._refuse_known([document.id for document in documents])
-        first, before, interrupted = self._next, self._judge.before(), None
+        with self._lock:
+            first, before, interrupted = self._next, self._judge.before(), None
         try:
-            moments = [self._judge.clock.see(document.microseconds) for document in documents]
-            texts = pa.array([document.text for document in documents], pa.large_string())
-            records: list[Record] = []
-            if self._judge.needs_records:
-                records = [
-                    record_of(one, moment.real / _SECOND) for one, moment in zip(documents, moments, strict=True)
-                ]
-            found = self._judge.judge(texts, records, moments, first)
-            verdicts = verdicts_of(
-                documents,
-                moments,
-                found,
-                self._judge,
-                lambda number: documents[number - first].id if number >= first else self._register.name(number),
-            )
-            held = found.held.tolist()
+            with self._lock:
+                moments = [self._judge.clock.see(document.microseconds) for document in documents]
+                texts = pa.array([document.text for document in documents], pa.large_string())
+                records: list[Record] = []
+                if self._judge.needs_records:
+                    records = [
+                        record_of(one, moment.real / _SECOND) for one, moment in zip(documents, moments, strict=True)
+                    ]
+                found = self._judge.judge(texts, records, moments, first)
+                verdicts = verdicts_of(
+                    documents,
+                    moments,
+                    found,
+                    self._judge,
+                    lambda number: documents[number - first].id if number >= first else self._register.name(number),
+                )
+                held, state = found.held.tolist(), json.dumps(self._judge.state())
+                self._next += len(documents)
+                for i, holds in enumerate(held):
+                    if holds:
+                        self._register.hold(first + i, documents[i].id, records[i] if records else None)
             if self.store is not None:
-                interrupted = self._record(self.store, self._rows(documents, moments, held, verdicts), gone)
+                # Without the lock: questions are answered while the disk works.
+                rows = self._rows(first, documents, moments, held, verdicts)
+                interrupted = self._record(self.store, rows, state, gone)
         except BaseException:
-            self._judge.take_back(first, before)
+            with self._lock:
+                self._next = first
+                self._register.let_go(range(first, first + len(documents)))
+                self._judge.take_back(first, before)
             raise
-        self._next += len(documents)
-        for i, holds in enumerate(held):
-            if holds:
-                self._register.hold(first + i, documents[i].id, records[i] if records else None)
-        self._expire()
+        with self._lock:
+            self._expire()
         if self.store is None:
             self._verdicts.add(verdicts, [moment.part for moment in moments], moments[-1].oldest)
         if interrupted is not None:
@@ -578,12 +589,13 @@ class Index:
 
     def _rows(
         self,
+        first: int,
         documents: Sequence[Document],
         moments: Sequence[EventTime],
         held: Sequence[bool],
         verdicts: Sequence[Verdict],
     ) -> list[Stored]:
-        """Return what the store is to hold of documents, the next ones."""
+        """Return what the store is to hold of documents; first: the number of the first."""
         each = zip(documents, moments, held, verdicts, strict=True)
         return [
             Stored(
@@ -597,15 +609,15 @@ class Index:
                 document.title if self._titles and (holds or self._keep_texts) else "",
                 text_digest(document.text) if self._keep_texts else b"",
             )
-            for number, (document, moment, holds, verdict) in enumerate(each, self._next)
+            for number, (document, moment, holds, verdict) in enumerate(each, first)
         ]
 
-    def _record(self, store: Store, rows: Sequence[Stored], gone: Stored | None) -> BaseException | None:
+    def _record(self, store: Store, rows: Sequence[Stored], state: str, gone: Stored | None) -> BaseException | None:
         """Put documents and verdicts on the disk; return what interrupted it when they were there already."""
         try:
-            store.record(rows, {"clock": json.dumps(self._judge.state())}, gone=gone)
+            store.record(rows, {"clock": state}, gone=gone)
         except BaseException as error:
-            if store.next_serial == self._next:
+            if store.next_serial == rows[0].serial:
                 raise
             return error
         return None

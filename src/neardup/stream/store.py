@@ -481,6 +481,20 @@ def statements(rows: Sequence[Stored], *, placed: bool) -> list[tuple[str, list[
     ]
 
 
+#: Rows that are inserted in one step.
+_INSERTED = 16
+
+
+def _insert(connection: sqlite3.Connection, statement: str, values: Sequence[Row]) -> None:
+    """Insert rows, many in a step: other threads may run during each, and their turns take longer than a row."""
+    into, marks = statement.split(" VALUES ")
+    whole = len(values) - len(values) % _INSERTED
+    for begin in range(0, whole, _INSERTED):
+        some = [value for row in values[begin : begin + _INSERTED] for value in row]
+        connection.execute(f"{into} VALUES {', '.join([marks] * _INSERTED)}", some)
+    connection.executemany(statement, values[whole:])
+
+
 def to_row(stored: Stored) -> Row:
     """Return a document as a row: the columns and their checksum."""
     verdict = stored.verdict
@@ -880,7 +894,7 @@ class Store(StoreReader):
                 for table in ("documents", "held", "kept"):
                     connection.execute(f"DELETE FROM {table} WHERE serial = ?", (gone.serial,))  # noqa: S608
             for statement, values in statements(rows, placed=released_by is not None):
-                connection.executemany(statement, values)
+                _insert(connection, statement, values)
             if gone is not None and released_by is not None:
                 was = gone.verdict
                 note = (int(rows[0].serial), gone.id, time.time(), released_by, was.kind, was.of, was.similarity)

@@ -107,9 +107,6 @@ WRAPPED_NAMES = frozenset(_WRAPPED_WORDS.split())
 _SAID = (*BODY_NAMES, *ABOUT_NAMES, *TITLE_NAMES)
 #: Lists and wrappers inside one another.
 DEEPEST = 16
-#: Broken objects after which the rest of a list is given up: finding the next one may mean reading all that follows.
-MOST_BROKEN = 100
-_NEXT = re.compile(r"\}\s*,\s*(?=\{)")
 _NUMBER_OR_ESCAPE = re.compile(r"\.|[eE][+-]?|\\?u?[0-9a-fA-F]{0,4}")
 _UNWRITTEN = re.compile(r"[ \t\r\n\0]*")
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -147,7 +144,7 @@ def _items_of_line(line: bytes, where: str, found: Items, *, is_last: bool) -> I
 
 
 def json_values(data: bytes, found: Items) -> Iterator[Item]:
-    """Give the items of one object or of a list of objects; broken ones are rejected, and the rest goes on."""
+    """Give the items of one object or of a list of objects; of a list that is broken, those before the fault."""
     text, note = whole_text(data)
     if note:
         found.notes.append(Note("the file", note))
@@ -168,7 +165,7 @@ def json_values(data: bytes, found: Items) -> Iterator[Item]:
 
 
 def _of_list(text: str, at: int, found: Items) -> Iterator[Item]:
-    number = faults = 0
+    number = 0
     while True:
         at = _blank(text, at)
         if text[at : at + 1] == "]":
@@ -185,14 +182,8 @@ def _of_list(text: str, at: int, found: Items) -> Iterator[Item]:
                 raise json.JSONDecodeError("expecting ',' or ']'", text, after)
         except (ValueError, RecursionError) as error:
             early = _ends(text, error)
-            faults += 1
-            resumed = None if early or faults >= MOST_BROKEN else _NEXT.search(text, getattr(error, "pos", at))
-            stop = resumed.start() + 1 if resumed else len(text)
-            found.broken.append(Broken(where, ENDED_EARLY if early else _said(error), _raw(text[at:stop]), early))
-            if resumed is None:
-                return
-            at = resumed.end()
-            continue
+            found.broken.append(Broken(where, ENDED_EARLY if early else _said(error), _raw(text[at:]), early))
+            return
         yield from items_of(decoded, _raw(text[at:end]), where, found)
         if after >= len(text):
             found.broken.append(Broken("the end", ENDED_EARLY, b"", True))
