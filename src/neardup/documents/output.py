@@ -24,7 +24,7 @@ from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, pl
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished, put_at
-from neardup.runtime import saves_memory
+from neardup.runtime import saves_memory, trim_memory
 
 _PIECE = 1 << 20
 _SPOOLED = "output"
@@ -442,6 +442,9 @@ class _Grouped:
         self._bytes = 0
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="neardup-write")
         self._under_way: Future[None] | None = None
+        if saves_memory():
+            # What the search took may not be given back yet.
+            trim_memory()
 
     def write(self, table: pa.Table) -> None:
         weights = np.cumsum(_row_bytes(table))
