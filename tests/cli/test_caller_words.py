@@ -20,6 +20,7 @@ from neardup.labels.labels import read_labels
 SOURCE = Path(nd.__file__).parent
 #: What nobody but the command line reaches, and the module that writes a command.
 COMMANDS: tuple[str, ...] = (
+    "__main__",
     "cli/",
     "watch/",
     "labelling/",
