@@ -516,7 +516,8 @@ class Index:
                     self._judge,
                     lambda number: documents[number - first].id if number >= first else self._register.name(number),
                 )
-                held, state = found.held.tolist(), json.dumps(self._judge.state())
+                held = found.held.tolist()
+                state = "" if self.store is None else json.dumps(self._judge.state())
                 self._next += len(documents)
                 for i, holds in enumerate(held):
                     if holds:
