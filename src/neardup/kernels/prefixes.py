@@ -210,6 +210,21 @@ def _fetch(following, later, sets, index):
         prefetch(entries + uint64(8) * uint64(index.heads[bucket_of(sets.keys[i], index.bits)]))
 
 
+@inner_kernel
+def _count_meeting(other, left, size, sets, rule, met, found, count):
+    """Count that a set of this size shares a key with another one; left: how many features may follow there.
+
+    Keys that are equal by chance lie anywhere: they may count, and never rule out. Returns how many are found so far.
+    """
+    already = met[other]
+    if already + left >= need(rule, sets.sizes[other], size):
+        if already == 0:
+            found[count] = other
+            count += 1
+        met[other] = already + int32(1)
+    return count
+
+
 @njit(inline="always")
 def meet(place, tag, bucket, asked, index, sets, rule, scratch, count):
     """Add to found the ranks in a list of an index that a set meets there; return how many are found then.
@@ -231,14 +246,8 @@ def meet(place, tag, bucket, asked, index, sets, rule, scratch, count):
             break
         if other < first or tag_of_entry(entry) != tag:
             continue
-        already = met[other]
         left = min(shared - place, sets.shared[other] - place_of(entry))
-        # Keys that are equal by chance lie anywhere: they may count, and never rule out.
-        if already + left >= need(rule, sets.sizes[other], size):
-            if already == 0:
-                found[count] = other
-                count += 1
-            met[other] = already + int32(1)
+        count = _count_meeting(other, left, size, sets, rule, met, found, count)
     return count
 
 
@@ -530,14 +539,8 @@ def _kept_candidates(rank, sets, chains, rule, met, found):
             if tag_of_entry(entry) != tag:
                 continue
             other = rank_of(entry)
-            already = met[other]
             left = min(shared - i, sets.shared[other] - place_of(entry))
-            # Keys that are equal by chance lie anywhere: they may count, and never rule out.
-            if already + left >= need(rule, sets.sizes[other], size):
-                if already == 0:
-                    found[count] = other
-                    count += 1
-                met[other] = already + int32(1)
+            count = _count_meeting(other, left, size, sets, rule, met, found, count)
     return count
 
 
