@@ -8,12 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from saying import says
 
-from neardup.runtime import BASE, SCRATCH, Memory, in_order, trim_memory
+from neardup.runtime import BASE, SCRATCH, Clock, Memory, alone, in_order, trim_memory
 
 FULL = """
 import resource, signal
@@ -135,3 +136,20 @@ def test_scratch_is_of_one_thread_and_goes_when_memory_is_trimmed() -> None:
     assert other is not first
     trim_memory()
     assert SCRATCH.take("numbers", np.int64, 5) is not first
+
+
+def test_what_one_thread_alone_may_do_is_serial_in_whatever_thread_it_is_done() -> None:
+    def busy(seconds: float) -> float:
+        begin = time.thread_time()
+        while time.thread_time() < begin + seconds:
+            pass
+        return seconds
+
+    clock = Clock()
+    with clock.stage("divided"):
+        assert list(in_order(busy, [0.05] * 4, 2)) == [0.05] * 4
+    with ThreadPoolExecutor(1) as pool, clock.stage("alone"):
+        assert pool.submit(alone, busy, 0.1).result() == 0.1
+    divided, serial = clock.stages
+    assert divided["serial_cpu_s"] <= divided["cpu_s"] - 0.1
+    assert 0.1 <= serial["serial_cpu_s"] <= serial["cpu_s"] + 0.001

@@ -24,7 +24,7 @@ from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, pl
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished, put_at
-from neardup.runtime import saves_memory, trim_memory
+from neardup.runtime import alone, saves_memory, trim_memory
 
 _PIECE = 1 << 20
 _SPOOLED = "output"
@@ -477,7 +477,7 @@ class _Grouped:
         joined, self._joined = self._joined, []
         whole = pa.concat_tables(joined)
         joined.clear()
-        self._under_way = self._pool.submit(self._inner.write, whole)
+        self._under_way = self._pool.submit(alone, self._inner.write, whole)
         del whole
         if saves_memory():
             self._written()

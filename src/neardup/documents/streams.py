@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from neardup.documents.inputs import Codec, Found, readable
 from neardup.errors import InputError
+from neardup.runtime import alone
 
 BLOCK = 16 << 20
 LARGEST_RECORD = 1 << 30
@@ -241,10 +242,10 @@ def ahead(items: Iterator[T]) -> Generator[T, None, None]:
     are alive at a time; what an item raises is raised in its place. The iterator is used in one other thread only.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="neardup-read") as pool:
-        coming: Future[list[T]] = pool.submit(_some, items)
+        coming: Future[list[T]] = pool.submit(alone, _some, items)
         try:
             while item := coming.result():
-                coming = pool.submit(_some, items)
+                coming = pool.submit(alone, _some, items)
                 yield item[0]
         finally:
             wait([coming])
