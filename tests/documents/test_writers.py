@@ -24,6 +24,7 @@ from neardup.documents import streams as streams_module
 from neardup.errors import InputError, OutputError
 
 TABLE = pa.table({"a": [1, 2, None], "score": [0.5, 1.0, 0.25], "text": ["x", 'y "q", z\n', None]})
+TAGS = pa.list_(pa.struct({"a": pa.int64(), "b": pa.string()}))
 NO_REST = [".jsonl", ".csv", ".parquet", ".arrow"]
 
 
@@ -125,13 +126,49 @@ def test_same_rows_same_bytes(tmp_path: Path, source: str, target: str, monkeypa
         monkeypatch.setattr(streams_module, "BLOCK", block)
         monkeypatch.setattr("neardup.documents.columnar.TARGET", block)
         monkeypatch.setattr(columnar_module, "TARGET", block)
-        output = tmp_path / f"{number}{target}"
-        with open_corpus([given]) as corpus:
-            list(corpus.scan())
-            keep = np.arange(500) % 3 != 0
-            corpus.copy(keep, str(output))
-        outputs.add(output.read_bytes())
+        for threads in (1, 3):
+            output = tmp_path / f"{number}-{threads}{target}"
+            with open_corpus([given]) as corpus:
+                list(corpus.scan())
+                keep = np.arange(500) % 3 != 0
+                corpus.copy(keep, str(output), threads=threads)
+            outputs.add(output.read_bytes())
     assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("codec", ["zstd", "snappy", "none", "gzip"])
+@pytest.mark.parametrize("counts", [[], [0], [1], [3, 0, 1], [40] * 20])
+def test_several_threads_encode_parquet_to_the_bytes_of_one(
+    tmp_path: Path, codec: str, counts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writers_module, "GROUP_ROWS", 40)
+    monkeypatch.setattr(writers_module, "saves_memory", lambda: False)
+    rng = np.random.default_rng(len(counts))
+
+    def rows(count: int) -> pa.Table:
+        columns = {
+            "id": pa.array(rng.integers(-9, 1 << 60, count), pa.int64()),
+            "text": pa.array(["word " * int(size) for size in rng.integers(0, 90, count)], pa.large_string()),
+            "tags": pa.array([[{"a": 1, "b": None}] * int(size) for size in rng.integers(0, 3, count)], TAGS),
+            "kind": pa.array(["x", None, "z"] * count, pa.string()).slice(0, count).dictionary_encode(),
+            "flag": pa.array([True, None] * count, pa.bool_()).slice(0, count),
+            "time": pa.array(rng.integers(0, 99, count), pa.timestamp("ms", "UTC")),
+            "raw": pa.array([b"\0\xff"] * count, pa.binary()),
+            "nothing": pa.nulls(count),
+        }
+        more = {f"n{place}": pa.array(rng.random(count)) for place in range(20)}
+        return pa.table(columns | more).replace_schema_metadata({"made": "by hand"})
+
+    tables = [rows(count) for count in counts]
+    written = {}
+    for threads in (1, 2, 7):
+        output = tmp_path / f"{threads}.parquet"
+        with writers_module.Writer(str(output), rows(0).schema, "text", codec, threads) as writer:
+            for table in tables:
+                writer.write(table)
+        written[threads] = output.read_bytes()
+    assert written[2] == written[7] == written[1]
+    assert pq.read_table(output).to_pylist() == pa.concat_tables([rows(0), *tables]).to_pylist()
 
 
 def test_groups_are_cut_by_bytes_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,8 +298,8 @@ def test_output_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert says(raised.value, "new.jsonl", "may not be written", "this user")
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".jsonl.zst"])
-def test_a_full_disk_is_one_sentence(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize(("suffix", "threads"), [(".parquet", 1), (".parquet", 3), (".jsonl.zst", 1)])
+def test_a_full_disk_is_one_sentence(tmp_path: Path, suffix: str, threads: int) -> None:
     rows = [{"id": n, "text": np.random.default_rng(n).bytes(300).hex()} for n in range(6000)]
     path = made(tmp_path, "a.jsonl", rows)
     script = f"""
@@ -273,7 +310,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 with open_corpus([{str(path)!r}]) as corpus:
     list(corpus.scan())
     try:
-        corpus.copy(np.ones(corpus.raw_rows, dtype=bool), {str(tmp_path / "o")!r} + {suffix!r})
+        corpus.copy(np.ones(corpus.raw_rows, dtype=bool), {str(tmp_path / "o")!r} + {suffix!r}, threads={threads})
     except OutputError as error:
         print(error)
 """

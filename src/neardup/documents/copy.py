@@ -38,6 +38,7 @@ def copy_kept(
     text: str,
     progress: Callable[[int], None] | None,
     added: pa.Table | None = None,
+    threads: int = 1,
 ) -> CopyReport:
     """Write the kept rows of all sources to a table file by its suffix, to standard output or to a folder.
 
@@ -45,11 +46,11 @@ def copy_kept(
     are otherwise.
     """
     if names_folder(output):
-        return _copy_files(masked, output, text, progress, added)
+        return _copy_files(masked, output, text, progress, added, threads)
     lines = _verbatim([source for source, _ in masked], output)
     if lines is not None and (added is None or isinstance(lines[0].dialect, JsonLines)):
         return _copy_lines(lines, [mask for _, mask in masked], output, progress, added)
-    return _copy_tables(masked, output, text, progress, added)
+    return _copy_tables(masked, output, text, progress, added, threads)
 
 
 def promised(sources: Sequence[Source], text: str) -> pa.Schema:
@@ -125,12 +126,12 @@ def _copy_tables(
     text: str,
     progress: Callable[[int], None] | None,
     added: pa.Table | None,
+    threads: int,
 ) -> CopyReport:
     schema = kept_schema(masked, text)
     more = [] if added is None else list(added.schema)
-    with Writer(
-        output, pa.schema([*schema, *more], schema.metadata), text, _codec([source for source, _ in masked])
-    ) as writer:
+    whole, codec = pa.schema([*schema, *more], schema.metadata), _codec([source for source, _ in masked])
+    with Writer(output, whole, text, codec, threads) as writer:
         for source, mask in masked:
             for table in ahead(source.tables(mask, schema)):
                 if added is not None:
@@ -186,6 +187,7 @@ def _copy_files(
     text: str,
     progress: Callable[[int], None] | None,
     added: pa.Table | None,
+    threads: int,
 ) -> CopyReport:
     places_of([source for source, _ in masked], output)
     if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
@@ -203,7 +205,7 @@ def _copy_files(
             target = os.path.join(made, _place_of(source.found))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             own = None if added is None else added.slice(rows, int(mask.sum()))
-            done = copy_kept([(source, mask)], target, text, progress, own)
+            done = copy_kept([(source, mask)], target, text, progress, own, threads)
             rows, size = rows + done.rows, size + done.bytes
     return CopyReport(rows, size)
 

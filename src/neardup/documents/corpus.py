@@ -369,11 +369,13 @@ class Corpus:
         force: bool = False,
         progress: Callable[[int], None] | None = None,
         added: pa.Table | None = None,
+        threads: int = 1,
     ) -> CopyReport:
         """Pass two: write the raw rows under the mask, every column and their order untouched.
 
         JSON lines to JSON lines, and delimited text to the same, copy the bytes as they are. ``added`` has a row of
-        more columns for each kept row; ``progress`` is told the number of rows written since it was last told.
+        more columns for each kept row; ``progress`` is told the number of rows written since it was last told;
+        ``threads`` encode Parquet.
         """
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != (self.raw_rows,):
@@ -387,7 +389,7 @@ class Corpus:
                         f"the input has a column {name!r} already, which would be added: choose other names with "
                         f"{option('--annotate-prefix', 'prefix=')}"
                     )
-        return copy_kept(self._masked(keep), output, self.wanted.text, progress, added)
+        return copy_kept(self._masked(keep), output, self.wanted.text, progress, added, threads)
 
     def check_folder(self, output: str) -> None:
         """Refuse, before the work, a folder that cannot hold an output for each input."""

@@ -8,9 +8,11 @@ import json
 import math
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +23,7 @@ from pyarrow import fs as arrow_fs
 
 from neardup.documents.columnar import plain_json
 from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, place_of, suffixes
+from neardup.documents.parquet import ParquetGroups
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished, put_at
@@ -341,6 +344,8 @@ GROUP_ROWS = 65_536
 GROUP_BYTES = 128 << 20
 #: How many rows of a column Parquet's encoder takes at a time: where groups are cut at a multiple, pages are the same.
 _ENCODED_AT_ONCE = 1024
+#: How many groups are encoded at the same time at most: each takes its size and that of what it becomes.
+_MOST_AT_ONCE = 4
 _CODECS = frozenset({"none", "snappy", "gzip", "brotli", "zstd", "lz4"})
 
 
@@ -348,10 +353,12 @@ class Writer:
     """Writes tables of one schema to a file, in the format of its suffix, that appears only when all is written.
 
     The column ``text`` is of long texts, which Parquet stores without dictionary and statistics; ``codec`` is the
-    compression inside Parquet.
+    compression inside Parquet, and ``threads`` encode it: more of them make the same bytes sooner.
     """
 
-    def __init__(self, output: str, schema: pa.Schema, text: str | None = None, codec: str = "zstd") -> None:
+    def __init__(
+        self, output: str, schema: pa.Schema, text: str | None = None, codec: str = "zstd", threads: int = 1
+    ) -> None:
         suffix = ".jsonl" if output == "-" else suffixes(output)[0]
         kind = KIND_OF_SUFFIX[suffix]
         self._file = OutputFile(output)
@@ -361,7 +368,11 @@ class Writer:
         try:
             with writable(output):
                 if kind == "parquet":
-                    self._format = _Grouped(_Parquet(self._file, schema, text, codec), schema)
+                    at_once = 1 if saves_memory() else min(threads, _MOST_AT_ONCE)
+                    parquet = ParquetGroups if at_once > 1 else _Parquet
+                    self._format = _Grouped(
+                        parquet(self._file, schema, **_options(schema, text, codec)), schema, at_once
+                    )
                 elif kind == "arrow":
                     self._format = _Grouped(_Arrow(self._file, schema), schema)
                 elif kind == "csv":
@@ -429,19 +440,19 @@ def write_table(table: pa.Table, output: str, *, force: bool = False) -> None:
 class _Grouped:
     """Cuts rows into groups that depend on the rows alone: by number, and by bytes of text.
 
-    A group is encoded in another thread while the rows of the next one are read, unless memory is short.
+    Groups are encoded in other threads while the rows of the next one are read, unless memory is short.
     """
 
-    def __init__(self, inner: _Parquet | _Arrow, schema: pa.Schema) -> None:
-        self._inner = inner
+    def __init__(self, inner: _Parquet | ParquetGroups | _Arrow, schema: pa.Schema, at_once: int = 1) -> None:
+        self._inner, self._at_once = inner, at_once
         # Encoders take values by the thousand and twenty-four, but of lists not rows.
-        self._aligned = isinstance(inner, _Parquet) and not any(pa.types.is_nested(field.type) for field in schema)
+        self._aligned = not isinstance(inner, _Arrow) and not any(pa.types.is_nested(field.type) for field in schema)
         self._pending: list[pa.Table] = []
         self._joined: list[pa.Table] = []
         self._rows = 0
         self._bytes = 0
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="neardup-write")
-        self._under_way: Future[None] | None = None
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="neardup-write")
+        self._under_way = deque[Future[Any]]()
         if saves_memory():
             # What the search took may not be given back yet.
             trim_memory()
@@ -473,26 +484,26 @@ class _Grouped:
     def _flush(self) -> None:
         # Pages do not depend on where the pieces met.
         self._join(1)
-        self._written()
+        self._append(self._at_once - 1)
         joined, self._joined = self._joined, []
         whole = pa.concat_tables(joined)
         joined.clear()
-        self._under_way = self._pool.submit(alone, self._inner.write, whole)
-        del whole
+        encode = self._inner.encode if self._at_once > 1 else partial(alone, self._inner.encode)
+        self._under_way.append(self._pool.submit(encode, whole))
+        del whole, encode
         if saves_memory():
-            self._written()
+            self._append(0)
         self._rows = self._bytes = 0
 
-    def _written(self) -> None:
-        """Wait for the group that is under way; what its thread raised is raised here."""
-        if self._under_way is not None:
-            self._under_way.result()
-            self._under_way = None
+    def _append(self, left: int) -> None:
+        """Wait for groups that are under way until so many are left; what their threads raised is raised here."""
+        while len(self._under_way) > left:
+            self._inner.append(self._under_way.popleft().result())
 
     def finish(self) -> None:
         if self._rows:
             self._flush()
-        self._written()
+        self._append(0)
         self._pool.shutdown()
         self._inner.finish()
 
@@ -509,21 +520,25 @@ def _row_bytes(table: pa.Table) -> np.ndarray:
     return total
 
 
-class _Parquet:
-    def __init__(self, file: OutputFile, schema: pa.Schema, text: str | None, codec: str) -> None:
-        codec = codec if codec in _CODECS else "zstd"
-        others = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
-        self._writer = pq.ParquetWriter(
-            file,
-            schema,
-            compression=codec,
-            compression_level=1 if codec == "zstd" else None,
-            use_dictionary=others,
-            write_statistics=others,
-        )
+def _options(schema: pa.Schema, text: str | None, codec: str) -> dict[str, Any]:
+    """Return the options of PyArrow's writer of Parquet."""
+    codec = codec if codec in _CODECS else "zstd"
+    others = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
+    level = 1 if codec == "zstd" else None
+    return {"compression": codec, "compression_level": level, "use_dictionary": others, "write_statistics": others}
 
-    def write(self, table: pa.Table) -> None:
+
+class _Parquet:
+    """Writes what it encodes at once, which takes the least memory."""
+
+    def __init__(self, file: OutputFile, schema: pa.Schema, **options: Any) -> None:
+        self._writer = pq.ParquetWriter(file, schema, **options)
+
+    def encode(self, table: pa.Table) -> None:
         self._writer.write_table(table, row_group_size=table.num_rows)
+
+    def append(self, encoded: None) -> None:
+        """Do nothing: it is in the file already."""
 
     def finish(self) -> None:
         self._writer.close()
@@ -539,10 +554,13 @@ class _Arrow:
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         self._writer = pa.ipc.new_file(file, self._schema, options=options)
 
-    def write(self, table: pa.Table) -> None:
+    def encode(self, table: pa.Table) -> None:
         # Taking every row writes the buffers anew: what stood under nulls and around slices goes.
         fresh = table.take(pa.array(np.arange(table.num_rows)))
         self._writer.write_table(fresh.cast(self._schema))
+
+    def append(self, encoded: None) -> None:
+        """Do nothing: it is in the file already."""
 
     def finish(self) -> None:
         self._writer.close()

@@ -229,7 +229,8 @@ class Result:
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[chosen]] = True
         with self._clock.stage("write"):
-            self._corpus.copy(mask, os.fspath(output), force=force, progress=progress, added=added)
+            threads = int(self._details.get("threads", 1))
+            self._corpus.copy(mask, os.fspath(output), force=force, progress=progress, added=added, threads=threads)
 
     def annotations(self, prefix: str = "neardup_") -> pa.Table:
         """Return what became of each document that was read, in the order of the input, as a table.
