@@ -45,6 +45,8 @@ _LEAST_HELD, _LEAST_SHARE = 1 << 24, 0.25
 #: More candidates than this for each set are not listed: the features are held in a file instead.
 _MOST_CANDIDATES = 64
 _PAIRS_AT_A_TIME = 1 << 16
+#: Makes one number of a pair of ranks.
+_PACKED = np.array([1 << 32, 1])
 #: Keys of prefixes that are written to the files of their parts at a time.
 _KEYS_AT_A_TIME = 1 << 20
 #: The fewest and the most parts of the key space, powers of two, and bytes of a key while its part is gone through.
@@ -245,7 +247,7 @@ class Passes:
             sides.append((np.where(of_input, 0, lengths), partners * of_input[:, None]))
         local = threading.local()
 
-        def find(number: int) -> tuple[list[Narrow], dict[str, int]]:
+        def find(number: int) -> tuple[Integers, dict[str, int]]:
             if not hasattr(local, "scratch"):
                 room = np.empty((max(count, 1), 2), np.int32)
                 local.scratch = np.zeros(count, np.int32), np.empty(count, np.int32), room
@@ -265,21 +267,21 @@ class Passes:
                 while at[0] < count and sum(map(len, found)) <= most:
                     at, written = list_candidates(at, part, keys.ranks, sets, able, index, rule, local.scratch)
                     found.append(local.scratch[2][:written].copy())
-            return found, known
+            return np.unique(np.concatenate(found).astype(np.int64) @ _PACKED), known
 
-        results, total = [np.zeros((0, 2), np.int32)], 0
+        both, waiting = np.empty(0, np.int64), list[Integers]()
         statistics |= {"index_parts": len(keys.parts), "index_entries": 0, "longest_list": 0, "meetings": 0}
         for number, (found, known) in enumerate(in_order(find, range(len(keys.parts)), self.steps.threads)):
-            results += found
-            total += sum(map(len, found))
+            waiting.append(found)
+            # Two sets that match meet in many parts.
+            if sum(map(len, waiting)) > len(both) or number + 1 == len(keys.parts):
+                both, waiting = np.unique(np.concatenate([both, *waiting])), []
             statistics["index_entries"] += known["index_entries"]
             statistics["longest_list"] = max(statistics["longest_list"], known["longest_list"])
             statistics["meetings"] += known["meetings"]
-            if total > most:
+            if len(both) > most:
                 return None
             wanted.progress(count * (number + 1) // len(keys.parts), count)
-        # Two sets may meet in several parts.
-        both = np.unique(np.concatenate(results).astype(np.int64) @ np.array([1 << 32, 1]))
         statistics["candidates"] = statistics["verified"] = len(both)
         return np.column_stack([both >> 32, both & 0xFFFFFFFF]).astype(np.int32)
 
