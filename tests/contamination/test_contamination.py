@@ -175,6 +175,21 @@ def test_the_page_shows_both_texts_and_escapes_them(corpora: tuple[Path, Path], 
     assert "continent" in written
 
 
+def test_a_long_item_stands_beside_all_that_contains_it(tmp_path: Path) -> None:
+    item = " ".join(f"word{n} of the item" for n in range(900))
+    page = tmp_path / "page.html"
+    for name, train, said in (("whole", item, ""), ("in a book", f"{RECIPE * 40} {item} {RECIPE * 40}", ", in part")):
+        (tmp_path / "train.jsonl").write_text(json.dumps({"id": name, "text": train}) + "\n")
+        (tmp_path / "test.jsonl").write_text(json.dumps({"id": "long", "text": item}) + "\n")
+        inputs = [tmp_path / "train.jsonl", "--test", tmp_path / "test.jsonl", "--report", page, "--force"]
+        neardup("contamination", *inputs)
+        written = page.read_text("utf-8")
+        assert "3,588 of 3,588 n-grams (100%)" in written
+        assert f"training text {name}{said}</" in written
+        assert written.count("3,600 words") == 1 + (name == "whole")
+        assert name != "whole" or 'class="row differs"' not in written
+
+
 @pytest.mark.parametrize(
     ("options", "value", "way"),
     [

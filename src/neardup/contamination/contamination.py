@@ -23,8 +23,9 @@ from neardup.text.normalize import Token, tokens
 
 Integers = npt.NDArray[np.int64]
 
-#: Characters of a training text that are remembered before and after what it shares, and at most, for reports.
-_MARGIN, _EXCERPT = 100, 4_000
+#: Characters of a training text that are remembered for reports: before and after what it shares, and at most, or so
+#: many times those of the item.
+_MARGIN, _EXCERPT, _TIMES = 100, 4_000, 2
 
 #: The columns of the table of spans; offsets count characters (code points) of the texts as they were given.
 SPANS = pa.schema(
@@ -68,6 +69,8 @@ class Finding:
         In the order of the training text.
     excerpt : str
         The training text from a little before the first span to a little behind the last one.
+    is_whole : bool
+        Whether that is all of it.
     """
 
     passage: int
@@ -76,6 +79,7 @@ class Finding:
     grams: int
     spans: list[Span]
     excerpt: str
+    is_whole: bool
 
     @property
     def containment(self) -> float:
@@ -353,8 +357,10 @@ def _search(passages: Passages, share: tuple[int, int], piece: _Piece) -> _Found
         hits = slice(heads[d], heads[d + 1])
         spans = _spans(passages, passage, there, places[hits], numbers[hits])
         begin = max(spans[0].start - _MARGIN, 0)
-        excerpt = text[begin : min(spans[-1].end + _MARGIN, begin + _EXCERPT)]
-        findings.append(Finding(passage, _name(piece, d), o, int(passages.sizes[passage]), spans, excerpt))
+        most = max(_EXCERPT, _TIMES * len(passages.text(passage)))
+        excerpt = text[begin : min(spans[-1].end + _MARGIN, begin + most)]
+        grams = int(passages.sizes[passage])
+        findings.append(Finding(passage, _name(piece, d), o, grams, spans, excerpt, excerpt == text))
     return _Found(count, size, best, piece.rows[np.unique(texts[:pairs])], findings)
 
 

@@ -152,7 +152,7 @@ def _items(found: Contamination, shown: Sequence[Finding]) -> Iterator[str]:
         )
         said = f"{one.shared:,} of {counted(one.grams, 'n-gram')} ({share_text(one.shared, one.grams)})"
         whole = Shown(f"item {name}, {column}", "", passages.text(one.passage))
-        beside = Shown(f"training text {one.document}", "", one.excerpt)
+        beside = Shown(f"training text {one.document}{'' if one.is_whole else ', in part'}", "", one.excerpt)
         yield fold(
             text(f"{name} · {column} · {share_text(one.shared, one.grams)} · in {one.document}"),
             side_by_side(whole, beside, head=said),
