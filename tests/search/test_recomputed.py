@@ -24,6 +24,7 @@ from saying import says
 import neardup as nd
 from neardup import runtime
 from neardup.errors import InputError, NeardupError, RecipeError
+from neardup.features.recomputed import Part
 from neardup.search import recomputed
 from neardup.search.matches import groups_that_fit
 
@@ -349,3 +350,23 @@ def test_without_a_budget_half_of_the_free_memory_is_for_features(monkeypatch: p
     again = nd.dedup(texts, features="words:1", threshold=0.5)
     assert outcome(again) == outcome(plain)
     assert again.summary["search"]["passes_over_the_input"] > 1
+
+
+def test_counts_of_each_size_are_read_as_they_were_written() -> None:
+    rng = np.random.default_rng(1)
+    blocks = [np.zeros(0, np.uint32), np.array([255, 0, 3], np.uint32), np.array([256, 1], np.uint32)]
+    blocks += [np.array([70_000, 0], np.uint32), np.zeros(5, np.uint32)]
+    items = [rng.integers(0, 1 << 62, int(lengths.sum()), dtype=np.uint64) for lengths in blocks]
+    with Part(np.uint64, runtime.Memory()) as part:
+        for lengths, of_them in zip(blocks, items, strict=True):
+            part.add(lengths, of_them)
+        begin = 0
+        for (first, lengths, of_them), *known in zip(part, blocks, items, strict=True):
+            assert first == begin
+            assert lengths.dtype == np.uint32
+            np.testing.assert_array_equal(lengths, known[0])
+            np.testing.assert_array_equal(of_them, known[1])
+            begin += len(lengths)
+        found = part.whole()
+    np.testing.assert_array_equal(found[0], np.concatenate(blocks))
+    np.testing.assert_array_equal(found[1], np.concatenate(items))

@@ -66,7 +66,7 @@ class Part:
 
     def __init__(self, dtype: type[np.generic], memory: Memory) -> None:
         self._dtype, self._memory = dtype, memory
-        self._file, self._blocks = scratch_file(), list[tuple[int, int]]()
+        self._file, self._blocks = scratch_file(), list[tuple[int, int, npt.DTypeLike]]()
         self.documents = self.items = 0
 
     def __enter__(self) -> Self:
@@ -77,21 +77,23 @@ class Part:
 
     def add(self, lengths: Lengths, items: npt.NDArray[Any]) -> None:
         """Add further documents, each with so many of the items."""
-        self._blocks.append((len(lengths), len(items)))
+        # Of many parts most documents have a few items in each, and four bytes for their number would be most of it.
+        narrow: npt.NDArray[Any] = lengths.astype(np.uint8) if lengths.max(initial=0) < 256 else lengths
+        self._blocks.append((len(lengths), len(items), narrow.dtype))
         self.documents += len(lengths)
         self.items += len(items)
-        append(lengths, self._file, self._memory)
+        append(narrow, self._file, self._memory)
         append(items, self._file, self._memory)
 
     def __iter__(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
         """Yield the first document of each block, how many items each has, and these."""
         begin = at = 0
-        for documents, count in self._blocks:
-            lengths, items = np.empty(documents, np.uint32), np.empty(count, self._dtype)
-            read(self._file, at, lengths, self._memory)
-            read(self._file, at + lengths.nbytes, items, self._memory)
-            yield begin, lengths, items
-            begin, at = begin + documents, at + lengths.nbytes + items.nbytes
+        for documents, count, kind in self._blocks:
+            narrow, items = np.empty(documents, kind), np.empty(count, self._dtype)
+            read(self._file, at, narrow, self._memory)
+            read(self._file, at + narrow.nbytes, items, self._memory)
+            yield begin, narrow.astype(np.uint32, copy=False), items
+            begin, at = begin + documents, at + narrow.nbytes + items.nbytes
 
     def whole(self) -> tuple[Lengths, npt.NDArray[Any]]:
         """Return how many items each document has, and all of them."""
