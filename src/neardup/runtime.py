@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any, TypedDict, TypeVar
+from typing import IO, Any, ClassVar, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -138,11 +138,13 @@ class Memory:
     for.
     """
 
+    least_budget: ClassVar[float] = math.inf
+
     def __init__(self, budget: int | None = None) -> None:
         self.budget = budget
         self._left = math.inf if budget is None else max(budget - BASE, 0)
         if budget is not None:
-            _SAVES_MEMORY.set()
+            Memory.least_budget = min(budget, Memory.least_budget)
             _give_back_at_once()
         self._maps: list[mmap.mmap] = []
         self.spilled_bytes, self._lock = 0, threading.Lock()
@@ -245,13 +247,9 @@ def files_at_once(most: int) -> int:
     return most if allowed < 0 else min(most, 1 << (max(allowed // 8, 1).bit_length() - 1))
 
 
-#: Set once a run of this process has a budget.
-_SAVES_MEMORY = threading.Event()
-
-
-def saves_memory() -> bool:
-    """Return whether a run of this process has, or had, a budget: then less is done at the same time."""
-    return _SAVES_MEMORY.is_set()
+def spare_memory() -> float:
+    """Return how much the process may still take of the least budget that a run of it has, or had; infinity without."""
+    return math.inf if math.isinf(Memory.least_budget) else Memory.least_budget - resident_memory()
 
 
 def _give_back_at_once() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import os
 import signal
 import subprocess
@@ -142,7 +143,6 @@ def test_several_threads_encode_parquet_to_the_bytes_of_one(
     tmp_path: Path, codec: str, counts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writers_module, "GROUP_ROWS", 40)
-    monkeypatch.setattr(writers_module, "saves_memory", lambda: False)
     rng = np.random.default_rng(len(counts))
 
     def rows(count: int) -> pa.Table:
@@ -161,13 +161,15 @@ def test_several_threads_encode_parquet_to_the_bytes_of_one(
 
     tables = [rows(count) for count in counts]
     written = {}
-    for threads in (1, 2, 7):
-        output = tmp_path / f"{threads}.parquet"
+    # With a budget that leaves nothing, and with room for one group and for three.
+    for threads, spare in ((1, math.inf), (2, math.inf), (7, math.inf), (7, -1.0), (7, 400e6), (7, 900e6)):
+        monkeypatch.setattr(writers_module, "spare_memory", lambda spare=spare: spare)
+        output = tmp_path / f"{threads}-{spare}.parquet"
         with writers_module.Writer(str(output), rows(0).schema, "text", codec, threads) as writer:
             for table in tables:
                 writer.write(table)
-        written[threads] = output.read_bytes()
-    assert written[2] == written[7] == written[1]
+        written[threads, spare] = output.read_bytes()
+    assert len(set(written.values())) == 1
     assert pq.read_table(output).to_pylist() == pa.concat_tables([rows(0), *tables]).to_pylist()
 
 

@@ -27,7 +27,7 @@ from neardup.documents.parquet import ParquetGroups
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished, put_at
-from neardup.runtime import alone, saves_memory, trim_memory
+from neardup.runtime import alone, spare_memory, trim_memory
 
 _PIECE = 1 << 20
 _SPOOLED = "output"
@@ -368,13 +368,13 @@ class Writer:
         try:
             with writable(output):
                 if kind == "parquet":
-                    at_once = 1 if saves_memory() else min(threads, _MOST_AT_ONCE)
+                    at_once = _groups_at_once(threads)
                     parquet = ParquetGroups if at_once > 1 else _Parquet
                     self._format = _Grouped(
                         parquet(self._file, schema, **_options(schema, text, codec)), schema, at_once
                     )
                 elif kind == "arrow":
-                    self._format = _Grouped(_Arrow(self._file, schema), schema)
+                    self._format = _Grouped(_Arrow(self._file, schema), schema, _groups_at_once(1))
                 elif kind == "csv":
                     self._format = _Csv(self._file, schema, "\t" if suffix == ".tsv" else ",")
                 else:
@@ -437,13 +437,23 @@ def write_table(table: pa.Table, output: str, *, force: bool = False) -> None:
         writer.write(table)
 
 
+def _groups_at_once(threads: int) -> int:
+    """Return how many groups may be encoded while the next one is made; none where a budget leaves no room for that."""
+    if math.isinf(spare_memory()):
+        return min(threads, _MOST_AT_ONCE)
+    # What the search took may not be given back yet.
+    trim_memory()
+    # The one that is made takes as much as one that is encoded: its rows, and what they become.
+    return int(min(threads, _MOST_AT_ONCE, max(spare_memory() // (GROUP_BYTES * 3 // 2) - 1, 0)))
+
+
 class _Grouped:
     """Cuts rows into groups that depend on the rows alone: by number, and by bytes of text.
 
-    Groups are encoded in other threads while the rows of the next one are read, unless memory is short.
+    So many ``at_once`` are encoded in other threads while the rows of the next one are read.
     """
 
-    def __init__(self, inner: _Parquet | ParquetGroups | _Arrow, schema: pa.Schema, at_once: int = 1) -> None:
+    def __init__(self, inner: _Parquet | ParquetGroups | _Arrow, schema: pa.Schema, at_once: int) -> None:
         self._inner, self._at_once = inner, at_once
         # Encoders take values by the thousand and twenty-four, but of lists not rows.
         self._aligned = not isinstance(inner, _Arrow) and not any(pa.types.is_nested(field.type) for field in schema)
@@ -451,11 +461,8 @@ class _Grouped:
         self._joined: list[pa.Table] = []
         self._rows = 0
         self._bytes = 0
-        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="neardup-write")
+        self._pool = ThreadPoolExecutor(max(at_once, 1), thread_name_prefix="neardup-write")
         self._under_way = deque[Future[Any]]()
-        if saves_memory():
-            # What the search took may not be given back yet.
-            trim_memory()
 
     def write(self, table: pa.Table) -> None:
         weights = np.cumsum(_row_bytes(table))
@@ -484,14 +491,14 @@ class _Grouped:
     def _flush(self) -> None:
         # Pages do not depend on where the pieces met.
         self._join(1)
-        self._append(self._at_once - 1)
+        self._append(max(self._at_once - 1, 0))
         joined, self._joined = self._joined, []
         whole = pa.concat_tables(joined)
         joined.clear()
         encode = self._inner.encode if self._at_once > 1 else partial(alone, self._inner.encode)
         self._under_way.append(self._pool.submit(encode, whole))
         del whole, encode
-        if saves_memory():
+        if self._at_once == 0:
             self._append(0)
         self._rows = self._bytes = 0
 
