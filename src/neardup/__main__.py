@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from itertools import pairwise
 from types import FrameType, ModuleType
 
 
@@ -22,17 +23,38 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     # Little of what is imported or read is garbage in circles: to look for it takes a tenth of a start.
     gc.set_threshold(50_000)
-    if any(given.partition("=")[0] == "--memory" for given in sys.argv):
-        # Arrow's allocator looks for it when it is loaded: what is free goes back to the system at once.
-        os.environ.setdefault("MIMALLOC_PURGE_DELAY", "0")
     sys.meta_path.insert(0, _WithoutThese())
     try:
         from neardup.cli.app import app
 
+        # Arrow's allocator looks for it when it is loaded.
+        os.environ.setdefault("MIMALLOC_PURGE_DELAY", _purge_delay(sys.argv))
         app(prog_name="neardup")
     except KeyboardInterrupt:
         sys.stderr.write("neardup: interrupted; nothing was written\n")
         sys.exit(130)
+
+
+#: From this budget on, memory that is free may stay with the process for a while, up to some 100 MB.
+_LARGE_BUDGET = 2_000_000_000
+
+
+def _purge_delay(arguments: Sequence[str]) -> str:
+    """Return after how many milliseconds what Arrow does not use any more goes back to the system.
+
+    With a small budget that is at once. Else what one batch took is there for the next one: a fresh page costs more
+    than it takes to fill it.
+    """
+    import typer
+
+    from neardup.cli.screen import parse_size
+
+    joined = [given.partition("=")[2] for given in arguments if given.startswith("--memory=")]
+    budgets = joined + [budget for option, budget in pairwise(arguments) if option == "--memory"]
+    try:
+        return "0" if any(parse_size(budget) < _LARGE_BUDGET for budget in budgets) else "1000"
+    except typer.BadParameter:
+        return "0"
 
 
 class _WithoutThese(MetaPathFinder):

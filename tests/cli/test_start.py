@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import runpy
 import subprocess
 import sys
@@ -195,3 +196,25 @@ def test_a_command_without_arguments_shows_how_to_call_it() -> None:
     assert len(lines) <= 10
     assert any(line.startswith("  neardup dedup news.jsonl -o ") for line in lines)
     assert "Commands:" in neardup(code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "delay"),
+    [
+        ([], {}, "1000"),
+        (["--memory", "500MB"], {}, "0"),
+        (["--memory=3GiB"], {}, "1000"),
+        (["--memory=nothing"], {}, "0"),
+        (["--memory", "500MB"], {"MIMALLOC_PURGE_DELAY": "5"}, "5"),
+    ],
+)
+def test_a_small_budget_has_arrow_give_back_at_once(arguments: list[str], given: dict[str, str], delay: str) -> None:
+    program = (
+        "import os, runpy, sys\n"
+        f"sys.argv = ['neardup', 'dedup', '--help', *{arguments!r}]\n"
+        "try:\n    runpy.run_module('neardup', run_name='__main__')\n"
+        "finally:\n    print(os.environ['MIMALLOC_PURGE_DELAY'])\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "MIMALLOC_PURGE_DELAY"} | given
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment)
+    assert run.stdout.splitlines()[-1] == delay, run
