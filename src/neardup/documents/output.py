@@ -23,8 +23,8 @@ from pyarrow import fs as arrow_fs
 
 from neardup.documents.columnar import plain_json
 from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, place_of, suffixes
-from neardup.documents.parquet import ParquetGroups
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
+from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished, put_at
 from neardup.runtime import alone, spare_memory, trim_memory
