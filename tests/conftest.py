@@ -86,6 +86,16 @@ def _interrupts_arrive() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture
+def no_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of full disks: Python 3.11 takes what fitted of a module's bytecode for all of it, in every run after.
+
+    Only where packages were installed just now is there any to be written.
+    """
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _browser_ends() -> Iterator[None]:
     yield

@@ -68,6 +68,7 @@ def test_what_lies_in_the_file_stays_what_it_is(promised: bool, monkeypatch: pyt
     assert int(arrays[1].sum()) == sum(range(1, 300_001))
 
 
+@pytest.mark.usefixtures("no_bytecode")
 def test_a_full_disk_is_one_sentence() -> None:
     done = subprocess.run([sys.executable, "-c", FULL], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("8,388,608 bytes ")

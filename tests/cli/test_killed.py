@@ -66,6 +66,7 @@ def partial(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if ".partial-" in path.name]
 
 
+@pytest.mark.usefixtures("no_bytecode")
 def test_a_full_disk(big: Path, out: Path, warm: None) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

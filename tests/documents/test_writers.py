@@ -300,6 +300,7 @@ def test_output_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert says(raised.value, "new.jsonl", "may not be written", "this user")
 
 
+@pytest.mark.usefixtures("no_bytecode")
 @pytest.mark.parametrize(("suffix", "threads"), [(".parquet", 1), (".parquet", 3), (".jsonl.zst", 1)])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, suffix: str, threads: int) -> None:
     rows = [{"id": n, "text": np.random.default_rng(n).bytes(300).hex()} for n in range(6000)]

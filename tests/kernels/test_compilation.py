@@ -86,6 +86,7 @@ def test_kernels_work_where_no_folder_can_be_written(tmp_path: Path) -> None:
     assert run(f"{ASK}; {USE}", SOURCE.parent, tmp_path / "file") == "None\n9"
 
 
+@pytest.mark.usefixtures("no_bytecode")
 def test_kernels_work_where_the_disk_is_full(tmp_path: Path) -> None:
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
     assert run(f"{full}; {USE}", SOURCE.parent, tmp_path) == "9"

@@ -283,6 +283,7 @@ def test_blocks_of_keys_and_parts_of_the_index_change_nothing(monkeypatch: pytes
             assert again.summary["search"]["passes_over_the_input"] > 2
 
 
+@pytest.mark.usefixtures("no_bytecode")
 def test_a_full_disk_is_said(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus(300)))

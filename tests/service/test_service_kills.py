@@ -125,6 +125,7 @@ def test_a_store_in_use_and_wrong_options_are_said(tmp_path: Path) -> None:
     assert not (tmp_path / "other.db").exists()
 
 
+@pytest.mark.usefixtures("no_bytecode")
 def test_a_full_disk_is_said_and_the_service_goes_on(tmp_path: Path) -> None:
     """A limit on the size of files is like a full disk."""
     batch = [document(f"d{n}", text) for n, text in enumerate(texts(1000, seed=7))]

@@ -349,6 +349,7 @@ def fill(store: Store, twin: Twin) -> None:
             twin.record(rows, {"batch": str(rows[0].serial)})
 
 
+@pytest.mark.usefixtures("no_bytecode")
 def test_a_full_disk_takes_nothing_and_the_store_goes_on(path: Path) -> None:
     """A limit on the size of files is like a full disk."""
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
