@@ -181,7 +181,14 @@ def test_a_long_item_stands_beside_all_that_contains_it(tmp_path: Path) -> None:
     for name, train, said in (("whole", item, ""), ("in a book", f"{RECIPE * 40} {item} {RECIPE * 40}", ", in part")):
         (tmp_path / "train.jsonl").write_text(json.dumps({"id": name, "text": train}) + "\n")
         (tmp_path / "test.jsonl").write_text(json.dumps({"id": "long", "text": item}) + "\n")
-        inputs = [tmp_path / "train.jsonl", "--test", tmp_path / "test.jsonl", "--report", page, "--force"]
+        inputs: list[str | Path] = [
+            tmp_path / "train.jsonl",
+            "--test",
+            tmp_path / "test.jsonl",
+            "--report",
+            page,
+            "--force",
+        ]
         neardup("contamination", *inputs)
         written = page.read_text("utf-8")
         assert "3,588 of 3,588 n-grams (100%)" in written
