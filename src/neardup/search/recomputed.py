@@ -273,7 +273,7 @@ class Passes:
         statistics |= {"index_parts": len(keys.parts), "index_entries": 0, "longest_list": 0, "meetings": 0}
         for number, (found, known) in enumerate(in_order(find, range(len(keys.parts)), self.steps.threads)):
             waiting.append(found)
-            # Two sets that match meet in many parts, but in one part a pair is found once: what was given up has too many.
+            # Two sets that match meet in many parts; in one a pair is found once, so what was given up has too many.
             if sum(map(len, waiting)) > len(both) or number + 1 == len(keys.parts):
                 both, waiting = np.unique(np.concatenate([both, *waiting])), []
             statistics["index_entries"] += known["index_entries"]
