@@ -215,11 +215,13 @@ def files_of(path: Path) -> dict[str, str]:
 
 
 def test_the_same_bytes_whatever_the_threads_and_files(tmp_path: Path) -> None:
-    texts = [text for text in corpus(300) if text]
+    # More than a dictionary is made from, and fewer in each part.
+    texts = [text for text in corpus(1500) if text]
+    assert len(texts) > 1200
     rows = [json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)]
     (tmp_path / "all.jsonl").write_text("".join(rows))
-    (tmp_path / "some.jsonl").write_text("".join(rows[:100]))
-    (tmp_path / "rest.jsonl").write_text("".join(rows[100:]))
+    (tmp_path / "some.jsonl").write_text("".join(rows[:700]))
+    (tmp_path / "rest.jsonl").write_text("".join(rows[700:]))
     parts = [tmp_path / "some.jsonl", tmp_path / "rest.jsonl"]
     one = nd.build_index(nd.open_files(tmp_path / "all.jsonl"), tmp_path / "one", threads=1, features="words:2")
     nd.build_index(nd.open_files(parts), tmp_path / "two", threads=3, features="words:2")
@@ -228,6 +230,35 @@ def test_the_same_bytes_whatever_the_threads_and_files(tmp_path: Path) -> None:
     three = three.add(nd.open_files(parts[1])).compact()
     assert list(one.manifest.files) != list(three.manifest.files)
     assert sorted(files_of(tmp_path / "one").values()) == sorted(files_of(tmp_path / "three").values())
+
+
+@COSTLY
+@given(st.lists(st.text(max_size=20), max_size=20), st.sampled_from([10, 1100]))
+def test_texts_come_back_as_they_went_in(texts: list[str], more: int) -> None:
+    texts = [*texts, *corpus(more), "", "long " * 3000, *texts]
+    wanted = np.random.default_rng(1).permutation(len(texts))[:40]
+    with tempfile.TemporaryDirectory() as folder:
+        index = nd.build_index(texts, Path(folder, "index"), features="words:1")
+        assert index.documents()["text"].to_pylist() == texts
+        some = np.unique(wanted)
+        assert index.documents(some)["text"].to_pylist() == [texts[at] for at in some]
+
+
+def test_a_text_that_has_changed_is_refused_where_it_is_read(place: Path) -> None:
+    nd.build_index([NEWS, OTHER], place, features="words:2")
+    file = next(place.glob("*/texts.zstd"))
+    whole, read = file.read_bytes(), list[list[str]]()
+    for at in range(len(whole)):
+        for flipped in (1, 255):
+            file.write_bytes(whole[:at] + bytes([whole[at] ^ flipped]) + whole[at + 1 :])
+            with contextlib.suppress(nd.StoreError):
+                read.append(nd.open_index(place).documents()["text"].to_pylist())
+    # A few bits say only how much room a text takes.
+    assert len(read) < 10
+    assert all(texts == [NEWS, OTHER] for texts in read)
+    with pytest.raises(nd.StoreError) as caught:
+        nd.open_index(place).query(OTHER)
+    assert says(caught.value, "texts.zstd", "build the index again")
 
 
 def test_readers_keep_what_they_opened(place: Path) -> None:
@@ -326,9 +357,10 @@ def test_killed_at_any_step_it_is_as_before_or_as_after(what: str, after: list[s
 
 
 def test_every_flipped_byte_is_found(place: Path) -> None:
-    index = nd.build_index({"id": ["a", "b"], "text": [NEWS, OTHER]}, place).remove(["b"])
+    texts = [NEWS, OTHER, *corpus(1100)]
+    index = nd.build_index({"id": [str(at) for at in range(len(texts))], "text": texts}, place).remove(["1"])
     files = [place / MANIFEST, *(place / name for name in index.manifest.files)]
-    assert len(files) == 11
+    assert len(files) == 12
     rng = np.random.default_rng(1)
     for file in files:
         whole = file.read_bytes()

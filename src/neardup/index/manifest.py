@@ -21,7 +21,7 @@ from neardup.version import __version__
 MANIFEST = INDEX_MANIFEST
 _LOCK = "lock"
 #: What this version writes and reads. Whatever changes the bytes of a segment, or how kernels read them, raises it.
-FORMAT = 2
+FORMAT = 3
 _DIGEST_BYTES = 16
 _PIECE = 1 << 22
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import zstandard
 
 from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, addresses_of
@@ -45,13 +47,16 @@ Booleans = npt.NDArray[np.bool_]
 #: faster, and takes 12 bytes of memory a feature while a segment is written.
 MOST_FEATURES = 1 << 25
 MOST_DOCUMENTS = 1 << 22
-#: Texts that are compressed together, and read together. Raising it makes an index smaller and questions slower.
-TEXTS_AT_ONCE = 8
-_ZSTD = pa.Codec("zstd", 1)
+#: Each text is compressed alone, with a dictionary of so many bytes that is made from the first texts of a segment, of
+#: so many bytes of each: as small as ten texts compressed together, and a question reads one. Fewer have none.
+_DICTIONARY_BYTES, _SAMPLED_TEXTS, _SAMPLED_BYTES = 1 << 15, 1 << 10, 1 << 12
+_LEVEL = 1
 _FEWEST_BITS, _MOST_BITS = 10, 26
 _LARGEST_COUNT = 254
 #: What the arrays hold; their files hold nothing else.
 _TYPES = {
+    "texts.zstd": "u1",
+    "dictionary": "u1",
     "frames": "<u8",
     "ends": "<u8",
     "sizes": "<u4",
@@ -152,8 +157,10 @@ class SegmentWriter:
         self._ids: list[pa.Array] = []
         self._blocks: list[Block] = []
         self._waiting: list[pa.LargeStringArray] = []
+        self._compressor: zstandard.ZstdCompressor | None = None
+        self._dictionary = b""
         self._file = open(os.path.join(folder, "texts.zstd"), "wb")  # noqa: SIM115
-        self._frames, self._lengths = [0], list[Integers]()
+        self._frames, self._lengths = [np.zeros(1, np.int64)], list[Integers]()
 
     @property
     def is_full(self) -> bool:
@@ -173,21 +180,25 @@ class SegmentWriter:
         self._ids.append(piece.ids)
         self._blocks.append(piece.block)
         self._waiting.append(piece.texts)
-        self._write_texts(TEXTS_AT_ONCE)
+        if self.documents >= _SAMPLED_TEXTS:
+            self._write_texts()
 
-    def _write_texts(self, least: int) -> None:
-        waiting = sum(map(len, self._waiting))
-        if waiting < least or not waiting:
-            return
-        texts = pa.concat_arrays(self._waiting)
-        whole = waiting if least == 1 else waiting - waiting % TEXTS_AT_ONCE
-        data, offsets = text_buffers(texts)
-        begins = [*offsets[:whole:TEXTS_AT_ONCE].tolist(), int(offsets[whole])]
-        for begin, end in pairwise(begins):
-            frame = _ZSTD.compress(data[begin:end])
-            self._file.write(frame)
-            self._frames.append(self._frames[-1] + frame.size)
-        self._waiting = [texts.slice(whole)]
+    def _write_texts(self) -> None:
+        texts = [text for piece in self._waiting for text in _bytes_of(piece)]
+        self._waiting.clear()
+        if self._compressor is None:
+            if self.documents >= _SAMPLED_TEXTS:
+                self._dictionary = _dictionary_of(texts[:_SAMPLED_TEXTS])
+            self._compressor = zstandard.ZstdCompressor(
+                _LEVEL,
+                _compression_dictionary(self._dictionary),
+                write_checksum=True,
+                write_content_size=False,
+                write_dict_id=False,
+            )
+        frames = [self._compressor.compress(text) if text else b"" for text in texts]
+        self._file.write(b"".join(frames))
+        self._frames.append(np.array([len(frame) for frame in frames], np.int64))
 
     def abandon(self) -> None:
         """Close what is open."""
@@ -195,19 +206,21 @@ class SegmentWriter:
 
     def finish(self, name: str) -> Part:
         """Write all that is left, make the disk hold it, and return what the manifest says of the segment."""
-        self._write_texts(1)
+        self._write_texts()
         self._file.close()
+        with open(os.path.join(self._folder, "dictionary"), "wb") as file:
+            file.write(self._dictionary)
         ids = pa.concat_arrays(self._ids)
-        with pa.OSFile(os.path.join(self._folder, "ids.arrow"), "wb") as file:
+        with pa.OSFile(os.path.join(self._folder, "ids.arrow"), "wb") as sink:
             table = pa.table({"id": ids})
-            with pa.ipc.new_file(file, table.schema) as writer:
+            with pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table)
         features = np.concatenate([np.empty(0, np.uint64), *(block.features for block in self._blocks)])
         sizes = np.concatenate([np.empty(0, np.int64), *(block.sizes for block in self._blocks)])
         self._blocks.clear()
         arrays = self._fingerprints(features, sizes) if self._plan.distance >= 0 else self._sets(features, sizes)
         ends = np.cumsum(np.concatenate([[0], *self._lengths]))
-        arrays |= {"frames": np.array(self._frames), "ends": ends}
+        arrays |= {"frames": np.cumsum(np.concatenate(self._frames)), "ends": ends}
         for called, array in arrays.items():
             array.astype(_TYPES[called], copy=False).tofile(os.path.join(self._folder, called))
         files = {f"{name}/{called}": noted(os.path.join(self._folder, called)) for called in os.listdir(self._folder)}
@@ -241,6 +254,23 @@ class SegmentWriter:
             "heads": index.heads,
             "entries": index.entries,
         }
+
+
+def _bytes_of(texts: pa.LargeStringArray) -> list[memoryview]:
+    data, offsets = text_buffers(texts)
+    return [data.data[begin:end] for begin, end in pairwise(offsets.tolist())]
+
+
+def _dictionary_of(texts: Sequence[memoryview]) -> bytes:
+    """Return what texts have in common, for the compressor; nothing where they have too little."""
+    samples: list[Any] = [bytes(text[:_SAMPLED_BYTES]) for text in texts]
+    with suppress(zstandard.ZstdError):
+        return zstandard.train_dictionary(_DICTIONARY_BYTES, samples).as_bytes()
+    return b""
+
+
+def _compression_dictionary(data: bytes) -> zstandard.ZstdCompressionDict | None:
+    return zstandard.ZstdCompressionDict(data) if data else None
 
 
 def _bits(number: int) -> int:
@@ -302,10 +332,9 @@ class Segment:
         self.sizes: npt.NDArray[np.uint32] = self._mapped("sizes")
         self._local = threading.local()
         # All is mapped from the start: whoever merges segments removes the files.
-        self._buffers: dict[str, pa.Buffer] = {}
-        for name in ("ids.arrow", "texts.zstd"):
-            with pa.memory_map(self._path(name)) as file:
-                self._buffers[name] = file.read_buffer()
+        with pa.memory_map(self._path("ids.arrow")) as file:
+            self._ids = file.read_buffer()
+        self._texts, self._dictionary = self._mapped("texts.zstd"), self._mapped("dictionary")
         self._frames, self._ends = self._mapped("frames"), self._mapped("ends")
         if plan.distance >= 0:
             self.values: Words = self._mapped("values")
@@ -396,35 +425,33 @@ class Segment:
         """Return what the documents are called, removed ones too; mapped."""
         if not hasattr(self._local, "ids"):
             try:
-                table = pa.ipc.open_file(pa.BufferReader(self._buffers["ids.arrow"])).read_all()
+                table = pa.ipc.open_file(pa.BufferReader(self._ids)).read_all()
             except (pa.ArrowException, OSError):
                 raise damaged(os.path.join(self._folder, self.part.name, "ids.arrow")) from None
             self._local.ids = table["id"].combine_chunks()
         ids: pa.Array = self._local.ids
         return ids
 
-    def _frame(self, number: int) -> tuple[npt.NDArray[np.uint8], Integers]:
-        """Return the bytes of the texts from ``TEXTS_AT_ONCE * number`` on, and where each begins and the last ends."""
-        first = TEXTS_AT_ONCE * number
-        ends = self._ends[first : first + TEXTS_AT_ONCE + 1].astype(np.int64)
-        ends -= ends[0]
-        begin, end = self._frames[number : number + 2].tolist()
+    def _text(self, document: int) -> bytes:
+        begin, end = self._frames[document : document + 2].tolist()
+        first, last = self._ends[document : document + 2].tolist()
+        if first == last:
+            return b""
+        if not hasattr(self._local, "decompressor"):
+            dictionary = _compression_dictionary(self._dictionary.tobytes())
+            self._local.decompressor = zstandard.ZstdDecompressor(dictionary)
         try:
-            data = _ZSTD.decompress(self._buffers["texts.zstd"].slice(begin, end - begin), int(ends[-1]))
-        except (pa.ArrowException, OSError):
-            raise damaged(os.path.join(self._folder, self.part.name, "texts.zstd")) from None
-        return np.frombuffer(data, np.uint8), ends
+            text: bytes = self._local.decompressor.decompress(self._texts[begin:end], last - first)
+        except zstandard.ZstdError:
+            text = b""
+        if len(text) != last - first:
+            raise damaged(os.path.join(self._folder, self.part.name, "texts.zstd"))
+        return text
 
     def bytes_of(self, documents: Sequence[int]) -> tuple[npt.NDArray[np.uint8], Integers]:
         """Return the texts of some documents, ascending, as their bytes and where each begins and the last ends."""
-        texts = []
-        for number, own in groupby(documents, lambda document: document // TEXTS_AT_ONCE):
-            data, ends = self._frame(number)
-            places = [document % TEXTS_AT_ONCE for document in own]
-            texts += [data[ends[place] : ends[place + 1]] for place in places]
-        if len(texts) == 1:
-            return texts[0], np.array([0, len(texts[0])])
-        return np.concatenate([np.empty(0, np.uint8), *texts]), np.cumsum([0, *map(len, texts)])
+        texts = [self._text(document) for document in documents]
+        return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])
 
     def texts(self, documents: Integers) -> Iterator[pa.LargeStringArray]:
         """Yield the texts of some documents, ascending, some at a time."""
