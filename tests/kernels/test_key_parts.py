@@ -14,13 +14,13 @@ from neardup.kernels.parts import (
     _SLOTS,
     add_alone,
     count_places,
-    counts_in_order,
-    counts_of_places,
+    counted_places,
     index_part,
     list_candidates,
     part_keys,
     part_slots,
     partner_ranks,
+    slots_of_sets,
 )
 from neardup.kernels.prefixes import Index, Sets, index_lengths
 from neardup.recipe.measures import Rule, rule
@@ -30,11 +30,12 @@ BITS = 20
 
 @given(
     st.lists(st.tuples(st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=40), st.booleans()), max_size=20),
-    st.integers(4, 16),
+    st.sampled_from([4, 9, 16]),
     st.sampled_from([0.3, 0.5, 0.8]),
+    st.sampled_from([0, 1, 30, 100, 250]),
 )
 def test_parts_of_the_key_space_know_what_plain_counting_does(
-    given_sets: list[tuple[list[int], bool]], bits: int, threshold: float
+    given_sets: list[tuple[list[int], bool]], bits: int, threshold: float, more: int
 ) -> None:
     common = list(range(1, 9))
     sets = [sorted({*own, *common[: len(own) % 8]}) for own, _ in given_sets]
@@ -55,8 +56,10 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
         counts = np.zeros(1 << part_bits, np.uint8)
         count_places(places[begin:end], of_each, counted, 0, counts)
         add_alone(places[begin:end], of_each, counts, alone)
-        out = np.empty(end - begin, np.uint8)
-        found.append(out[: counts_of_places(places[begin:end], of_each, counted, counts, out)])
+        # As if all features were so much more frequent.
+        counts = np.where(counts > 0, np.minimum(counts.astype(np.int64) + more, 255), 0).astype(np.uint8)
+        out = places[begin:end].copy()
+        found.append(out[: counted_places(out, of_each, counted, counts, out)])
     assert alone.tolist() == [sum(plain[slot(f)] < 2 for f in s) for s in sets]
 
     able, by = np.empty(len(sets), np.bool_), rule("overlap", threshold, 0.0)
@@ -65,19 +68,22 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
     least = [min(m for m in range(1, len(s) + 1) if m >= threshold * len(s)) if s else 0 for s in sets]
     assert able.tolist() == [len(s) > 0 and len(s) - n >= m for s, n, m in zip(sets, alone, least, strict=True)]
 
-    # The counts of the chosen sets come back in the order of their features, unless a set has others by now.
-    heads = np.zeros((8, len(sets) + 1), np.int64)
-    heads[:, 1:] = np.cumsum(lengths * counted, axis=1)
-    heads += np.cumsum([0, *map(len, found)])[:-1, None]
-    chosen = np.flatnonzero(counted)
-    these = np.array([f for d in chosen for f in sets[d]] or [0], np.uint64)[: int(sizes[chosen].sum())]
-    seen = np.empty(len(these), np.uint8)
-    given_counts = heads, np.concatenate([np.zeros(0, np.uint8), *found])
-    assert counts_in_order(these, sizes[chosen], chosen, shift, part_bits, *given_counts, seen)
-    assert seen.tolist() == [plain[slot(f)] for d in chosen for f in sets[d]]
-    if len({slot(int(f)) >> part_bits for f in these}) > 1:
-        others = np.full(len(these), these[0])
-        assert not counts_in_order(others, sizes[chosen], chosen, shift, part_bits, *given_counts, seen.copy())
+    # Equal features get equal numbers, others with other slots others, and counts keep their order.
+    words = np.concatenate([np.zeros(0, np.uint32), *found])
+    numbers, seen = np.empty(len(words), np.uint64), np.empty(len(words), np.uint8)
+    slots_of_sets(lengths * counted, words, part_bits, numbers, seen)
+    assert len(words) == int(sizes[counted].sum())
+    ends, of_number = np.cumsum(sizes[counted]).tolist(), dict[int, int]()
+    chosen_sets = [s for s, chosen in zip(sets, counted, strict=True) if chosen]
+    for s, begin, end in zip(chosen_sets, [0, *ends], ends, strict=False):
+        by_slot = sorted((slot(f) >> part_bits, position, slot(f)) for position, f in enumerate(s))
+        for (_, _, own), number, count in zip(
+            by_slot, numbers[begin:end].tolist(), seen[begin:end].tolist(), strict=True
+        ):
+            assert of_number.setdefault(own, number) == number
+            exact = min(plain[own] + more, 255)
+            assert count == (exact if exact < 32 else 32 + (exact - 32) // 7) < 64
+    assert len({*of_number.values()}) == len(of_number)
 
 
 def candidates(

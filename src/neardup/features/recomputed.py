@@ -2,8 +2,8 @@
 
 Features of word n-grams take more room than the text, and making them again costs less than the file that would hold
 them. Pass one leaves a mark of each set, and writes each feature's slot, in four bytes, to a file of its part of the
-key space. The parts are counted one after the other; a later pass makes the features of some documents only, beside
-which it reads what was counted of each.
+key space. The parts are counted one after the other, and then each slot says how many documents have it. That is enough
+to choose prefixes by; later passes make the features of those documents only that may match.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from io import BufferedRandom
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, texts_again
 from neardup.features.store import Block, Column, Features64, FeatureStore, Needs
 from neardup.kernels.counts import find_able_by_size, keyed_marks, note_first
-from neardup.kernels.parts import add_alone, count_places, counts_in_order, counts_of_places, part_slots
+from neardup.kernels.parts import PLACE_BITS, add_alone, count_places, counted_places, part_slots, slots_of_sets
 from neardup.recipe.measures import Rule
 from neardup.runtime import SCRATCH, Memory, files_at_once, in_order, trim_memory
 
@@ -95,6 +95,17 @@ class Part:
             yield begin, narrow.astype(np.uint32, copy=False), items
             begin, at = begin + documents, at + narrow.nbytes + items.nbytes
 
+    def from_last(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
+        """Yield the blocks from the last one to the first; the disk has room again for what was read."""
+        begin, at = self.documents, self._file.seek(0, os.SEEK_END)
+        for documents, count, kind in reversed(self._blocks):
+            narrow, items = np.empty(documents, kind), np.empty(count, self._dtype)
+            begin, at = begin - documents, at - narrow.nbytes - items.nbytes
+            read(self._file, at, narrow, self._memory)
+            read(self._file, at + narrow.nbytes, items, self._memory)
+            self._file.truncate(at)
+            yield begin, narrow.astype(np.uint32, copy=False), items
+
     def whole(self) -> tuple[Lengths, npt.NDArray[Any]]:
         """Return how many items each document has, and all of them."""
         lengths, items, at = np.empty(self.documents, np.uint32), np.empty(self.items, self._dtype), 0
@@ -105,32 +116,8 @@ class Part:
         return lengths, items
 
     def close(self) -> None:
-        """Remove the file; what it could not hold is not needed any more."""
-        with suppress(OSError):
-            self._file.close()
-
-
-class _Counts(NamedTuple):
-    """The counts of the features of some consecutive documents, by part of the key space.
-
-    Attributes
-    ----------
-    first : int
-        The first of these documents.
-    heads : int64[p, d + 1]
-        Where the counts of each document begin in each part.
-    counts : uint8
-        All of them.
-    """
-
-    first: int
-    heads: Integers
-    counts: Counts8
-
-    @property
-    def end(self) -> int:
-        """The document after the last one."""
-        return self.first + int(self.heads.shape[1]) - 1
+        """Remove the file."""
+        close_scratch(self._file)
 
 
 class Recomputed:
@@ -171,7 +158,7 @@ class Recomputed:
         bits = max(int(_SLOTS_FOR_EACH * expected).bit_length(), _FEWEST_BITS)
         self._part_bits = _FEWEST_BITS
         # Each thread counts a part of its own.
-        while self._part_bits < bits and self._threads << (self._part_bits + 1) <= most_bytes:
+        while self._part_bits < min(bits, PLACE_BITS) and self._threads << (self._part_bits + 1) <= most_bytes:
             self._part_bits += 1
         self._memory = memory
         parts = min(1 << (bits - self._part_bits), files_at_once(_MOST_PARTS))
@@ -236,8 +223,8 @@ class Recomputed:
             add_alone(places, lengths, counts, found[begin : begin + len(lengths)])
         return found
 
-    def counts_among(self, chosen: Booleans, files: ExitStack) -> list[Part]:
-        """Return in how many of the chosen documents each feature of these occurs, by part of the key space.
+    def counted_among(self, chosen: Booleans, files: ExitStack) -> list[Part]:
+        """Return the slots of the chosen documents, each with how many of these have it, by part of the key space.
 
         What pass one left of the features is gone then, where pairs are looked for only once.
         """
@@ -246,16 +233,40 @@ class Recomputed:
             part, found = work
             counts = self._counted(part, chosen)
             for begin, lengths, places in part:
-                here, out = chosen[begin : begin + len(lengths)], np.empty(len(places), np.uint8)
-                written = counts_of_places(places, lengths, here, counts, out)
-                found.add(lengths * here, out[:written])
+                here = chosen[begin : begin + len(lengths)]
+                written = counted_places(places, lengths, here, counts, places)
+                found.add(lengths * here, places[:written])
             if self.serves_once:
                 part.close()
 
-        results = [files.enter_context(Part(np.uint8, self._memory)) for _ in self._parts]
+        results = [files.enter_context(Part(np.uint32, self._memory)) for _ in self._parts]
         for _ in in_order(count, zip(self._parts, results, strict=True), self._threads):
             pass
         return results
+
+    def each_counted(
+        self, chosen: Booleans, slots: list[Part], make: Callable[[Integers, Integers, Words, Counts8], Made]
+    ) -> Iterator[Made]:
+        """Yield make(documents, sizes, features, counts) of the chosen documents, some at a time, in any order.
+
+        Numbers that stand for slots take the place of features: equal features have equal ones, and two of a set may be
+        equal. The counts of those few bits put the rare ones first. slots: as ``counted_among`` left them; they serve
+        once.
+        """
+
+        def made(blocks: tuple[tuple[int, Lengths, npt.NDArray[np.uint32]], ...]) -> Made:
+            first = blocks[0][0]
+            lengths, words = np.stack([block[1] for block in blocks]), np.concatenate([block[2] for block in blocks])
+            documents = first + np.flatnonzero(chosen[first : first + lengths.shape[1]])
+            features, counts = _scratch(len(words)), np.empty(len(words), np.uint8)
+            slots_of_sets(lengths, words, self._part_bits, features, counts)
+            return make(documents, self.sizes.rows[documents], features, counts)
+
+        blocks = (part.from_last() for part in slots)
+        yield from in_order(made, zip(*blocks, strict=True), self._threads)
+        for part in slots:
+            part.close()
+        trim_memory()
 
     def close(self) -> None:
         """Let go of what pass one left of the features."""
@@ -281,29 +292,6 @@ class Recomputed:
         """
         yield from self._each(lambda piece: make(piece[0], self._block(*piece)), self._pieces(chosen))
 
-    def each_counted(
-        self, chosen: Booleans, counts: list[Part], make: Callable[[Integers, Block, Counts8], Made]
-    ) -> Iterator[Made]:
-        """Yield make(documents, block, counts of its features) of the chosen documents, as ``each`` does.
-
-        The counts are those of ``counts_among``; each of them serves one pass.
-        """
-
-        def made(piece: tuple[Integers, pa.LargeStringArray, list[_Counts]]) -> Made:
-            documents, texts, known = piece
-            block = self._block(documents, texts)
-            found, at = np.empty(len(block.features), np.uint8), 0
-            for some in known:
-                here = slice(*np.searchsorted(documents, [some.first, some.end]))
-                sizes = block.sizes[here]
-                begin, at = at, at + int(sizes.sum())
-                of = block.features[begin:at], sizes, documents[here] - some.first
-                if not counts_in_order(*of, self._shift, self._part_bits, *some[1:], found[begin:at]):
-                    raise _changed()
-            return make(documents, block, found)
-
-        yield from self._each(made, self._with_counts(self._pieces(chosen), counts))
-
     def _each(self, made: Callable[[Work], Made], pieces: Iterator[Work]) -> Iterator[Made]:
         self.passes += 1
         yield from in_order(made, pieces, self._threads)
@@ -314,20 +302,6 @@ class Recomputed:
         if not np.array_equal(block.sizes, self.sizes.rows[documents]):
             raise _changed()
         return block
-
-    @staticmethod
-    def _with_counts(
-        pieces: Iterator[tuple[Integers, pa.LargeStringArray]], counts: list[Part]
-    ) -> Iterator[tuple[Integers, pa.LargeStringArray, list[_Counts]]]:
-        """Yield each piece with the counts of its documents."""
-        blocks, known = (_counts_of_block(found) for found in zip(*counts, strict=True)), list[_Counts]()
-        for documents, texts in pieces:
-            while not known or known[-1].end <= documents[-1]:
-                known.append(next(blocks))
-            known = [some for some in known if some.end > documents[0]]
-            yield documents, texts, known
-        for part in counts:
-            part.close()
 
     def _pieces(self, chosen: Booleans) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
         first = 0
@@ -348,18 +322,15 @@ class Recomputed:
         return found
 
 
-def _counts_of_block(found: tuple[tuple[int, Lengths, Counts8], ...]) -> _Counts:
-    """Return the counts of a block of documents from what each part has of it."""
-    lengths = np.stack([of_each for _, of_each, _ in found])
-    heads, ends = np.zeros((len(lengths), lengths.shape[1] + 1), np.int64), lengths.sum(axis=1, dtype=np.int64)
-    np.cumsum(lengths, axis=1, out=heads[:, 1:])
-    heads += (np.cumsum(ends) - ends)[:, None]
-    return _Counts(found[0][0], heads, np.concatenate([counts for _, _, counts in found]))
-
-
 def scratch_file() -> BufferedRandom:
     """Return a file without a name, which is gone when the process is."""
     return tempfile.TemporaryFile(prefix="neardup-")
+
+
+def close_scratch(file: BufferedRandom) -> None:
+    """Remove such a file; what it could not hold is not needed any more."""
+    with suppress(OSError):
+        file.close()
 
 
 def append(array: npt.NDArray[Any], file: BufferedRandom, memory: Memory) -> None:

@@ -30,6 +30,8 @@ from neardup.kernels.prefixes import (
 
 #: Odd, and another one than that of keys.
 _SLOTS = uint64(0xC2B2AE3D27D4EB4F)
+#: The most bits of a place in a part: above them there is room for a count.
+PLACE_BITS = 26
 
 
 @njit(inline="always")
@@ -95,9 +97,19 @@ def add_alone(places, lengths, counts, alone):
         at += int64(lengths[d])
 
 
+@njit(inline="always")
+def _in_six_bits(count):
+    """Return a count in six bits: as it is up to 32, in steps of seven from there on."""
+    return min(int64(count), 32 + (int64(count) - 32) // 7)
+
+
 @kernel
-def counts_of_places(places, lengths, chosen, counts, out):
-    """Write the count of each place of each chosen set, one behind the other: uint8; return how many there are."""
+def counted_places(places, lengths, chosen, counts, out):
+    """Write each place of each chosen set, and its count above, one behind the other; return how many there are.
+
+    places: uint32, below 2**PLACE_BITS; those of consecutive sets, lengths[d] each; chosen: bool[d]; counts: uint8;
+    out: uint32, with room for all places; it may be the same array.
+    """
     base = uint64(counts.ctypes.data)
     last = places.shape[0] - 1
     at = 0
@@ -107,33 +119,36 @@ def counts_of_places(places, lengths, chosen, counts, out):
         if chosen[d]:
             for i in range(at, end):
                 prefetch(base + uint64(places[min(i + AHEAD, last)]))
-                out[written] = counts[places[i]]
+                out[written] = places[i] | uint32(_in_six_bits(counts[places[i]]) << PLACE_BITS)
                 written += 1
         at = end
     return written
 
 
 @kernel
-def counts_in_order(features, sizes, sets, shift, part_bits, heads, counts, out):
-    """Write the count of each feature of some sets, whose counts lie by part of the key space and then by set.
+def slots_of_sets(lengths, words, part_bits, features, counts):
+    """Write for each feature of some sets a number that stands for its slot, and in six bits its count, set by set.
 
-    features, sizes: of the sets, one behind the other, as ``part_slots`` took them; shift, part_bits: as there. sets:
-    int64[d], their numbers; heads: int64[p, n + 1], where in counts those of each set begin in each part. Returns
-    whether all of these sets are as they were.
+    lengths: uint32[p, d], how many slots of each set lie in each part; words: uint32, those of each part one behind the
+    other, as ``counted_places`` writes them; features: uint64 and counts: uint8, with room for as many. Two features of
+    a set may have one slot, and then one number.
     """
-    parts = heads.shape[0]
-    ends = np.empty(parts, np.int64)
+    parts, documents = lengths.shape
+    heads = np.zeros(parts, np.int64)
+    for part in range(1, parts):
+        heads[part] = heads[part - 1]
+        for d in range(documents):
+            heads[part] += int64(lengths[part - 1, d])
+    mask = (uint32(1) << uint32(PLACE_BITS)) - uint32(1)
     at = 0
-    for d in range(sizes.shape[0]):
-        ends[:] = heads[:, sets[d]]
-        for i in range(at, at + sizes[d]):
-            part = int64(_slot(features[i], shift) >> uint64(part_bits))
-            if ends[part] >= heads[part, sets[d] + 1]:
-                return False
-            out[i] = counts[ends[part]]
-            ends[part] += 1
-        at += sizes[d]
-    return True
+    for d in range(documents):
+        for part in range(parts):
+            for i in range(heads[part], heads[part] + int64(lengths[part, d])):
+                slot = (uint64(part) << uint64(part_bits)) | uint64(words[i] & mask)
+                features[at] = slot * _SLOTS
+                counts[at] = uint8(words[i] >> uint32(PLACE_BITS))
+                at += 1
+            heads[part] += int64(lengths[part, d])
 
 
 @kernel

@@ -1,9 +1,10 @@
 """The exact join where features are not kept: they are made again for the sets that may have a partner, and verified.
 
 The counts of pass one rule most sets out. Of the others a pass holds the features, if there is room; then the join is
-the one of ``neardup.search.join``. Otherwise a pass leaves their prefixes, by part of the key space, and bitmaps; each
-part is read once and gives candidates, and another pass makes the features of these alone: those that may match are
-verified together, in groups that fit, each from a file that is read once.
+the one of ``neardup.search.join``. Otherwise their slots, which pass one left, give their prefixes, by part of the key
+space, and bitmaps: sets of slots share as much as sets of features at least. Each part is read once and gives
+candidates, and a pass makes the features of these alone: those that may match are verified together, in groups that
+fit, each from a file that is read once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.features.recomputed import BoundedStore, Part, Recomputed, append, read, scratch_file
+from neardup.features.recomputed import BoundedStore, Part, Recomputed, append, close_scratch, read, scratch_file
 from neardup.features.store import Block, Column, addresses_of
 from neardup.kernels.counts import chosen_sets, counted_prefixes, prefix_rooms
 from neardup.kernels.parts import index_part, list_candidates, part_keys, partner_ranks
@@ -182,7 +183,7 @@ class Passes:
     def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, Sets, Keys]:
         """Return the sets that can have a partner, in order of size, and the keys of their prefixes."""
         rule, recomputed, memory = self.steps.rule, self.recomputed, self.steps.memory
-        counts = recomputed.counts_among(able, files)
+        slots = recomputed.counted_among(able, files)
         if recomputed.serves_once:
             recomputed.close()
         most = int(np.count_nonzero(able))
@@ -196,20 +197,22 @@ class Passes:
         keys = Keys([files.enter_context(Part(np.uint64, memory)) for _ in range(parts)])
         del rooms
 
-        def make(documents: Integers, block: Block, counted: Counts8) -> tuple[npt.NDArray[Any], ...]:
+        def make(
+            documents: Integers, sizes: Integers, features: Words, counts: Counts8
+        ) -> tuple[npt.NDArray[Any], ...]:
             count = len(documents)
             rooms = np.empty(count, np.int64)
-            prefix_rooms(block.sizes, rule, rooms)
+            prefix_rooms(sizes, rule, rooms)
             shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
             bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
-            counted_prefixes(block.features, block.sizes, counted, rule, (shared, lengths, bitmaps, starts, keys, 0))
+            counted_prefixes(features, sizes, counts, rule, (shared, lengths, bitmaps, starts, keys, 0))
             able = lengths >= 0
             lengths = lengths[able]
             bitmaps = np.bitwise_or.reduce(bitmaps[able].reshape(len(lengths), 8 // words, words), axis=1)
             return keys[: lengths.sum()].copy(), documents[able], shared[able], lengths, bitmaps
 
         found = [Column(np.int32), Column(np.int32), Column(np.int32), Column(np.uint64, words)]
-        for part, *others in recomputed.each_counted(able, counts, make):
+        for part, *others in recomputed.each_counted(able, slots, make):
             keys.add(part, others[2])
             for column, rows in zip(found, others, strict=True):
                 column.extend(rows)
@@ -218,7 +221,7 @@ class Passes:
         members, shared, lengths, bitmaps = (column.rows for column in found)
         del found
         self.steps.statistics["sets_with_enough_shared_features"] = len(members)
-        order = np.argsort(self.steps.sizes[members], kind="stable")
+        order = np.lexsort([members, self.steps.sizes[members]])
         keys.ranks = np.empty(len(order), np.int32)
         keys.ranks[order] = np.arange(len(order), dtype=np.int32)
         members, none = members[order], np.empty(0, np.uint64)
@@ -327,7 +330,9 @@ class Passes:
                 arrays.append(features)
             yield self._held(involved, documents, arrays)
             return
-        files = [stack.enter_context(scratch_file()) for _ in members]
+        files = [scratch_file() for _ in members]
+        for file in files:
+            stack.callback(close_scratch, file)
 
         def make(documents: Integers, block: Block) -> list[tuple[int, Words]]:
             begin, end = np.searchsorted(involved, [documents[0], documents[-1] + 1])
@@ -348,7 +353,7 @@ class Passes:
         for places, file in zip(members, files, strict=True):
             features = room[: file.tell() // 8]
             read(file, 0, features, self.steps.memory)
-            file.close()
+            close_scratch(file)
             own = involved[places]
             yield Held(own, addresses_of(features, self.steps.sizes[own]), [features])
 
