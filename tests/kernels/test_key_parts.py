@@ -17,9 +17,10 @@ from neardup.kernels.parts import (
     counted_places,
     index_part,
     list_candidates,
+    note_places,
     part_keys,
     part_slots,
-    partner_ranks,
+    questions,
     slots_of_sets,
 )
 from neardup.kernels.prefixes import Index, Sets, index_lengths
@@ -55,7 +56,9 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
     for begin, end, of_each in zip(ends - lengths.sum(axis=1), ends, lengths, strict=True):
         counts = np.zeros(1 << part_bits, np.uint8)
         count_places(places[begin:end], of_each, counted, 0, counts)
-        add_alone(places[begin:end], of_each, counts, alone)
+        noted = np.zeros((1 << part_bits) // 32 + 1, np.uint64)
+        note_places(places[begin:end], of_each, counted, noted)
+        add_alone(places[begin:end], of_each, noted, alone)
         # As if all features were so much more frequent.
         counts = np.where(counts > 0, np.minimum(counts.astype(np.int64) + more, 255), 0).astype(np.uint8)
         out = places[begin:end].copy()
@@ -82,7 +85,7 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
         ):
             assert of_number.setdefault(own, number) == number
             exact = min(plain[own] + more, 255)
-            assert count == (exact if exact < 32 else 32 + (exact - 32) // 7) < 64
+            assert count == (exact if exact < 32 else 32 + (exact - 32) * 36 // 256) < 64
     assert len({*of_number.values()}) == len(of_number)
 
 
@@ -93,19 +96,19 @@ def candidates(
     count = len(ranks)
     lengths, words = np.zeros((parts, count), np.uint32), np.empty(len(keys), np.uint64)
     part_keys(keys, sets.lengths[ranks].astype(np.int64), parts, lengths, words)
-    held, partners = np.empty(count, np.int32), np.empty((count, 2), np.int32)
+    held, asked = np.empty(count, np.int32), np.empty((count, 4), np.int32)
     index_lengths(sets, by, held)
     sizes = np.arange(int(sets.sizes.max(initial=0)) + 2)
-    partner_ranks(sets, by, np.searchsorted(sets.sizes, sizes).astype(np.int64), partners)
+    questions(ranks, sets, by, np.searchsorted(sets.sizes, sizes).astype(np.int64), asked)
     scratch = np.zeros(count, np.int32), np.empty(count, np.int32), np.empty((count + room, 2), np.int32)
     found, lists, ends = set(), (1 << BITS) // parts, np.cumsum(lengths.sum(axis=1))
     for number, end in enumerate(ends.tolist()):
         part = lengths[number], words[end - int(lengths[number].sum()) : end]
         index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), BITS, number * lists)
-        index = index._replace(entries=index_part(part, ranks, held, index)[0])
+        index = index._replace(entries=index_part(part, ranks, held[ranks], index)[0])
         at = 0, 0
         while at[0] < count:
-            at, written = list_candidates(at, part, ranks, sets, partners, index, by, scratch)
+            at, written = list_candidates(at, part, ranks, sets, asked, index, by, scratch)
             found |= {tuple(pair) for pair in scratch[2][:written].tolist()}
     return found
 

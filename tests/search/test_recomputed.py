@@ -358,7 +358,10 @@ def test_without_a_budget_half_of_the_free_memory_is_for_features(monkeypatch: p
     assert again.summary["search"]["passes_over_the_input"] > 1
 
 
-def test_counts_of_each_size_are_read_as_they_were_written() -> None:
+@pytest.mark.parametrize("at_once", [1, 40, 1 << 18])
+def test_counts_of_each_size_are_read_as_they_were_written(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.features.recomputed._READ_AT_ONCE", at_once)
+    monkeypatch.setattr("neardup.features.recomputed._FREED_AT_ONCE", at_once)
     rng = np.random.default_rng(1)
     blocks = [np.zeros(0, np.uint32), np.array([255, 0, 3], np.uint32), np.array([256, 1], np.uint32)]
     blocks += [np.array([70_000, 0], np.uint32), np.zeros(5, np.uint32)]

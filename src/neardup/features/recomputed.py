@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from io import BufferedRandom
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,15 @@ from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, texts_again
 from neardup.features.store import Block, Column, Features64, FeatureStore, Needs
 from neardup.kernels.counts import find_able_by_size, keyed_marks, note_first
-from neardup.kernels.parts import PLACE_BITS, add_alone, count_places, counted_places, part_slots, slots_of_sets
+from neardup.kernels.parts import (
+    PLACE_BITS,
+    add_alone,
+    count_places,
+    counted_places,
+    note_places,
+    part_slots,
+    slots_of_sets,
+)
 from neardup.recipe.measures import Rule
 from neardup.runtime import SCRATCH, Memory, files_at_once, in_order, trim_memory
 
@@ -46,6 +54,37 @@ _FEWEST_BITS = 16
 _SLOTS_FOR_EACH = 2
 #: Features whose slots are written to the files of their parts at a time, and the most files.
 _FEATURES_AT_A_TIME, _MOST_PARTS = 1 << 21, 256
+#: Bytes of a part that are read at once, where its blocks are smaller, and given back to the disk at once.
+_READ_AT_ONCE, _FREED_AT_ONCE = 1 << 18, 1 << 23
+
+
+class _Block(NamedTuple):
+    """Consecutive documents of a part: how many items each has, and from the byte ``begin`` on these."""
+
+    first: int
+    documents: int
+    kind: npt.DTypeLike
+    begin: int
+    items: int
+    bytes: int
+
+
+def _aligned(size: int) -> int:
+    """Return so many bytes, or a few more, so that whatever lies behind them can be read as numbers."""
+    return -(-size // 8) * 8
+
+
+def _groups(blocks: Iterable[_Block]) -> Iterator[list[_Block]]:
+    """Yield the blocks, as many together as are read at once, in their order."""
+    group, room = list[_Block](), 0
+    for block in blocks:
+        if group and room + block.bytes > _READ_AT_ONCE:
+            yield group
+            group, room = [], 0
+        group.append(block)
+        room += block.bytes
+    if group:
+        yield group
 
 
 class Part:
@@ -66,7 +105,7 @@ class Part:
 
     def __init__(self, dtype: type[np.generic], memory: Memory) -> None:
         self._dtype, self._memory = dtype, memory
-        self._file, self._blocks = scratch_file(), list[tuple[int, int, npt.DTypeLike]]()
+        self._file, self._blocks = scratch_file(), list[_Block]()
         self.documents = self.items = 0
 
     def __enter__(self) -> Self:
@@ -79,32 +118,46 @@ class Part:
         """Add further documents, each with so many of the items."""
         # Of many parts most documents have a few items in each, and four bytes for their number would be most of it.
         narrow: npt.NDArray[Any] = lengths.astype(np.uint8) if lengths.max(initial=0) < 256 else lengths
-        self._blocks.append((len(lengths), len(items), narrow.dtype))
+        begin = _aligned(narrow.nbytes)
+        room = np.zeros(begin + _aligned(items.nbytes), np.uint8)
+        room[: narrow.nbytes] = narrow.view(np.uint8)
+        room[begin : begin + items.nbytes] = items.view(np.uint8)
+        self._blocks.append(_Block(self.documents, len(lengths), narrow.dtype, begin, len(items), len(room)))
         self.documents += len(lengths)
         self.items += len(items)
-        append(narrow, self._file, self._memory)
-        append(items, self._file, self._memory)
+        append(room, self._file, self._memory)
 
     def __iter__(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
         """Yield the first document of each block, how many items each has, and these."""
-        begin = at = 0
-        for documents, count, kind in self._blocks:
-            narrow, items = np.empty(documents, kind), np.empty(count, self._dtype)
-            read(self._file, at, narrow, self._memory)
-            read(self._file, at + narrow.nbytes, items, self._memory)
-            yield begin, narrow.astype(np.uint32, copy=False), items
-            begin, at = begin + documents, at + narrow.nbytes + items.nbytes
+        at = 0
+        for group in _groups(self._blocks):
+            room = self._read(at, group)
+            at += len(room)
+            yield from self._in(group, room)
 
     def from_last(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
         """Yield the blocks from the last one to the first; the disk has room again for what was read."""
-        begin, at = self.documents, self._file.seek(0, os.SEEK_END)
-        for documents, count, kind in reversed(self._blocks):
-            narrow, items = np.empty(documents, kind), np.empty(count, self._dtype)
-            begin, at = begin - documents, at - narrow.nbytes - items.nbytes
-            read(self._file, at, narrow, self._memory)
-            read(self._file, at + narrow.nbytes, items, self._memory)
-            self._file.truncate(at)
-            yield begin, narrow.astype(np.uint32, copy=False), items
+        at = end = sum(block.bytes for block in self._blocks)
+        for group in _groups(reversed(self._blocks)):
+            at -= sum(block.bytes for block in group)
+            room = self._read(at, group)
+            if end - at >= _FREED_AT_ONCE:
+                end = self._file.truncate(at)
+            yield from reversed(list(self._in(group[::-1], room)))
+
+    def _read(self, at: int, group: list[_Block]) -> npt.NDArray[np.uint8]:
+        room = np.empty(sum(block.bytes for block in group), np.uint8)
+        read(self._file, at, room, self._memory)
+        return room
+
+    def _in(self, group: list[_Block], room: npt.NDArray[np.uint8]) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
+        """Yield the blocks that lie one behind the other in some bytes."""
+        at = 0
+        for block in group:
+            narrow, items = room[at : at + block.begin], room[at + block.begin : at + block.bytes]
+            lengths = narrow.view(block.kind)[: block.documents].astype(np.uint32, copy=False)
+            yield block.first, lengths, items.view(self._dtype)[: block.items]
+            at += block.bytes
 
     def whole(self) -> tuple[Lengths, npt.NDArray[Any]]:
         """Return how many items each document has, and all of them."""
@@ -218,9 +271,11 @@ class Recomputed:
 
     def _alone_in(self, chosen: Booleans, part: Part) -> npt.NDArray[np.int32]:
         """Return how many features of each document in a part only one of the chosen documents has: int32[n]."""
-        counts, found = self._counted(part, chosen), np.zeros(len(chosen), np.int32)
+        seen, found = np.zeros(max((1 << self._part_bits) // 32, 1), np.uint64), np.zeros(len(chosen), np.int32)
         for begin, lengths, places in part:
-            add_alone(places, lengths, counts, found[begin : begin + len(lengths)])
+            note_places(places, lengths, chosen[begin : begin + len(lengths)], seen)
+        for begin, lengths, places in part:
+            add_alone(places, lengths, seen, found[begin : begin + len(lengths)])
         return found
 
     def counted_among(self, chosen: Booleans, files: ExitStack) -> list[Part]:

@@ -192,6 +192,17 @@ def inner_kernel(function: Any) -> Any:
     return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)(function)
 
 
+def plain_kernel(function: Any) -> Any:
+    """Compile an inner kernel that makes no array and returns none.
+
+    Its arrays are those of its callers, so how often they are used is not counted: in a loop over a few entries each
+    that would cost more than the work.
+    """
+    return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler, _nrt=False)(
+        function
+    )
+
+
 def kernel(function: Any) -> Any:
     """Compile a function on arrays with Numba, without Python's lock, and keep the machine code."""
     compiled = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_KernelCompiler)(function)

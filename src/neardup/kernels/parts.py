@@ -85,22 +85,45 @@ def count_places(places, lengths, counted, first, counts):
 
 
 @kernel
-def add_alone(places, lengths, counts, alone):
-    """Add to alone[d], int32, how many of the lengths[d] places of set d are counted once at most."""
-    base = uint64(counts.ctypes.data)
+def note_places(places, lengths, counted, seen):
+    """Note each place of each counted set in two bits of seen: the lower one for the first set, the upper for others.
+
+    places, lengths, counted: as for ``count_places``; seen: uint64, with two bits for each place.
+    """
+    base = uint64(seen.ctypes.data)
     last = places.shape[0] - 1
     at = 0
     for d in range(lengths.shape[0]):
+        end = at + int64(lengths[d])
+        if counted[d]:
+            for i in range(at, end):
+                prefetch(base + uint64(8) * uint64(places[min(i + AHEAD, last)] >> uint32(5)))
+                word, first = int64(places[i] >> uint32(5)), uint64(1) << (uint64(2) * uint64(places[i] & uint32(31)))
+                seen[word] |= first | ((seen[word] & first) << uint64(1))
+        at = end
+
+
+@kernel
+def add_alone(places, lengths, seen, alone):
+    """Add to alone[d], int32, how many of the lengths[d] places of set d were noted once at most."""
+    base = uint64(seen.ctypes.data)
+    last = places.shape[0] - 1
+    at = 0
+    for d in range(lengths.shape[0]):
+        found = int32(0)
         for i in range(at, at + int64(lengths[d])):
-            prefetch(base + uint64(places[min(i + AHEAD, last)]))
-            alone[d] += int32(counts[places[i]] < uint8(2))
+            prefetch(base + uint64(8) * uint64(places[min(i + AHEAD, last)] >> uint32(5)))
+            word, upper = int64(places[i] >> uint32(5)), uint64(2) * uint64(places[i] & uint32(31)) + uint64(1)
+            found += int32(~(seen[word] >> upper) & uint64(1))
+        alone[d] += found
         at += int64(lengths[d])
 
 
 @njit(inline="always")
 def _in_six_bits(count):
-    """Return a count in six bits: as it is up to 32, in steps of seven from there on."""
-    return min(int64(count), 32 + (int64(count) - 32) // 7)
+    """Return a count in six bits: as it is below 32, in steps of about seven from there on."""
+    count = uint32(count)
+    return count if count < uint32(32) else uint32(32) + (((count - uint32(32)) * uint32(36)) >> uint32(8))
 
 
 @kernel
@@ -119,7 +142,7 @@ def counted_places(places, lengths, chosen, counts, out):
         if chosen[d]:
             for i in range(at, end):
                 prefetch(base + uint64(places[min(i + AHEAD, last)]))
-                out[written] = places[i] | uint32(_in_six_bits(counts[places[i]]) << PLACE_BITS)
+                out[written] = places[i] | (_in_six_bits(counts[places[i]]) << uint32(PLACE_BITS))
                 written += 1
         at = end
     return written
@@ -176,83 +199,79 @@ def part_keys(keys, lengths, parts, of_each, out):
         at += lengths[s]
 
 
-@njit(inline="always")
-def _list_of(word, index):
-    """Return which of an index' lists a word belongs to."""
-    return int64(word >> uint64(64 - index.bits)) - index.first
-
-
 @kernel
 def index_part(part, ranks, held, index):
-    """Enter the words of a part whose places are below held[r] into an index of zeros with no entries.
+    """Enter the words of a part whose places are below held[s] into an index of zeros with no entries.
 
-    part: (lengths uint32[s], words), as ``part_keys`` leaves them; ranks: int32[s] of the sets; held: int32[r].
+    part: (lengths uint32[s], words), as ``part_keys`` leaves them; ranks, held: int32[s], of the sets.
     Returns the entries, the length of the longest list, and how many pairs of entries share a list.
     """
     lengths, words = part
+    heads, first, shift = index.heads, index.first, uint64(64 - index.bits)
     at = 0
     for s in range(ranks.shape[0]):
         for i in range(at, at + int64(lengths[s])):
-            if place_of(words[i]) < held[ranks[s]]:
-                index.heads[_list_of(words[i], index) + 1] += uint32(1)
+            if place_of(words[i]) < held[s]:
+                heads[int64(words[i] >> shift) - first + 1] += uint32(1)
         at += int64(lengths[s])
-    entries = np.empty(begin_lists(index.heads), np.uint64)
+    entries = np.empty(begin_lists(heads), np.uint64)
     at = 0
     for s in range(ranks.shape[0]):
         for i in range(at, at + int64(lengths[s])):
-            if place_of(words[i]) < held[ranks[s]]:
-                place = _list_of(words[i], index)
-                tag = (words[i] >> uint64(48 - index.bits)) & LOW
-                entries[index.heads[place]] = entry_of(ranks[s], tag, place_of(words[i]))
-                index.heads[place] += uint32(1)
+            if place_of(words[i]) < held[s]:
+                place = int64(words[i] >> shift) - first
+                tag = (words[i] >> (shift - uint64(16))) & LOW
+                entries[heads[place]] = entry_of(ranks[s], tag, place_of(words[i]))
+                heads[place] += uint32(1)
         at += int64(lengths[s])
     longest, meetings = close_lists(Index(index.heads, entries, index.bits, index.first))
     return entries, longest, meetings
 
 
 @kernel
-def partner_ranks(sets, rule, ranks_of_size, out):
-    """Write the first rank that may be a partner of each set before it, and the one after the last: int32[r, 2]."""
-    for rank in range(sets.sizes.shape[0]):
-        out[rank, 0], out[rank, 1] = partners_of(rank, sets, rule, ranks_of_size)
+def questions(ranks, sets, rule, ranks_of_size, out):
+    """Write what is asked for each set: int32[s, 4], in the order of ranks.
+
+    Its size, how many of its features are shared, the first rank that may be a partner, and the one after the last.
+    """
+    for s in range(ranks.shape[0]):
+        rank = int64(ranks[s])
+        out[s, 0], out[s, 1] = sets.sizes[rank], sets.shared[rank]
+        out[s, 2], out[s, 3] = partners_of(rank, sets, rule, ranks_of_size)
 
 
 @kernel
-def list_candidates(begin, part, ranks, sets, partners, index, rule, scratch):
+def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
     """Find the candidates before them of the sets of a part, as ``match`` does; write (earlier, later).
 
-    begin: (set, word) to go on from; part, ranks: as for ``index_part``; partners: int32[r, 2], as ``partner_ranks``
-    writes them, or none for a set that is not looked up.
+    begin: (set, word) to go on from; part, ranks: as for ``index_part``; asked: int32[s, 4], as ``questions`` writes
+    it, but without partners for a set that is not looked up.
     scratch: (met, found, pairs), met as for ``verify``; found: int32[r]; pairs: int32[p, 2] with room for r at least.
     Stops early when they may not suffice for one more set.
     Returns ((set, word) to go on from, pairs written).
     """
     lengths, words = part
     met, found, pairs = scratch
-    width = sets.bitmaps.shape[1]
-    bitmaps = uint64(sets.bitmaps.ctypes.data)
-    heads = uint64(index.heads.ctypes.data)
-    entries = uint64(index.entries.ctypes.data)
+    sizes, shared, bitmaps = sets.sizes, sets.shared, sets.bitmaps
+    heads, entries, first, shift = index.heads, index.entries, index.first, uint64(64 - index.bits)
+    width = bitmaps.shape[1]
+    at_heads, at_entries = uint64(heads.ctypes.data), uint64(entries.ctypes.data)
+    at_bitmaps, last = uint64(bitmaps.ctypes.data), words.shape[0] - 1
     written = 0
     s, at = begin
     while s < ranks.shape[0]:
         rank, end = int64(ranks[s]), at + int64(lengths[s])
-        if partners[rank, 1] > partners[rank, 0] and end > at:
-            asked = (
-                int64(sets.sizes[rank]),
-                int64(sets.shared[rank]),
-                int64(partners[rank, 0]),
-                int64(partners[rank, 1]),
-            )
+        if end > at and asked[s, 3] > asked[s, 2]:
+            question = int64(asked[s, 0]), int64(asked[s, 1]), int64(asked[s, 2]), int64(asked[s, 3])
             count = 0
             for i in range(at, end):
                 # The lists of the words that follow, and the heads of those behind them.
-                prefetch(heads + uint64(4 * _list_of(words[min(i + 16, words.shape[0] - 1)], index)))
-                ahead = _list_of(words[min(i + 8, words.shape[0] - 1)], index)
-                prefetch(entries + uint64(8) * uint64(index.heads[ahead]))
-                bucket = _list_of(words[i], index)
-                tag = (words[i] >> uint64(48 - index.bits)) & LOW
-                count = meet(place_of(words[i]), tag, bucket, asked, index, sets, rule, (met, found), count)
+                prefetch(at_heads + uint64(4) * ((words[min(i + 16, last)] >> shift) - uint64(first)))
+                ahead = int64(words[min(i + 8, last)] >> shift) - first
+                prefetch(at_entries + uint64(8) * uint64(heads[ahead]))
+                bucket, place = int64(words[i] >> shift) - first, place_of(words[i])
+                tag = (words[i] >> (shift - uint64(16))) & LOW
+                count = meet(place, tag, bucket, question, heads, entries, sizes, shared, rule, met, found, count)
             if written + count > pairs.shape[0]:
                 forget(count, met, found)
                 break
@@ -260,8 +279,8 @@ def list_candidates(begin, part, ranks, sets, partners, index, rule, scratch):
                 other = int64(found[c])
                 met[other] = 0
                 if c + 2 < count:
-                    prefetch(bitmaps + uint64(8 * width) * uint64(found[c + 2]))
-                if most_shared(rank, other, sets, width) >= need(rule, sets.sizes[other], asked[0]):
+                    prefetch(at_bitmaps + uint64(8 * width) * uint64(found[c + 2]))
+                if most_shared(rank, other, sizes, bitmaps) >= need(rule, sizes[other], question[0]):
                     pairs[written, 0] = other
                     pairs[written, 1] = rank
                     written += 1

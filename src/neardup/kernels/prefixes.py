@@ -14,7 +14,7 @@ from numba import int32, int64, njit, uint32, uint64
 
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import largest_partner, need, smallest_partner
-from neardup.kernels.compilation import inner_kernel, kernel
+from neardup.kernels.compilation import inner_kernel, kernel, plain_kernel
 from neardup.kernels.counts import prefixes, sort_first
 from neardup.kernels.tables import cleared, find, holds, room_for
 
@@ -189,7 +189,7 @@ def close_lists(index):
     return longest, meetings
 
 
-@inner_kernel
+@plain_kernel
 def _first_at_least(entries, low, high, rank):
     """Return the first place in [low, high) whose entry has that rank or a higher one."""
     while low < high:
@@ -210,14 +210,15 @@ def _fetch(following, later, sets, index):
         prefetch(entries + uint64(8) * uint64(index.heads[bucket_of(sets.keys[i], index.bits)]))
 
 
-@inner_kernel
-def _count_meeting(other, left, size, sets, rule, met, found, count):
-    """Count that a set of this size shares a key with another one; left: how many features may follow there.
+@njit(inline="always")
+def count_meeting(other, left, asked, sizes, rule, met, found, count):
+    """Count that a set shares a key with another one; left: how many features may follow there.
 
-    Keys that are equal by chance lie anywhere: they may count, and never rule out. Returns how many are found so far.
+    asked: of the set, beginning with its size; sizes: of all. Keys that are equal by chance lie anywhere: they may
+    count, and never rule out. Returns how many are found so far.
     """
     already = met[other]
-    if already + left >= need(rule, sets.sizes[other], size):
+    if already + left >= need(rule, sizes[other], asked[0]):
         if already == 0:
             found[count] = other
             count += 1
@@ -225,29 +226,27 @@ def _count_meeting(other, left, size, sets, rule, met, found, count):
     return count
 
 
-@njit(inline="always")
-def meet(place, tag, bucket, asked, index, sets, rule, scratch, count):
+@plain_kernel
+def meet(place, tag, bucket, asked, heads, entries, sizes, shared, rule, met, found, count):
     """Add to found the ranks in a list of an index that a set meets there; return how many are found then.
 
     place: of the key among the shared ones of the set; asked: (size, shared, first, last) of the set, and which ranks
-    may be its partners. scratch: (met, found), as for ``_candidates``.
+    may be its partners. heads, entries: of the index; sizes, shared: of all sets; met, found: as for ``_candidates``.
     """
-    size, shared, first, last = asked
-    met, found = scratch
-    high = int64(index.heads[bucket + 1])
-    at = int64(index.heads[bucket])
+    high = int64(heads[bucket + 1])
+    at = int64(heads[bucket])
     if high - at > 8:
-        at = _first_at_least(index.entries, at, high, first)
+        at = _first_at_least(entries, at, high, asked[2])
     while at < high:
-        entry = index.entries[at]
+        entry = entries[at]
         at += 1
         other = rank_of(entry)
-        if other >= last:
+        if other >= asked[3]:
             break
-        if other < first or tag_of_entry(entry) != tag:
+        if other < asked[2] or tag_of_entry(entry) != tag:
             continue
-        left = min(shared - place, sets.shared[other] - place_of(entry))
-        count = _count_meeting(other, left, size, sets, rule, met, found, count)
+        left = min(asked[1] - place, shared[other] - place_of(entry))
+        count = count_meeting(other, left, asked, sizes, rule, met, found, count)
     return count
 
 
@@ -268,13 +267,14 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     sets share passes whatever was met before, so each match is found where the index has that key.
     """
     first, last = partners_of(rank, sets, rule, ranks_of_size)
-    asked = int64(sets.sizes[rank]), int64(sets.shared[rank]), first, last
+    sizes, shared, keys = sets.sizes, sets.shared, sets.keys
+    heads, entries, bits = index.heads, index.entries, index.bits
+    asked = int64(sizes[rank]), int64(shared[rank]), first, last
     start = sets.starts[rank]
     count = 0
     for i in range(sets.lengths[rank]):
-        key = sets.keys[start + i]
-        bucket = bucket_of(key, index.bits)
-        count = meet(i, tag_of(key, index.bits), bucket, asked, index, sets, rule, (met, found), count)
+        bucket, tag = bucket_of(keys[start + i], bits), tag_of(keys[start + i], bits)
+        count = meet(i, tag, bucket, asked, heads, entries, sizes, shared, rule, met, found, count)
     return count
 
 
@@ -310,13 +310,13 @@ def forget(count, met, found):
         met[found[c]] = 0
 
 
-@inner_kernel
-def most_shared(rank, other, sets, words):
-    """Return the most features that two sets share, as their bitmaps of so many words and their sizes have it."""
+@plain_kernel
+def most_shared(rank, other, sizes, bitmaps):
+    """Return the most features that two sets share, as their bitmaps and their sizes have it."""
     apart = uint64(0)
-    for w in range(words):
-        apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
-    return (sets.sizes[rank] + sets.sizes[other] - int64(apart)) // 2
+    for w in range(bitmaps.shape[1]):
+        apart += popcount(bitmaps[rank, w] ^ bitmaps[other, w])
+    return (sizes[rank] + sizes[other] - int64(apart)) // 2
 
 
 @inner_kernel
@@ -328,9 +328,10 @@ def verify(rank, count, floor, sets, rule, scratch, written):
     Returns (pairs written in all, candidates, verified).
     """
     met, found, room, pairs = scratch
+    sizes, addresses, bitmaps = sets.sizes, sets.addresses, sets.bitmaps
     table = room[:0]
-    bitmaps = uint64(sets.bitmaps.ctypes.data)
-    size = sets.sizes[rank]
+    at_bitmaps = uint64(bitmaps.ctypes.data)
+    size = sizes[rank]
     candidates = 0
     verified = 0
     for c in range(count):
@@ -339,16 +340,16 @@ def verify(rank, count, floor, sets, rule, scratch, written):
         if other < floor:
             continue
         if c + 2 < count:
-            prefetch(bitmaps + uint64(64 * found[c + 2]))
+            prefetch(at_bitmaps + uint64(64 * found[c + 2]))
         candidates += 1
-        other_size = sets.sizes[other]
+        other_size = sizes[other]
         least = need(rule, other_size, size)
-        if most_shared(rank, other, sets, _WORDS) < least:
+        if most_shared(rank, other, sizes, bitmaps) < least:
             continue
         if table.shape[0] == 0:
-            table = enter_set(sets.addresses[rank], size, room)
+            table = enter_set(addresses[rank], size, room)
         verified += 1
-        overlap = overlap_with(sets.addresses[other], other_size, table, least)
+        overlap = overlap_with(addresses[other], other_size, table, least)
         if overlap >= least:
             pairs[written, 0] = other
             pairs[written, 1] = rank
@@ -526,11 +527,11 @@ def overlaps_of_pairs(left, right, addresses, sizes, rule, overlaps):
 def _kept_candidates(rank, sets, chains, rule, met, found):
     """Write to found the kept ranks that share a prefix key and pass the bounds; met as in matching."""
     heads, following, entries, bits = chains
-    size = sets.sizes[rank]
-    shared = sets.shared[rank]
+    sizes, shared, keys, start = sets.sizes, sets.shared, sets.keys, sets.starts[rank]
+    asked = (sizes[rank],)
     count = 0
     for i in range(sets.lengths[rank]):
-        key = sets.keys[sets.starts[rank] + i]
+        key = keys[start + i]
         tag = tag_of(key, bits)
         at = heads[bucket_of(key, bits)]
         while at >= 0:
@@ -539,8 +540,8 @@ def _kept_candidates(rank, sets, chains, rule, met, found):
             if tag_of_entry(entry) != tag:
                 continue
             other = rank_of(entry)
-            left = min(shared - i, sets.shared[other] - place_of(entry))
-            count = _count_meeting(other, left, size, sets, rule, met, found, count)
+            left = min(shared[rank] - i, shared[other] - place_of(entry))
+            count = count_meeting(other, left, asked, sizes, rule, met, found, count)
     return count
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from neardup.features.recomputed import BoundedStore, Part, Recomputed, append, close_scratch, read, scratch_file
 from neardup.features.store import Block, Column, addresses_of
 from neardup.kernels.counts import chosen_sets, counted_prefixes, prefix_rooms
-from neardup.kernels.parts import index_part, list_candidates, part_keys, partner_ranks
+from neardup.kernels.parts import index_part, list_candidates, part_keys, questions
 from neardup.kernels.prefixes import Index, Sets, index_lengths, overlaps_of_pairs
 from neardup.recipe.measures import Rule
 from neardup.runtime import files_at_once, in_order, resident_memory
@@ -36,8 +36,8 @@ Counts8 = npt.NDArray[np.uint8]
 
 #: Which share of the room the features of one step may take.
 _SHARE_HELD = 0.4
-#: Bytes of what is noted of a set besides its bitmap, and of a word of that.
-_A_SET, _A_WORD = 24, 8
+#: Bytes of what is noted of a set besides its bitmap, and for each thread, and of a word of the bitmap.
+_A_SET, _A_SET_AND_THREAD, _A_WORD = 48, 16, 8
 #: The words of a bitmap: fewer where there is no room for them.
 _WORDS = (8, 4, 2, 1)
 #: However little room there is, features of so many bytes are held at once, and of such a share of what the budget
@@ -187,10 +187,11 @@ class Passes:
         if recomputed.serves_once:
             recomputed.close()
         most = int(np.count_nonzero(able))
-        words = next((words for words in _WORDS if most * (_A_SET + _A_WORD * words) <= self._left), _WORDS[-1])
+        a_set = _A_SET + _A_SET_AND_THREAD * self.steps.threads
+        words = next((words for words in _WORDS if most * (a_set + _A_WORD * words) <= self._left), _WORDS[-1])
         rooms = np.empty(most, np.int64)
         prefix_rooms(self.steps.sizes[able], rule, rooms)
-        room = max(self._left - most * (_A_SET + _A_WORD * words), _LEAST_HELD, 1) / self.steps.threads
+        room = max(self._left - most * (a_set + _A_WORD * words), _LEAST_HELD, 1) / self.steps.threads
         parts = _FEWEST_PARTS
         while parts < files_at_once(_MOST_PARTS) and _A_KEY * int(rooms.sum()) > parts * room:
             parts *= 2
@@ -226,8 +227,10 @@ class Passes:
         keys.ranks[order] = np.arange(len(order), dtype=np.int32)
         members, none = members[order], np.empty(0, np.uint64)
         sizes = self.steps.sizes[members].astype(np.int32)
-        starts = np.empty(0, np.int32)
-        return members, Sets(none, sizes, shared[order], lengths[order], bitmaps[order], starts, none), keys
+        for array in (shared, lengths, *bitmaps.T):
+            # One column after the other, for two of the whole need not be there at once.
+            array[:] = array[order]
+        return members, Sets(none, sizes, shared, lengths, bitmaps, np.empty(0, np.int32), none), keys
 
     def _candidates(self, sets: Sets, of_input: Booleans, keys: Keys, wanted: Wanted) -> Narrow | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
@@ -243,11 +246,16 @@ class Passes:
             bits_of_index(check_entries(int(lengths.sum(dtype=np.int64)))),
             _MOST_CANDIDATES * max(count, 1 << 16),
         )
-        partners = np.empty((count, 2), np.int32)
-        partner_ranks(sets, rule, ranks_of_size, partners)
-        sides = [(np.where(of_input, lengths, 0), partners)]
+        asked = np.empty((count, 4), np.int32)
+        questions(keys.ranks, sets, rule, ranks_of_size, asked)
+        # In the order in which the sets lie in the parts, for what lies elsewhere in memory is waited for.
+        held, of_input = lengths[keys.ranks], of_input[keys.ranks]
+        sides = [(held, asked)]
         if not of_input.all():
-            sides.append((np.where(of_input, 0, lengths), partners * of_input[:, None]))
+            of_new = asked.copy()
+            of_new[~of_input, 2:] = 0
+            sides = [(held * of_input, asked), (held * ~of_input, of_new)]
+        del lengths
         local = threading.local()
 
         def find(number: int) -> tuple[Integers, dict[str, int]]:
@@ -257,9 +265,9 @@ class Passes:
             part, found, known = keys.parts[number].whole(), [np.zeros((0, 2), np.int32)], dict[str, int]()
             keys.parts[number].close()
             lists = (1 << bits) // len(keys.parts)
-            for held, able in sides:
+            for entered, able in sides:
                 index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, number * lists)
-                entries, longest, meetings = index_part(part, keys.ranks, held, index)
+                entries, longest, meetings = index_part(part, keys.ranks, entered, index)
                 index = index._replace(entries=entries)
                 known = {
                     "index_entries": known.get("index_entries", 0) + len(entries),
