@@ -48,7 +48,8 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
         return (feature * int(_SLOTS) % 2**64) >> (64 - bits)
 
     plain = Counter(slot(f) for s, chosen in zip(sets, counted, strict=True) for f in s if chosen)
-    part_bits, shift, alone = bits - 3, np.uint64(64 - bits), np.zeros(len(sets), np.int32)
+    part_bits, shift = bits - 3, np.uint64(64 - bits)
+    alone, among = np.zeros((2, len(sets)), np.int32)
     lengths, places = np.zeros((8, len(sets)), np.uint32), np.empty(len(features), np.uint32)
     part_slots(features, sizes, shift, part_bits, lengths, places)
     assert lengths.sum(axis=0).tolist() == [len(s) for s in sets]
@@ -62,7 +63,9 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
         # As if all features were so much more frequent.
         counts = np.where(counts > 0, np.minimum(counts.astype(np.int64) + more, 255), 0).astype(np.uint8)
         out = places[begin:end].copy()
-        found.append(out[: counted_places(out, of_each, counted, counts, out)])
+        found.append(out[: counted_places(out, of_each, counted, counts, among, out)])
+    of_chosen = zip(sets, counted.tolist(), strict=True)
+    assert among.tolist() == [chosen * sum(plain[slot(f)] + more < 2 for f in s) for s, chosen in of_chosen]
     assert alone.tolist() == [sum(plain[slot(f)] < 2 for f in s) for s in sets]
 
     able, by = np.empty(len(sets), np.bool_), rule("overlap", threshold, 0.0)

@@ -39,6 +39,7 @@ from neardup.recipe.measures import Rule
 from neardup.runtime import SCRATCH, Memory, files_at_once, in_order, trim_memory
 
 Integers = npt.NDArray[np.int64]
+Narrow = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
 Lengths = npt.NDArray[np.uint32]
@@ -269,7 +270,7 @@ class Recomputed:
             count_places(places, lengths, chosen[begin : begin + len(lengths)], begin, counts)
         return counts
 
-    def _alone_in(self, chosen: Booleans, part: Part) -> npt.NDArray[np.int32]:
+    def _alone_in(self, chosen: Booleans, part: Part) -> Narrow:
         """Return how many features of each document in a part only one of the chosen documents has: int32[n]."""
         seen, found = np.zeros(max((1 << self._part_bits) // 32, 1), np.uint64), np.zeros(len(chosen), np.int32)
         for begin, lengths, places in part:
@@ -278,26 +279,29 @@ class Recomputed:
             add_alone(places, lengths, seen, found[begin : begin + len(lengths)])
         return found
 
-    def counted_among(self, chosen: Booleans, files: ExitStack) -> list[Part]:
+    def counted_among(self, chosen: Booleans, rule: Rule, files: ExitStack) -> tuple[list[Part], Booleans]:
         """Return the slots of the chosen documents, each with how many of these have it, by part of the key space.
 
-        What pass one left of the features is gone then, where pairs are looked for only once.
+        And which of these documents share enough features among each other for a partner: bool[n]. What pass one left
+        of the features is gone then, where pairs are looked for only once.
         """
 
-        def count(work: tuple[Part, Part]) -> None:
+        def count(work: tuple[Part, Part]) -> Narrow:
             part, found = work
-            counts = self._counted(part, chosen)
+            counts, alone = self._counted(part, chosen), np.zeros(len(chosen), np.int32)
             for begin, lengths, places in part:
-                here = chosen[begin : begin + len(lengths)]
-                written = counted_places(places, lengths, here, counts, places)
-                found.add(lengths * here, places[:written])
+                here = slice(begin, begin + len(lengths))
+                written = counted_places(places, lengths, chosen[here], counts, alone[here], places)
+                found.add(lengths * chosen[here], places[:written])
             if self.serves_once:
                 part.close()
+            return alone
 
         results = [files.enter_context(Part(np.uint32, self._memory)) for _ in self._parts]
-        for _ in in_order(count, zip(self._parts, results, strict=True), self._threads):
-            pass
-        return results
+        alone = np.zeros(len(chosen), np.int32)
+        for found in in_order(count, zip(self._parts, results, strict=True), self._threads):
+            alone += found
+        return results, chosen & self._able(alone, rule)
 
     def each_counted(
         self, chosen: Booleans, slots: list[Part], make: Callable[[Integers, Integers, Words, Counts8], Made]
@@ -372,8 +376,11 @@ class Recomputed:
 
     def able(self, rule: Rule) -> Booleans:
         """Return which documents may share enough features for a partner, as far as that is known: bool[n]."""
-        found = np.empty(len(self.sizes), np.bool_)
-        find_able_by_size(self.sizes.rows, self._alone, rule, found)
+        return self._able(self._alone, rule)
+
+    def _able(self, alone: Narrow, rule: Rule) -> Booleans:
+        found = np.empty(len(alone), np.bool_)
+        find_able_by_size(self.sizes.rows, alone, rule, found)
         return found
 
 

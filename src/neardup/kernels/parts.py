@@ -127,11 +127,12 @@ def _in_six_bits(count):
 
 
 @kernel
-def counted_places(places, lengths, chosen, counts, out):
+def counted_places(places, lengths, chosen, counts, alone, out):
     """Write each place of each chosen set, and its count above, one behind the other; return how many there are.
 
     places: uint32, below 2**PLACE_BITS; those of consecutive sets, lengths[d] each; chosen: bool[d]; counts: uint8;
-    out: uint32, with room for all places; it may be the same array.
+    alone: int32[d], to which those of a set are added that are counted once; out: uint32, with room for all places; it
+    may be the same array.
     """
     base = uint64(counts.ctypes.data)
     last = places.shape[0] - 1
@@ -142,7 +143,9 @@ def counted_places(places, lengths, chosen, counts, out):
         if chosen[d]:
             for i in range(at, end):
                 prefetch(base + uint64(places[min(i + AHEAD, last)]))
-                out[written] = places[i] | (_in_six_bits(counts[places[i]]) << uint32(PLACE_BITS))
+                count = counts[places[i]]
+                alone[d] += int32(count < uint8(2))
+                out[written] = places[i] | (_in_six_bits(count) << uint32(PLACE_BITS))
                 written += 1
         at = end
     return written

@@ -37,7 +37,7 @@ Counts8 = npt.NDArray[np.uint8]
 #: Which share of the room the features of one step may take.
 _SHARE_HELD = 0.4
 #: Bytes of what is noted of a set besides its bitmap, and for each thread, and of a word of the bitmap.
-_A_SET, _A_SET_AND_THREAD, _A_WORD = 48, 16, 8
+_A_SET, _A_SET_AND_THREAD, _A_WORD = 40, 10, 8
 #: The words of a bitmap: fewer where there is no room for them.
 _WORDS = (8, 4, 2, 1)
 #: However little room there is, features of so many bytes are held at once, and of such a share of what the budget
@@ -183,15 +183,15 @@ class Passes:
     def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, Sets, Keys]:
         """Return the sets that can have a partner, in order of size, and the keys of their prefixes."""
         rule, recomputed, memory = self.steps.rule, self.recomputed, self.steps.memory
-        slots = recomputed.counted_among(able, files)
+        slots, enough = recomputed.counted_among(able, rule, files)
         if recomputed.serves_once:
             recomputed.close()
-        most = int(np.count_nonzero(able))
+        count = int(np.count_nonzero(enough))
         a_set = _A_SET + _A_SET_AND_THREAD * self.steps.threads
-        words = next((words for words in _WORDS if most * (a_set + _A_WORD * words) <= self._left), _WORDS[-1])
-        rooms = np.empty(most, np.int64)
-        prefix_rooms(self.steps.sizes[able], rule, rooms)
-        room = max(self._left - most * (a_set + _A_WORD * words), _LEAST_HELD, 1) / self.steps.threads
+        words = next((words for words in _WORDS if count * (a_set + _A_WORD * words) <= self._left), _WORDS[-1])
+        rooms = np.empty(count, np.int64)
+        prefix_rooms(self.steps.sizes[enough], rule, rooms)
+        room = max(self._left - count * (a_set + _A_WORD * words), _LEAST_HELD, 1) / self.steps.threads
         parts = _FEWEST_PARTS
         while parts < files_at_once(_MOST_PARTS) and _A_KEY * int(rooms.sum()) > parts * room:
             parts *= 2
