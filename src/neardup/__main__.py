@@ -35,15 +35,15 @@ def main() -> None:
         sys.exit(130)
 
 
-#: From this budget on, memory that is free may stay with the process for a while, up to some 100 MB.
+#: From this budget on, memory that is free may stay with the process for a while: what is read in that time.
 _LARGE_BUDGET = 2_000_000_000
 
 
 def _purge_delay(arguments: Sequence[str]) -> str:
     """Return after how many milliseconds what Arrow does not use any more goes back to the system.
 
-    With a small budget that is at once. Else what one batch took is there for the next one: a fresh page costs more
-    than it takes to fill it.
+    With a small budget that is at once. Else what one batch took is there for the next one, for a tenth of a second or,
+    without a budget, for a whole one: a fresh page costs more than it takes to fill it.
     """
     import typer
 
@@ -52,9 +52,10 @@ def _purge_delay(arguments: Sequence[str]) -> str:
     joined = [given.partition("=")[2] for given in arguments if given.startswith("--memory=")]
     budgets = joined + [budget for option, budget in pairwise(arguments) if option == "--memory"]
     try:
-        return "0" if any(parse_size(budget) < _LARGE_BUDGET for budget in budgets) else "1000"
+        sizes = [parse_size(budget) for budget in budgets]
     except typer.BadParameter:
         return "0"
+    return "1000" if not sizes else "100" if min(sizes) >= _LARGE_BUDGET else "0"
 
 
 class _WithoutThese(MetaPathFinder):

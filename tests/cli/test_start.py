@@ -203,12 +203,12 @@ def test_a_command_without_arguments_shows_how_to_call_it() -> None:
     [
         ([], {}, "1000"),
         (["--memory", "500MB"], {}, "0"),
-        (["--memory=3GiB"], {}, "1000"),
+        (["--memory=3GiB"], {}, "100"),
         (["--memory=nothing"], {}, "0"),
         (["--memory", "500MB"], {"MIMALLOC_PURGE_DELAY": "5"}, "5"),
     ],
 )
-def test_a_small_budget_has_arrow_give_back_at_once(arguments: list[str], given: dict[str, str], delay: str) -> None:
+def test_a_budget_has_arrow_give_back_sooner(arguments: list[str], given: dict[str, str], delay: str) -> None:
     program = (
         "import os, runpy, sys\n"
         f"sys.argv = ['neardup', 'dedup', '--help', *{arguments!r}]\n"

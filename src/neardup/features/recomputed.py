@@ -258,6 +258,7 @@ class Recomputed:
         self._table, self._marks = np.empty(0, np.uint32), Column(np.uint64, 2)
         if self._waiting:
             self._add_to_parts()
+        trim_memory()
         first = self._first.rows == np.arange(len(self.sizes), dtype=np.uint32)
         self._alone = np.zeros(len(self.sizes), np.int32)
         for found in in_order(partial(self._alone_in, first), self._parts, self._threads):

@@ -193,7 +193,7 @@ def inner_kernel(function: Any) -> Any:
 
 
 def plain_kernel(function: Any) -> Any:
-    """Compile an inner kernel that makes no array and returns none.
+    """Compile an inner kernel that makes no array and returns none; nor does what it calls.
 
     Its arrays are those of its callers, so how often they are used is not counted: in a loop over a few entries each
     that would cost more than the work.

@@ -13,7 +13,7 @@ from numba import float64, int32, int64, njit, uint64
 
 from neardup.kernels.bits import first_is_greater, popcount, prefetch
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, EUCLIDEAN, OVERLAP
-from neardup.kernels.compilation import inner_kernel, kernel
+from neardup.kernels.compilation import inner_kernel, kernel, plain_kernel
 from neardup.kernels.tables import cleared, enter_values, find, first_slot
 
 #: What two documents have in common: the number of shared features, sums of smaller weights, or sums of products.
@@ -65,16 +65,16 @@ def in_common(kind, weight, theirs):
 @kernel
 def list_lengths(rows, table, heads):
     """Make heads (zeros on entry, one more than the places) the beginnings of the lists."""
-    keys = uint64(table.keys.ctypes.data)
-    last = rows.features.shape[0] - 1
-    for d in range(rows.totals.shape[0]):
-        if rows.totals[d] < 0:
+    features, begins, totals, keys, values = rows.features, rows.heads, rows.totals, table.keys, table.values
+    base, last = uint64(keys.ctypes.data), features.shape[0] - 1
+    for d in range(totals.shape[0]):
+        if totals[d] < 0:
             continue
-        for i in range(rows.heads[d], rows.heads[d + 1]):
-            prefetch(keys + uint64(8 * first_slot(rows.features[min(i + _AHEAD, last)], table.keys)))
-            slot = find(rows.features[i], table.keys)
-            if table.keys[slot] != uint64(0):
-                heads[table.values[slot] + 1] += 1
+        for i in range(begins[d], begins[d + 1]):
+            prefetch(base + uint64(8 * first_slot(features[min(i + _AHEAD, last)], keys)))
+            slot = find(features[i], keys)
+            if keys[slot] != uint64(0):
+                heads[values[slot] + 1] += 1
     for place in range(heads.shape[0] - 1):
         heads[place + 1] += heads[place]
 
@@ -82,25 +82,26 @@ def list_lengths(rows, table, heads):
 @kernel
 def fill_lists(rows, table, lists):
     """Fill the lists, whose heads are there."""
-    keys = uint64(table.keys.ctypes.data)
-    last = rows.features.shape[0] - 1
-    weighted = rows.weights.shape[0] > 0
+    features, begins, totals, keys, values = rows.features, rows.heads, rows.totals, table.keys, table.values
+    base, last = uint64(keys.ctypes.data), features.shape[0] - 1
+    weights, documents, weights_of_lists = rows.weights, lists.documents, lists.weights
+    weighted = weights.shape[0] > 0
     filled = lists.heads.copy()
-    for d in range(rows.totals.shape[0]):
-        if rows.totals[d] < 0:
+    for d in range(totals.shape[0]):
+        if totals[d] < 0:
             continue
-        for i in range(rows.heads[d], rows.heads[d + 1]):
-            prefetch(keys + uint64(8 * first_slot(rows.features[min(i + _AHEAD, last)], table.keys)))
-            slot = find(rows.features[i], table.keys)
-            if table.keys[slot] != uint64(0):
-                place = table.values[slot]
-                lists.documents[filled[place]] = int32(d)
+        for i in range(begins[d], begins[d + 1]):
+            prefetch(base + uint64(8 * first_slot(features[min(i + _AHEAD, last)], keys)))
+            slot = find(features[i], keys)
+            if keys[slot] != uint64(0):
+                place = values[slot]
+                documents[filled[place]] = int32(d)
                 if weighted:
-                    lists.weights[filled[place]] = rows.weights[i]
+                    weights_of_lists[filled[place]] = weights[i]
                 filled[place] += 1
 
 
-@inner_kernel
+@plain_kernel
 def common_with(kind, document, rows, table):
     """Return what a document has in common with the features and weights of a table."""
     total = 0
@@ -309,7 +310,7 @@ def _own_table(query, rows, scratch):
     return table
 
 
-@inner_kernel
+@plain_kernel
 def _count_list(kind, weight, begin, end, lists, scratch, count):
     """Add entries [begin, end) to what is counted; append documents met first to found; return their number."""
     for i in range(begin, end):
@@ -321,7 +322,7 @@ def _count_list(kind, weight, begin, end, lists, scratch, count):
     return count
 
 
-@inner_kernel
+@plain_kernel
 def _select(code, kind, query, count, rest, bound, own, rows, scratch, heap):
     """Fill the heap with the closest of the first count documents found, and return how many there are.
 

@@ -110,32 +110,26 @@ def index_lengths(sets, rule, out):
         out[rank] = min(max(sets.shared[rank] - need(rule, size, size) + 1, 0), sets.lengths[rank])
 
 
-@njit(inline="always")
-def _list_of(key, index):
-    """Return which of an index' lists a key belongs to; it has only those from 0 to the number of its lists."""
-    return bucket_of(key, index.bits) - index.first
-
-
-@inner_kernel
+@plain_kernel
 def _fetch_heads(rank, sets, count, index):
     """Ask for the list heads of the first count keys of a rank."""
-    base = uint64(index.heads.ctypes.data)
-    for i in range(sets.starts[rank], sets.starts[rank] + count):
-        prefetch(base + uint64(4 * _list_of(sets.keys[i], index)))
+    base, keys, start = uint64(index.heads.ctypes.data), sets.keys, sets.starts[rank]
+    for i in range(start, start + count):
+        prefetch(base + uint64(4 * (bucket_of(keys[i], index.bits) - index.first)))
 
 
 @kernel
 def count_entries(ranks, sets, held, index):
     """Add to heads[b + 1] how many of the first held[r] keys of the ranks belong to list b: zeros at first."""
-    lists = index.heads.shape[0] - 1
+    heads, keys, starts = index.heads, sets.keys, sets.starts
     for m in range(ranks.shape[0]):
         rank = ranks[m]
         if m + _RANKS_AHEAD < ranks.shape[0]:
             _fetch_heads(ranks[m + _RANKS_AHEAD], sets, held[ranks[m + _RANKS_AHEAD]], index)
         for i in range(held[rank]):
-            place = _list_of(sets.keys[sets.starts[rank] + i], index)
-            if 0 <= place < lists:
-                index.heads[place + 1] += uint32(1)
+            place = bucket_of(keys[starts[rank] + i], index.bits) - index.first
+            if 0 <= place < heads.shape[0] - 1:
+                heads[place + 1] += uint32(1)
 
 
 @kernel
@@ -151,17 +145,17 @@ def begin_lists(heads):
 @kernel
 def enter_entries(ranks, sets, held, index):
     """Enter the first held[r] keys of the ranks; heads[b] is where the next entry of list b goes."""
-    lists = index.heads.shape[0] - 1
+    heads, entries, keys, starts = index.heads, index.entries, sets.keys, sets.starts
     for m in range(ranks.shape[0]):
         rank = ranks[m]
         if m + _RANKS_AHEAD < ranks.shape[0]:
             _fetch_heads(ranks[m + _RANKS_AHEAD], sets, held[ranks[m + _RANKS_AHEAD]], index)
         for i in range(held[rank]):
-            key = sets.keys[sets.starts[rank] + i]
-            place = _list_of(key, index)
-            if 0 <= place < lists:
-                index.entries[index.heads[place]] = entry_of(rank, tag_of(key, index.bits), i)
-                index.heads[place] += uint32(1)
+            key = keys[starts[rank] + i]
+            place = bucket_of(key, index.bits) - index.first
+            if 0 <= place < heads.shape[0] - 1:
+                entries[heads[place]] = entry_of(rank, tag_of(key, index.bits), i)
+                heads[place] += uint32(1)
 
 
 @kernel
@@ -201,13 +195,13 @@ def _first_at_least(entries, low, high, rank):
     return low
 
 
-@inner_kernel
+@plain_kernel
 def _fetch(following, later, sets, index):
     """Ask for the lists that the following rank will read, and the list heads that a later one will look at."""
     _fetch_heads(later, sets, sets.lengths[later], index)
-    entries = uint64(index.entries.ctypes.data)
-    for i in range(sets.starts[following], sets.starts[following] + sets.lengths[following]):
-        prefetch(entries + uint64(8) * uint64(index.heads[bucket_of(sets.keys[i], index.bits)]))
+    entries, heads, keys, start = uint64(index.entries.ctypes.data), index.heads, sets.keys, sets.starts[following]
+    for i in range(start, start + sets.lengths[following]):
+        prefetch(entries + uint64(8) * uint64(heads[bucket_of(keys[i], index.bits)]))
 
 
 @njit(inline="always")
@@ -259,7 +253,7 @@ def partners_of(rank, sets, rule, ranks_of_size):
     return int64(ranks_of_size[smallest]), int64(min(ranks_of_size[largest + 1], rank))
 
 
-@inner_kernel
+@plain_kernel
 def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     """Write to found the earlier ranks that share a prefix key and pass the length and position bounds.
 
@@ -395,6 +389,7 @@ def look_up(begin, end, asking, held, index, rule, scratch, out):
     """
     sizes, bitmaps = held
     met, found = scratch
+    keys, own_bitmaps, heads, entries, bits = asking.keys, asking.bitmaps, index.heads, index.entries, index.bits
     written = 0
     at = begin
     while at < end:
@@ -403,11 +398,11 @@ def look_up(begin, end, asking, held, index, rule, scratch, out):
         start = asking.starts[at]
         count = 0
         for i in range(asking.lengths[at]):
-            key = asking.keys[start + i]
-            bucket = bucket_of(key, index.bits)
-            tag = tag_of(key, index.bits)
-            for place in range(int64(index.heads[bucket]), int64(index.heads[bucket + 1])):
-                entry = index.entries[place]
+            key = keys[start + i]
+            bucket = bucket_of(key, bits)
+            tag = tag_of(key, bits)
+            for place in range(int64(heads[bucket]), int64(heads[bucket + 1])):
+                entry = entries[place]
                 other = rank_of(entry)
                 if tag_of_entry(entry) != tag:
                     continue
@@ -428,7 +423,7 @@ def look_up(begin, end, asking, held, index, rule, scratch, out):
             met[other] = 0
             apart = uint64(0)
             for w in range(8):
-                apart += popcount(asking.bitmaps[at, w] ^ bitmaps[other, w])
+                apart += popcount(own_bitmaps[at, w] ^ bitmaps[other, w])
             other_size = int64(sizes[other])
             if (size + other_size - int64(apart)) // 2 >= need(rule, other_size, size):
                 out[written, 0] = at
@@ -523,7 +518,7 @@ def overlaps_of_pairs(left, right, addresses, sizes, rule, overlaps):
         overlaps[p] = overlap if overlap >= least else -1
 
 
-@inner_kernel
+@plain_kernel
 def _kept_candidates(rank, sets, chains, rule, met, found):
     """Write to found the kept ranks that share a prefix key and pass the bounds; met as in matching."""
     heads, following, entries, bits = chains
@@ -549,10 +544,11 @@ def _kept_candidates(rank, sets, chains, rule, met, found):
 def enter_kept(ranks, sets, chains, used):
     """Enter the prefixes of ranks into the index of ``match_with_kept``; return how many entries are taken then."""
     heads, following, entries, bits = chains
+    keys, starts, lengths = sets.keys, sets.starts, sets.lengths
     for r in range(ranks.shape[0]):
         rank = ranks[r]
-        for i in range(sets.lengths[rank]):
-            key = sets.keys[sets.starts[rank] + i]
+        for i in range(lengths[rank]):
+            key = keys[starts[rank] + i]
             bucket = bucket_of(key, bits)
             entries[used] = entry_of(rank, tag_of(key, bits), i)
             following[used] = heads[bucket]
@@ -641,26 +637,27 @@ def key_pairs(begin, entries, second, own, pairs):
     Two that share the key before meet there, too, and are left to it. pairs has room for the largest group of one key.
     Returns (entry to go on from, pairs written).
     """
-    count = entries.keys.shape[0]
+    keys, befores, rows, sizes, high, reach = entries
+    count = keys.shape[0]
     written = 0
     end = begin
     for i in range(begin, count):
         if i == end:
-            while end < count and entries.keys[end] == entries.keys[i]:
+            while end < count and keys[end] == keys[i]:
                 end += 1
         if written + end - i > pairs.shape[0]:
             return i, written
         for j in range(i + 1, end):
-            if entries.sizes[j] > entries.sizes[i] and entries.sizes[j] > entries.reach[i]:
+            if sizes[j] > sizes[i] and sizes[j] > reach[i]:
                 break
             one, other = i, j
-            if entries.sizes[i] == entries.sizes[j] and entries.rows[i] > entries.rows[j]:
+            if sizes[i] == sizes[j] and rows[i] > rows[j]:
                 one, other = j, i
-            if entries.sizes[one] > entries.high[other] or entries.sizes[other] > entries.reach[one]:
+            if sizes[one] > high[other] or sizes[other] > reach[one]:
                 continue
-            if entries.befores[other] != 0 and entries.befores[one] == entries.befores[other]:
+            if befores[other] != 0 and befores[one] == befores[other]:
                 continue
-            left, right = min(entries.rows[i], entries.rows[j]), max(entries.rows[i], entries.rows[j])
+            left, right = min(rows[i], rows[j]), max(rows[i], rows[j])
             if left >= own or left == right or (second.shape[0] > 0 and second[i] == second[j]):
                 continue
             pairs[written, 0] = left

@@ -15,7 +15,7 @@ import numpy as np
 from numba import float32, float64, int32, int64, njit, uint64
 
 from neardup.kernels.bits import prefetch
-from neardup.kernels.compilation import inner_kernel, kernel
+from neardup.kernels.compilation import inner_kernel, kernel, plain_kernel
 from neardup.kernels.tables import cleared, find, first_slot
 
 PLACE_SHIFT = 32
@@ -128,10 +128,10 @@ def arrange(begin, end, members, vectors, table, minima, least, sets):
 @kernel
 def count_held(sets, heads):
     """Make heads (zeros on entry, one more than the places) the beginnings of the lists."""
-    for rank in range(sets.starts.shape[0]):
-        start = sets.starts[rank]
-        for i in range(sets.held[rank]):
-            heads[(sets.terms[start + i] >> PLACE_SHIFT) + 1] += 1
+    starts, held, terms = sets.starts, sets.held, sets.terms
+    for rank in range(starts.shape[0]):
+        for i in range(starts[rank], starts[rank] + held[rank]):
+            heads[(terms[i] >> PLACE_SHIFT) + 1] += 1
     for f in range(heads.shape[0] - 1):
         heads[f + 1] += heads[f]
 
@@ -139,16 +139,16 @@ def count_held(sets, heads):
 @kernel
 def fill_postings(sets, postings):
     """Fill the entries of the lists."""
-    filled = postings.heads.copy()
-    for rank in range(sets.starts.shape[0]):
-        start = sets.starts[rank]
-        for i in range(sets.held[rank]):
-            term = sets.terms[start + i]
-            place = filled[term >> PLACE_SHIFT]
-            filled[term >> PLACE_SHIFT] += 1
-            postings.entries[place, 0] = int32(rank)
-            postings.entries[place, 1] = int32(term & WEIGHT)
-            postings.rests[place, 2] = sets.after[start + i]
+    filled, entries, rests = postings.heads.copy(), postings.entries, postings.rests
+    starts, held, terms, after = sets.starts, sets.held, sets.terms, sets.after
+    for rank in range(starts.shape[0]):
+        start = starts[rank]
+        for i in range(held[rank]):
+            place = filled[terms[start + i] >> PLACE_SHIFT]
+            filled[terms[start + i] >> PLACE_SHIFT] += 1
+            entries[place, 0] = int32(rank)
+            entries[place, 1] = int32(terms[start + i] & WEIGHT)
+            rests[place, 2] = after[start + i]
 
 
 class Needs(NamedTuple):
@@ -172,7 +172,7 @@ def _bound(minima, x, y):
     return min(x, y) if minima else x * y
 
 
-@inner_kernel
+@plain_kernel
 def _first_at_least(entries, low, high, rank):
     """Return the first place in [low, high) whose entry has that rank or a higher one."""
     while low < high:
@@ -184,7 +184,7 @@ def _first_at_least(entries, low, high, rank):
     return low
 
 
-@inner_kernel
+@plain_kernel
 def _candidates(rank, sets, postings, needs, minima, met, found):
     """Write to found the earlier ranks that meet rank in a feature of both prefixes and can still suffice.
 
@@ -221,7 +221,7 @@ def _candidates(rank, sets, postings, needs, minima, met, found):
     return count
 
 
-@inner_kernel
+@plain_kernel
 def _first_after(terms, low, high, last):
     """Return the first place in [low, high) whose term has a place after last."""
     while low < high:
@@ -239,7 +239,7 @@ def _key(term):
     return uint64((term >> PLACE_SHIFT) + 1) * _GOLDEN
 
 
-@inner_kernel
+@plain_kernel
 def _common(total, rest, least, terms, after, table, minima):
     """Return total and what the terms have in common with the table, or -1 once that cannot reach least.
 
@@ -264,6 +264,16 @@ def _verify(rank, count, sets, needs, minima, scratch, written):
     Returns (pairs written in all, candidates, verified).
     """
     met, found, room, weights, pairs = scratch
+    starts, held, lengths, lasts, tails, terms, after = (
+        sets.starts,
+        sets.held,
+        sets.lengths,
+        sets.last,
+        sets.tails,
+        sets.terms,
+        sets.after,
+    )
+    extents = needs.extents
     keys = room[:0]
     begin = sets.starts[rank]
     end = begin + sets.lengths[rank]
@@ -278,32 +288,32 @@ def _verify(rank, count, sets, needs, minima, scratch, written):
         if total < 0:
             continue
         candidates += 1
-        least = needs.fixed[rank] + needs.slopes[rank] * needs.extents[other]
-        if sets.last[other] <= last:
-            rest = float64(sets.after[_first_after(sets.terms, begin, probed, sets.last[other]) - 1])
-            if float64(total) + _bound(minima, rest, float64(sets.tails[other])) < least:
+        least = needs.fixed[rank] + needs.slopes[rank] * extents[other]
+        if lasts[other] <= last:
+            rest = float64(after[_first_after(terms, begin, probed, lasts[other]) - 1])
+            if float64(total) + _bound(minima, rest, float64(tails[other])) < least:
                 continue
-            low = sets.starts[other] + sets.held[other]
+            low = starts[other] + held[other]
         else:
-            rest = float64(sets.after[probed - 1])
-            low = sets.starts[other]
-            low = _first_after(sets.terms, low, low + sets.held[other], last)
-            if float64(total) + _bound(minima, rest, float64(sets.after[low - 1])) < least:
+            rest = float64(after[probed - 1])
+            low = starts[other]
+            low = _first_after(terms, low, low + held[other], last)
+            if float64(total) + _bound(minima, rest, float64(after[low - 1])) < least:
                 continue
-        high = sets.starts[other] + sets.lengths[other]
+        high = starts[other] + lengths[other]
         if keys.shape[0] == 0:
             keys = cleared(room, end - begin)
             for i in range(begin, end):
-                slot = find(_key(sets.terms[i]), keys)
-                keys[slot] = _key(sets.terms[i])
-                weights[slot] = sets.terms[i] & WEIGHT
+                slot = find(_key(terms[i]), keys)
+                keys[slot] = _key(terms[i])
+                weights[slot] = terms[i] & WEIGHT
         verified += 1
-        total = _common(total, rest, least, sets.terms[low:high], sets.after[low:high], (keys, weights), minima)
+        total = _common(total, rest, least, terms[low:high], after[low:high], (keys, weights), minima)
         if float64(total) >= least and total > 0:
             pairs[written, 0] = other
             pairs[written, 1] = rank
             pairs[written, 2] = total
-            sure = needs.sure_fixed[rank] + needs.sure_slopes[rank] * needs.extents[other]
+            sure = needs.sure_fixed[rank] + needs.sure_slopes[rank] * extents[other]
             pairs[written, 3] = float64(total) >= sure
             written += 1
     return written, candidates, verified
