@@ -20,7 +20,7 @@ from neardup.kernels.parts import (
     note_places,
     part_keys,
     part_slots,
-    questions,
+    probe_bounds,
     slots_of_sets,
 )
 from neardup.kernels.prefixes import Index, Sets, index_lengths
@@ -102,7 +102,7 @@ def candidates(
     held, asked = np.empty(count, np.int32), np.empty((count, 4), np.int32)
     index_lengths(sets, by, held)
     sizes = np.arange(int(sets.sizes.max(initial=0)) + 2)
-    questions(ranks, sets, by, np.searchsorted(sets.sizes, sizes).astype(np.int64), asked)
+    probe_bounds(ranks, sets, by, np.searchsorted(sets.sizes, sizes).astype(np.int64), asked)
     scratch = np.zeros(count, np.int32), np.empty(count, np.int32), np.empty((count + room, 2), np.int32)
     found, lists, ends = set(), (1 << BITS) // parts, np.cumsum(lengths.sum(axis=1))
     for number, end in enumerate(ends.tolist()):

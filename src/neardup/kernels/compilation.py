@@ -192,7 +192,7 @@ def inner_kernel(function: Any) -> Any:
     return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)(function)
 
 
-def plain_kernel(function: Any) -> Any:
+def leaf_kernel(function: Any) -> Any:
     """Compile an inner kernel that makes no array and returns none; nor does what it calls.
 
     Its arrays are those of its callers, so how often they are used is not counted: in a loop over a few entries each

@@ -232,7 +232,7 @@ def index_part(part, ranks, held, index):
 
 
 @kernel
-def questions(ranks, sets, rule, ranks_of_size, out):
+def probe_bounds(ranks, sets, rule, ranks_of_size, out):
     """Write what is asked for each set: int32[s, 4], in the order of ranks.
 
     Its size, how many of its features are shared, the first rank that may be a partner, and the one after the last.
@@ -247,7 +247,7 @@ def questions(ranks, sets, rule, ranks_of_size, out):
 def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
     """Find the candidates before them of the sets of a part, as ``match`` does; write (earlier, later).
 
-    begin: (set, word) to go on from; part, ranks: as for ``index_part``; asked: int32[s, 4], as ``questions`` writes
+    begin: (set, word) to go on from; part, ranks: as for ``index_part``; asked: int32[s, 4], as ``probe_bounds`` writes
     it, but without partners for a set that is not looked up.
     scratch: (met, found, pairs), met as for ``verify``; found: int32[r]; pairs: int32[p, 2] with room for r at least.
     Stops early when they may not suffice for one more set.

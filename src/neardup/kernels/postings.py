@@ -13,7 +13,7 @@ from numba import float64, int32, int64, njit, uint64
 
 from neardup.kernels.bits import first_is_greater, popcount, prefetch
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, EUCLIDEAN, OVERLAP
-from neardup.kernels.compilation import inner_kernel, kernel, plain_kernel
+from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
 from neardup.kernels.tables import cleared, enter_values, find, first_slot
 
 #: What two documents have in common: the number of shared features, sums of smaller weights, or sums of products.
@@ -101,7 +101,7 @@ def fill_lists(rows, table, lists):
                 filled[place] += 1
 
 
-@plain_kernel
+@leaf_kernel
 def common_with(kind, document, rows, table):
     """Return what a document has in common with the features and weights of a table."""
     total = 0
@@ -310,7 +310,7 @@ def _own_table(query, rows, scratch):
     return table
 
 
-@plain_kernel
+@leaf_kernel
 def _count_list(kind, weight, begin, end, lists, scratch, count):
     """Add entries [begin, end) to what is counted; append documents met first to found; return their number."""
     for i in range(begin, end):
@@ -322,7 +322,7 @@ def _count_list(kind, weight, begin, end, lists, scratch, count):
     return count
 
 
-@plain_kernel
+@leaf_kernel
 def _select(code, kind, query, count, rest, bound, own, rows, scratch, heap):
     """Fill the heap with the closest of the first count documents found, and return how many there are.
 

@@ -14,7 +14,7 @@ from numba import int32, int64, njit, uint32, uint64
 
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import largest_partner, need, smallest_partner
-from neardup.kernels.compilation import inner_kernel, kernel, plain_kernel
+from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
 from neardup.kernels.counts import prefixes, sort_first
 from neardup.kernels.tables import cleared, find, holds, room_for
 
@@ -25,8 +25,6 @@ LOW = uint64(0xFFFF)
 LAST_PLACE = 0xFFFF
 #: Odd, so that no two features fall together.
 _MULTIPLIER = uint64(0xD6E8FEB86659FD93)
-#: The words of a bitmap.
-_WORDS = 8
 #: How many sets ahead the index asks for memory while it is filled.
 _RANKS_AHEAD = 4
 
@@ -110,7 +108,7 @@ def index_lengths(sets, rule, out):
         out[rank] = min(max(sets.shared[rank] - need(rule, size, size) + 1, 0), sets.lengths[rank])
 
 
-@plain_kernel
+@leaf_kernel
 def _fetch_heads(rank, sets, count, index):
     """Ask for the list heads of the first count keys of a rank."""
     base, keys, start = uint64(index.heads.ctypes.data), sets.keys, sets.starts[rank]
@@ -183,7 +181,7 @@ def close_lists(index):
     return longest, meetings
 
 
-@plain_kernel
+@leaf_kernel
 def _first_at_least(entries, low, high, rank):
     """Return the first place in [low, high) whose entry has that rank or a higher one."""
     while low < high:
@@ -195,7 +193,7 @@ def _first_at_least(entries, low, high, rank):
     return low
 
 
-@plain_kernel
+@leaf_kernel
 def _fetch(following, later, sets, index):
     """Ask for the lists that the following rank will read, and the list heads that a later one will look at."""
     _fetch_heads(later, sets, sets.lengths[later], index)
@@ -205,14 +203,14 @@ def _fetch(following, later, sets, index):
 
 
 @njit(inline="always")
-def count_meeting(other, left, asked, sizes, rule, met, found, count):
+def count_meeting(other, left, size, sizes, rule, met, found, count):
     """Count that a set shares a key with another one; left: how many features may follow there.
 
-    asked: of the set, beginning with its size; sizes: of all. Keys that are equal by chance lie anywhere: they may
-    count, and never rule out. Returns how many are found so far.
+    size: of the set; sizes: of those it may meet. Keys that are equal by chance lie anywhere: they may count, and
+    never rule out. Returns how many are found so far.
     """
     already = met[other]
-    if already + left >= need(rule, sizes[other], asked[0]):
+    if already + left >= need(rule, int64(sizes[other]), size):
         if already == 0:
             found[count] = other
             count += 1
@@ -220,7 +218,7 @@ def count_meeting(other, left, asked, sizes, rule, met, found, count):
     return count
 
 
-@plain_kernel
+@leaf_kernel
 def meet(place, tag, bucket, asked, heads, entries, sizes, shared, rule, met, found, count):
     """Add to found the ranks in a list of an index that a set meets there; return how many are found then.
 
@@ -240,7 +238,7 @@ def meet(place, tag, bucket, asked, heads, entries, sizes, shared, rule, met, fo
         if other < asked[2] or tag_of_entry(entry) != tag:
             continue
         left = min(asked[1] - place, shared[other] - place_of(entry))
-        count = count_meeting(other, left, asked, sizes, rule, met, found, count)
+        count = count_meeting(other, left, asked[0], sizes, rule, met, found, count)
     return count
 
 
@@ -253,7 +251,7 @@ def partners_of(rank, sets, rule, ranks_of_size):
     return int64(ranks_of_size[smallest]), int64(min(ranks_of_size[largest + 1], rank))
 
 
-@plain_kernel
+@leaf_kernel
 def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     """Write to found the earlier ranks that share a prefix key and pass the length and position bounds.
 
@@ -304,13 +302,19 @@ def forget(count, met, found):
         met[found[c]] = 0
 
 
-@plain_kernel
-def most_shared(rank, other, sizes, bitmaps):
-    """Return the most features that two sets share, as their bitmaps and their sizes have it."""
+@njit(inline="always")
+def bits_apart(one, bitmaps, other, others):
+    """Return in how many bits bitmaps[one] and others[other] differ."""
     apart = uint64(0)
     for w in range(bitmaps.shape[1]):
-        apart += popcount(bitmaps[rank, w] ^ bitmaps[other, w])
-    return (sizes[rank] + sizes[other] - int64(apart)) // 2
+        apart += popcount(bitmaps[one, w] ^ others[other, w])
+    return int64(apart)
+
+
+@leaf_kernel
+def most_shared(rank, other, sizes, bitmaps):
+    """Return the most features that two sets share, as their bitmaps and their sizes have it."""
+    return (sizes[rank] + sizes[other] - bits_apart(rank, bitmaps, other, bitmaps)) // 2
 
 
 @inner_kernel
@@ -406,26 +410,17 @@ def look_up(begin, end, asking, held, index, rule, scratch, out):
                 other = rank_of(entry)
                 if tag_of_entry(entry) != tag:
                     continue
-                already = met[other]
-                other_size = int64(sizes[other])
-                left = min(shared - i, other_size - place_of(entry))
-                # Keys that are equal by chance lie anywhere: they may count, and never rule out.
-                if already + left >= need(rule, other_size, size):
-                    if already == 0:
-                        found[count] = other
-                        count += 1
-                    met[other] = already + int32(1)
+                left = min(shared - i, int64(sizes[other]) - place_of(entry))
+                count = count_meeting(other, left, size, sizes, rule, met, found, count)
         if written + count > out.shape[0]:
             forget(count, met, found)
             break
         for c in range(count):
             other = found[c]
             met[other] = 0
-            apart = uint64(0)
-            for w in range(8):
-                apart += popcount(own_bitmaps[at, w] ^ bitmaps[other, w])
             other_size = int64(sizes[other])
-            if (size + other_size - int64(apart)) // 2 >= need(rule, other_size, size):
+            apart = bits_apart(at, own_bitmaps, other, bitmaps)
+            if (size + other_size - apart) // 2 >= need(rule, other_size, size):
                 out[written, 0] = at
                 out[written, 1] = other
                 written += 1
@@ -463,16 +458,13 @@ def most_shared_with_one(features, sizes, bitmaps):
     features: uint64[s] of the one; sizes: uint32[n] and bitmaps: uint64[n, 8] of the others.
     """
     size = features.shape[0]
-    own = np.zeros(_WORDS, np.uint64)
+    own = np.zeros((1, 8), np.uint64)
     for i in range(size):
-        own[int64((features[i] >> uint64(6)) & uint64(7))] |= uint64(1) << (features[i] & uint64(63))
+        own[0, int64((features[i] >> uint64(6)) & uint64(7))] |= uint64(1) << (features[i] & uint64(63))
     most = np.empty(sizes.shape[0], np.int64)
     for d in range(sizes.shape[0]):
-        apart = uint64(0)
-        for w in range(_WORDS):
-            apart += popcount(own[w] ^ bitmaps[d, w])
         other = int64(sizes[d])
-        most[d] = min((size + other - int64(apart)) // 2, size, other)
+        most[d] = min((size + other - bits_apart(0, own, d, bitmaps)) // 2, size, other)
     return most
 
 
@@ -518,12 +510,11 @@ def overlaps_of_pairs(left, right, addresses, sizes, rule, overlaps):
         overlaps[p] = overlap if overlap >= least else -1
 
 
-@plain_kernel
+@leaf_kernel
 def _kept_candidates(rank, sets, chains, rule, met, found):
     """Write to found the kept ranks that share a prefix key and pass the bounds; met as in matching."""
     heads, following, entries, bits = chains
     sizes, shared, keys, start = sets.sizes, sets.shared, sets.keys, sets.starts[rank]
-    asked = (sizes[rank],)
     count = 0
     for i in range(sets.lengths[rank]):
         key = keys[start + i]
@@ -536,7 +527,7 @@ def _kept_candidates(rank, sets, chains, rule, met, found):
                 continue
             other = rank_of(entry)
             left = min(shared[rank] - i, shared[other] - place_of(entry))
-            count = count_meeting(other, left, asked, sizes, rule, met, found, count)
+            count = count_meeting(other, left, sizes[rank], sizes, rule, met, found, count)
     return count
 
 

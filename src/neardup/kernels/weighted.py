@@ -15,7 +15,7 @@ import numpy as np
 from numba import float32, float64, int32, int64, njit, uint64
 
 from neardup.kernels.bits import prefetch
-from neardup.kernels.compilation import inner_kernel, kernel, plain_kernel
+from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
 from neardup.kernels.tables import cleared, find, first_slot
 
 PLACE_SHIFT = 32
@@ -172,7 +172,7 @@ def _bound(minima, x, y):
     return min(x, y) if minima else x * y
 
 
-@plain_kernel
+@leaf_kernel
 def _first_at_least(entries, low, high, rank):
     """Return the first place in [low, high) whose entry has that rank or a higher one."""
     while low < high:
@@ -184,7 +184,7 @@ def _first_at_least(entries, low, high, rank):
     return low
 
 
-@plain_kernel
+@leaf_kernel
 def _candidates(rank, sets, postings, needs, minima, met, found):
     """Write to found the earlier ranks that meet rank in a feature of both prefixes and can still suffice.
 
@@ -221,7 +221,7 @@ def _candidates(rank, sets, postings, needs, minima, met, found):
     return count
 
 
-@plain_kernel
+@leaf_kernel
 def _first_after(terms, low, high, last):
     """Return the first place in [low, high) whose term has a place after last."""
     while low < high:
@@ -239,7 +239,7 @@ def _key(term):
     return uint64((term >> PLACE_SHIFT) + 1) * _GOLDEN
 
 
-@plain_kernel
+@leaf_kernel
 def _common(total, rest, least, terms, after, table, minima):
     """Return total and what the terms have in common with the table, or -1 once that cannot reach least.
 

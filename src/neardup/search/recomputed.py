@@ -21,7 +21,7 @@ import numpy.typing as npt
 from neardup.features.recomputed import BoundedStore, Part, Recomputed, append, close_scratch, read, scratch_file
 from neardup.features.store import Block, Column, addresses_of
 from neardup.kernels.counts import chosen_sets, counted_prefixes, prefix_rooms
-from neardup.kernels.parts import index_part, list_candidates, part_keys, questions
+from neardup.kernels.parts import index_part, list_candidates, part_keys, probe_bounds
 from neardup.kernels.prefixes import Index, Sets, index_lengths, overlaps_of_pairs
 from neardup.recipe.measures import Rule
 from neardup.runtime import files_at_once, in_order, resident_memory
@@ -247,7 +247,7 @@ class Passes:
             _MOST_CANDIDATES * max(count, 1 << 16),
         )
         asked = np.empty((count, 4), np.int32)
-        questions(keys.ranks, sets, rule, ranks_of_size, asked)
+        probe_bounds(keys.ranks, sets, rule, ranks_of_size, asked)
         # In the order in which the sets lie in the parts, for what lies elsewhere in memory is waited for.
         held, of_input = lengths[keys.ranks], of_input[keys.ranks]
         sides = [(held, asked)]
