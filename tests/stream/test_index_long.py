@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import random
@@ -33,6 +34,7 @@ import neardup as nd
 from neardup.recipe import Recipe
 from neardup.search import renewal as renewal_module
 from neardup.search import window as window_module
+from neardup.search.epoch import Epoch
 
 
 def dropped(verdicts: Sequence[nd.Verdict]) -> dict[str, tuple[str | None, float | None]]:
@@ -174,6 +176,26 @@ def test_many_small_epochs_give_the_same(
     monkeypatch.setattr(window_module, "_AT_ONCE", 7)
     monkeypatch.setattr(renewal_module, "_MOST_DOCUMENTS", 3)
     compare(RECIPES[recipe], window, against, count, 90)
+
+
+@pytest.mark.parametrize("rate", [1, 2, 3, 8])
+def test_epochs_that_ended_are_let_go_of_at_once(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A service makes so little garbage that Python may not look for it in days.
+    monkeypatch.setattr(window_module, "_STAGES", {0: 64, 16: 64, 64: 128, 200: 1024})
+    monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
+    monkeypatch.setattr(window_module, "_FEWEST", 100)
+    monkeypatch.setattr(window_module, "_SAMPLE", 64)
+    monkeypatch.setattr(window_module, "_RATE", rate)
+    monkeypatch.setattr(window_module, "_AT_ONCE", 7)
+    gc.collect()
+    gc.disable()
+    try:
+        with nd.Index("default", window=150) as index:
+            for i in range(3000):
+                index.add(nd.Document(f"{i}", f"the text number {i} is about the town {i * 7919}"))
+            assert sum(isinstance(one, Epoch) for one in gc.get_objects()) <= 4
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("documents", [5, 7, 9, 11])

@@ -363,7 +363,8 @@ class Window:
 
     def begin_segment(self, key: int) -> None:
         """Begin a segment; what arrives goes there until the next one begins."""
-        if self._renewal and self._renewal.epoch and not self._renewal.copies:
+        # One that is not done would stay until Python looks for garbage, and hold on to the epoch it was made from.
+        if self._renewal and self._renewal.epoch and self._renewal.is_done and not self._renewal.copies:
             self._epochs.append(self._renewal.epoch)
             self._renewal = None
         self._epochs[-1].begin_segment(key)
