@@ -15,13 +15,16 @@ from neardup.kernels.parts import (
     add_alone,
     count_places,
     counted_places,
+    find_able_by_parities,
     index_part,
     list_candidates,
     note_places,
+    parity_lengths,
     part_keys,
     part_slots,
     probe_bounds,
     slots_of_sets,
+    write_parities,
 )
 from neardup.kernels.prefixes import Index, Sets, index_lengths
 from neardup.recipe.measures import Rule, rule
@@ -148,3 +151,37 @@ def test_parts_of_the_key_space_give_the_candidates_of_all_lists(
     assert matching <= found
     assert found == candidates(sets, keys, ranks, by, 1, 1000)
     assert all({*features[d]} & {*features[e]} for d, e in found)
+
+
+def parity(features: list[int], size: int) -> int:
+    """The parities of a set in so many bits, as one number."""
+    found = 0
+    for feature in features:
+        found ^= 1 << feature % size
+    return found
+
+
+@given(
+    # Some features twice, as where two of a set have one slot, and sets of more than one word.
+    st.lists(st.lists(st.integers(0, 400).map(lambda n: n * 0x9E3779B97F4A7C15 % 2**64), max_size=300), max_size=6),
+    st.sampled_from([0.3, 0.6, 0.9]),
+)
+def test_parities_rule_out_no_pair_that_matches(sets: list[list[int]], threshold: float) -> None:
+    sets = [found for found in sets if found]
+    by = rule("overlap", threshold, 0.0)
+    sizes = np.array([len(found) for found in sets], np.int64)
+    lengths = np.empty(len(sets), np.int64)
+    parity_lengths(sizes, lengths)
+    assert lengths.tolist() == [next(w for w in (1, 2, 4, 8) if 64 * w >= len(found)) for found in sets]
+    words = np.empty(int(lengths.sum()), np.uint64)
+    write_parities(np.array([f for found in sets for f in found] or [0], np.uint64), sizes, lengths, words)
+    pairs = [*combinations(range(len(sets)), 2)]
+    able = np.empty(len(pairs), np.bool_)
+    parities = np.cumsum(lengths) - lengths, lengths, words
+    find_able_by_parities(np.array(pairs, np.int64).reshape(-1, 2), sizes, parities, by, able)
+    for (one, other), found in zip(pairs, able.tolist(), strict=True):
+        bits = 64 * int(min(lengths[one], lengths[other]))
+        apart = (parity(sets[one], bits) ^ parity(sets[other], bits)).bit_count()
+        least = int(np.ceil(threshold * max(sizes[one], sizes[other]) - 1e-9))
+        assert found == ((sizes[one] + sizes[other] - apart) // 2 >= least)
+        assert found or (Counter(sets[one]) & Counter(sets[other])).total() < least

@@ -55,6 +55,8 @@ _FEWEST_BITS = 16
 _SLOTS_FOR_EACH = 2
 #: Features whose slots are written to the files of their parts at a time, and the most files.
 _FEATURES_AT_A_TIME, _MOST_PARTS = 1 << 21, 256
+#: One part in so many tells whether features that one set has rule documents out; they do not where this share stays.
+_ONE_IN, _TOO_MANY_ABLE = 16, 0.9
 #: Bytes of a part that are read at once, where its blocks are smaller, and given back to the disk at once.
 _READ_AT_ONCE, _FREED_AT_ONCE = 1 << 18, 1 << 23
 
@@ -259,10 +261,6 @@ class Recomputed:
         if self._waiting:
             self._add_to_parts()
         trim_memory()
-        first = self._first.rows == np.arange(len(self.sizes), dtype=np.uint32)
-        self._alone = np.zeros(len(self.sizes), np.int32)
-        for found in in_order(partial(self._alone_in, first), self._parts, self._threads):
-            self._alone += found
 
     def _counted(self, part: Part, chosen: Booleans) -> Counts8:
         """Return in how many of the chosen documents the features of each slot of a part occur."""
@@ -271,14 +269,22 @@ class Recomputed:
             count_places(places, lengths, chosen[begin : begin + len(lengths)], begin, counts)
         return counts
 
-    def _alone_in(self, chosen: Booleans, part: Part) -> Narrow:
-        """Return how many features of each document in a part only one of the chosen documents has: int32[n]."""
-        seen, found = np.zeros(max((1 << self._part_bits) // 32, 1), np.uint64), np.zeros(len(chosen), np.int32)
-        for begin, lengths, places in part:
-            note_places(places, lengths, chosen[begin : begin + len(lengths)], seen)
-        for begin, lengths, places in part:
-            add_alone(places, lengths, seen, found[begin : begin + len(lengths)])
-        return found
+    def _alone_in(self, parts: list[Part]) -> Narrow:
+        """Return how many features of each document in some parts only one set has: int32[n]."""
+        first = self._first.rows == np.arange(len(self.sizes), dtype=np.uint32)
+
+        def count(part: Part) -> Narrow:
+            seen, found = np.zeros(max((1 << self._part_bits) // 32, 1), np.uint64), np.zeros(len(first), np.int32)
+            for begin, lengths, places in part:
+                note_places(places, lengths, first[begin : begin + len(lengths)], seen)
+            for begin, lengths, places in part:
+                add_alone(places, lengths, seen, found[begin : begin + len(lengths)])
+            return found
+
+        alone = np.zeros(len(first), np.int32)
+        for found in in_order(count, parts, self._threads):
+            alone += found
+        return alone
 
     def counted_among(self, chosen: Booleans, rule: Rule, files: ExitStack) -> tuple[list[Part], Booleans]:
         """Return the slots of the chosen documents, each with how many of these have it, by part of the key space.
@@ -377,6 +383,14 @@ class Recomputed:
 
     def able(self, rule: Rule) -> Booleans:
         """Return which documents may share enough features for a partner, as far as that is known: bool[n]."""
+        if not len(self._alone):
+            some = -(-len(self._parts) // _ONE_IN)
+            alone = self._alone_in(self._parts[:some])
+            # In a large corpus of one kind nearly all documents share enough, and the files need not be read for that.
+            likely = np.minimum(alone.astype(np.int64) * len(self._parts) // max(some, 1), self.sizes.rows)
+            if self._able(likely.astype(np.int32), rule).mean() > _TOO_MANY_ABLE:
+                return self._able(np.zeros(len(alone), np.int32), rule)
+            self._alone = alone + self._alone_in(self._parts[some:])
         return self._able(self._alone, rule)
 
     def _able(self, alone: Narrow, rule: Rule) -> Booleans:

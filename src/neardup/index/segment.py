@@ -394,7 +394,7 @@ class Segment:
 
     def most_shared(self, features: Words) -> Integers:
         """Return how many features of a set each document has at most; none of the removed ones has any."""
-        most: Integers = most_shared_with_one(features, *self._held)
+        most: Integers = most_shared_with_one(features, self.counts, *self._held)
         most[self.removed] = 0
         return most
 

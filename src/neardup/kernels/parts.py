@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int32, int64, njit, uint8, uint32, uint64
 
-from neardup.kernels.bits import prefetch, trailing_zeros
+from neardup.kernels.bits import popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import need
 from neardup.kernels.compilation import kernel
 from neardup.kernels.counts import AHEAD, one_more
@@ -26,6 +26,7 @@ from neardup.kernels.prefixes import (
     most_shared,
     partners_of,
     place_of,
+    rank_of,
 )
 
 #: Odd, and another one than that of keys.
@@ -260,6 +261,7 @@ def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
     width = bitmaps.shape[1]
     at_heads, at_entries = uint64(heads.ctypes.data), uint64(entries.ctypes.data)
     at_bitmaps, last = uint64(bitmaps.ctypes.data), words.shape[0] - 1
+    at_shared, at_met = uint64(shared.ctypes.data), uint64(met.ctypes.data)
     written = 0
     s, at = begin
     while s < ranks.shape[0]:
@@ -272,6 +274,11 @@ def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
                 prefetch(at_heads + uint64(4) * ((words[min(i + 16, last)] >> shift) - uint64(first)))
                 ahead = int64(words[min(i + 8, last)] >> shift) - first
                 prefetch(at_entries + uint64(8) * uint64(heads[ahead]))
+                ahead = int64(words[min(i + 4, last)] >> shift) - first
+                for e in range(heads[ahead], min(heads[ahead + 1], heads[ahead] + uint32(4))):
+                    other = rank_of(entries[e])
+                    prefetch(at_shared + uint64(4) * uint64(other))
+                    prefetch(at_met + uint64(4) * uint64(other))
                 bucket, place = int64(words[i] >> shift) - first, place_of(words[i])
                 tag = (words[i] >> (shift - uint64(16))) & LOW
                 count = meet(place, tag, bucket, question, heads, entries, sizes, shared, rule, met, found, count)
@@ -290,3 +297,52 @@ def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
         at = end
         s += 1
     return (s, at), written
+
+
+@kernel
+def parity_lengths(sizes, out):
+    """Write how many words the parities of a set take, with a bit for each feature at least: a power of two."""
+    for s in range(sizes.shape[0]):
+        out[s] = 1
+        while 64 * out[s] < sizes[s]:
+            out[s] *= 2
+
+
+@kernel
+def write_parities(features, sizes, lengths, out):
+    """Write the parities of sets: bit b says whether an odd number of the features end in the bits of b.
+
+    features: uint64, the sets one behind the other; lengths: as ``parity_lengths`` has them; out: uint64, with room for
+    all words. A feature that only one of two sets has turns over one bit, so parities differ in no more bits than sets
+    in features; and so they do where the halves of the longer ones are added until there are as many of both.
+    """
+    out[:] = uint64(0)
+    feature, word = 0, 0
+    for s in range(sizes.shape[0]):
+        mask = int64(lengths[s]) - 1
+        for _ in range(sizes[s]):
+            bit = features[feature]
+            out[word + (int64(bit >> uint64(6)) & mask)] ^= uint64(1) << (bit & uint64(63))
+            feature += 1
+        word += mask + 1
+
+
+@kernel
+def find_able_by_parities(pairs, sizes, parities, rule, able):
+    """Set able[p] to whether the sets of a pair may match, by the bits in which their parities differ.
+
+    pairs: int64[p, 2], of sets; parities: (starts int64[s], lengths int64[s], words uint64), where those of each are.
+    """
+    starts, lengths, words = parities
+    for p in range(pairs.shape[0]):
+        short, long = pairs[p, 0], pairs[p, 1]
+        if lengths[short] > lengths[long]:
+            short, long = long, short
+        apart = uint64(0)
+        for w in range(lengths[short]):
+            word = words[starts[short] + w]
+            for v in range(w, lengths[long], lengths[short]):
+                word ^= words[starts[long] + v]
+            apart += popcount(word)
+        one, other = int64(sizes[short]), int64(sizes[long])
+        able[p] = (one + other - int64(apart)) // 2 >= need(rule, one, other)

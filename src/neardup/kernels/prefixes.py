@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, int64, njit, uint32, uint64
+from numba import int32, int64, njit, uint8, uint32, uint64
 
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import largest_partner, need, smallest_partner
@@ -452,19 +452,29 @@ def look_up_one(features, counts, held, index, rule, scratch, out):
 
 
 @kernel
-def most_shared_with_one(features, sizes, bitmaps):
-    """Return the most features that each of some sets shares with one, as sizes and bitmaps have it: int64[n].
+def most_shared_with_one(features, counts, sizes, bitmaps):
+    """Return the most features that each of some sets shares with one, as their bitmaps have it: int64[n].
 
-    features: uint64[s] of the one; sizes: uint32[n] and bitmaps: uint64[n, 8] of the others.
+    features: uint64[s] of the one; counts: uint8, of all features of the others by their slots; sizes: uint32[n] and
+    bitmaps: uint64[n, 8] of the others.
     """
-    size = features.shape[0]
-    own = np.zeros((1, 8), np.uint64)
-    for i in range(size):
-        own[0, int64((features[i] >> uint64(6)) & uint64(7))] |= uint64(1) << (features[i] & uint64(63))
+    shift = uint64(64) - trailing_zeros(uint64(counts.shape[0]))
+    bits = np.zeros(8, np.uint64)
+    known, distinct = int64(0), int64(0)
+    for i in range(features.shape[0]):
+        if counts[int64(features[i] >> shift)] > uint8(0):
+            word, bit = int64((features[i] >> uint64(6)) & uint64(7)), uint64(1) << (features[i] & uint64(63))
+            known += 1
+            distinct += int64(bits[word] & bit == uint64(0))
+            bits[word] |= bit
     most = np.empty(sizes.shape[0], np.int64)
     for d in range(sizes.shape[0]):
-        other = int64(sizes[d])
-        most[d] = min((size + other - bits_apart(0, own, d, bitmaps)) // 2, size, other)
+        found = uint64(0)
+        for w in range(8):
+            found += popcount(bits[w] & bitmaps[d, w])
+        # Of features that share a bit all may be there where it is.
+        shared = int64(found) + known - distinct if found != uint64(0) else int64(0)
+        most[d] = min(shared, int64(sizes[d]))
     return most
 
 

@@ -13,6 +13,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,15 @@ import numpy.typing as npt
 from neardup.features.recomputed import BoundedStore, Part, Recomputed, append, close_scratch, read, scratch_file
 from neardup.features.store import Block, Column, addresses_of
 from neardup.kernels.counts import chosen_sets, counted_prefixes, prefix_rooms
-from neardup.kernels.parts import index_part, list_candidates, part_keys, probe_bounds
+from neardup.kernels.parts import (
+    find_able_by_parities,
+    index_part,
+    list_candidates,
+    parity_lengths,
+    part_keys,
+    probe_bounds,
+    write_parities,
+)
 from neardup.kernels.prefixes import Index, Sets, index_lengths, overlaps_of_pairs
 from neardup.recipe.measures import Rule
 from neardup.runtime import files_at_once, in_order, resident_memory
@@ -45,6 +54,8 @@ _WORDS = (8, 4, 2, 1)
 _LEAST_HELD, _LEAST_SHARE = 1 << 24, 0.25
 #: More candidates than this for each set are not listed: the features are held in a file instead.
 _MOST_CANDIDATES = 64
+#: Bytes of a candidate while those of the parts are put together, and while its parities are looked at.
+_A_CANDIDATE, _A_PAIR = 24, 64
 _PAIRS_AT_A_TIME = 1 << 16
 #: Makes one number of a pair of ranks.
 _PACKED = np.array([1 << 32, 1])
@@ -166,12 +177,15 @@ class Passes:
         """Return the pairs without holding features but of candidates; None if these, or the pairs, are too many."""
         steps = self.steps
         with ExitStack() as files:
-            members, sets, keys = self._prefixes(able, files)
-            ranks = self._candidates(sets, members < steps.own, keys, wanted)
-        if ranks is None:
-            return None
+            members, sets, prefixes = self._prefixes(able, files)
+            ranks = self._candidates(sets, members < steps.own, prefixes, wanted)
+            del sets
+            if ranks is None:
+                return None
+            ranks = self._able_by_parities(ranks, steps.sizes[members], prefixes)
+        steps.statistics["verified"] = len(ranks)
         pairs = members[ranks].astype(np.int64)
-        del sets, members, ranks, keys
+        del members, ranks, prefixes
         overlap = self.overlaps(pairs)
         pairs, overlap = pairs[overlap >= 0], overlap[overlap >= 0]
         if wanted.most_pairs is not None and len(pairs) > wanted.most_pairs:
@@ -180,59 +194,54 @@ class Passes:
         steps.statistics["pairs"] = len(left)
         return Matches(wanted.representative, left, right, numbers, statistics=steps.statistics)
 
-    def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, Sets, Keys]:
-        """Return the sets that can have a partner, in order of size, and the keys of their prefixes."""
-        rule, recomputed, memory = self.steps.rule, self.recomputed, self.steps.memory
-        slots, enough = recomputed.counted_among(able, rule, files)
+    def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, Sets, Prefixes]:
+        """Return the sets that can have a partner, in order of size, and what files hold of them."""
+        recomputed, memory = self.recomputed, self.steps.memory
+        slots, enough = recomputed.counted_among(able, self.steps.rule, files)
         if recomputed.serves_once:
             recomputed.close()
-        count = int(np.count_nonzero(enough))
-        a_set = _A_SET + _A_SET_AND_THREAD * self.steps.threads
+        words, parts = self._widths(self.steps.sizes[enough])
+        keys, parities = (
+            [files.enter_context(Part(np.uint64, memory)) for _ in range(count)] for count in (parts, 1)
+        )
+        prefixes = Prefixes(keys, parities[0])
+        found = [Column(np.int32), Column(np.int32), Column(np.int32), Column(np.uint64, words)]
+        for one, *columns in recomputed.each_counted(able, slots, partial(_made, self.steps.rule, words)):
+            prefixes.add(one)
+            for column, rows in zip(found, columns, strict=True):
+                column.extend(rows)
+        prefixes.close()
+        self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
+        self.steps.statistics["sets_with_enough_shared_features"] = len(found[0].rows)
+        return self._by_rank(found, prefixes)
+
+    def _widths(self, sizes: Integers) -> tuple[int, int]:
+        """Return of how many words bitmaps are, and how many parts the keys have, for sets of these sizes."""
+        count, a_set = len(sizes), _A_SET + _A_SET_AND_THREAD * self.steps.threads
         words = next((words for words in _WORDS if count * (a_set + _A_WORD * words) <= self._left), _WORDS[-1])
         rooms = np.empty(count, np.int64)
-        prefix_rooms(self.steps.sizes[enough], rule, rooms)
+        prefix_rooms(sizes, self.steps.rule, rooms)
         room = max(self._left - count * (a_set + _A_WORD * words), _LEAST_HELD, 1) / self.steps.threads
         parts = _FEWEST_PARTS
         while parts < files_at_once(_MOST_PARTS) and _A_KEY * int(rooms.sum()) > parts * room:
             parts *= 2
-        keys = Keys([files.enter_context(Part(np.uint64, memory)) for _ in range(parts)])
-        del rooms
+        return words, parts
 
-        def make(
-            documents: Integers, sizes: Integers, features: Words, counts: Counts8
-        ) -> tuple[npt.NDArray[Any], ...]:
-            count = len(documents)
-            rooms = np.empty(count, np.int64)
-            prefix_rooms(sizes, rule, rooms)
-            shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
-            bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
-            counted_prefixes(features, sizes, counts, rule, (shared, lengths, bitmaps, starts, keys, 0))
-            able = lengths >= 0
-            lengths = lengths[able]
-            bitmaps = np.bitwise_or.reduce(bitmaps[able].reshape(len(lengths), 8 // words, words), axis=1)
-            return keys[: lengths.sum()].copy(), documents[able], shared[able], lengths, bitmaps
-
-        found = [Column(np.int32), Column(np.int32), Column(np.int32), Column(np.uint64, words)]
-        for part, *others in recomputed.each_counted(able, slots, make):
-            keys.add(part, others[2])
-            for column, rows in zip(found, others, strict=True):
-                column.extend(rows)
-        keys.close()
-        self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
+    def _by_rank(self, found: list[Column], prefixes: Prefixes) -> tuple[Narrow, Sets, Prefixes]:
+        """Return sets in order of size, from what was found of them in the order in which they were added."""
         members, shared, lengths, bitmaps = (column.rows for column in found)
-        del found
-        self.steps.statistics["sets_with_enough_shared_features"] = len(members)
+        found.clear()
         order = np.lexsort([members, self.steps.sizes[members]])
-        keys.ranks = np.empty(len(order), np.int32)
-        keys.ranks[order] = np.arange(len(order), dtype=np.int32)
+        prefixes.ranks = np.empty(len(order), np.int32)
+        prefixes.ranks[order] = np.arange(len(order), dtype=np.int32)
         members, none = members[order], np.empty(0, np.uint64)
         sizes = self.steps.sizes[members].astype(np.int32)
         for array in (shared, lengths, *bitmaps.T):
             # One column after the other, for two of the whole need not be there at once.
             array[:] = array[order]
-        return members, Sets(none, sizes, shared, lengths, bitmaps, np.empty(0, np.int32), none), keys
+        return members, Sets(none, sizes, shared, lengths, bitmaps, np.empty(0, np.int32), none), prefixes
 
-    def _candidates(self, sets: Sets, of_input: Booleans, keys: Keys, wanted: Wanted) -> Narrow | None:
+    def _candidates(self, sets: Sets, of_input: Booleans, prefixes: Prefixes, wanted: Wanted) -> Narrow | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
 
         Where neither of two is of the input (bool[r]), they are not compared: all sets are looked up among those of
@@ -242,14 +251,12 @@ class Passes:
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
         lengths = np.empty(count, np.int32)
         index_lengths(sets, rule, lengths)
-        bits, most = (
-            bits_of_index(check_entries(int(lengths.sum(dtype=np.int64)))),
-            _MOST_CANDIDATES * max(count, 1 << 16),
-        )
+        bits = bits_of_index(check_entries(int(lengths.sum(dtype=np.int64))))
+        most = min(_MOST_CANDIDATES * max(count, 1 << 16), max(int(self._left) // _A_CANDIDATE, 1 << 16))
         asked = np.empty((count, 4), np.int32)
-        probe_bounds(keys.ranks, sets, rule, ranks_of_size, asked)
+        probe_bounds(prefixes.ranks, sets, rule, ranks_of_size, asked)
         # In the order in which the sets lie in the parts, for what lies elsewhere in memory is waited for.
-        held, of_input = lengths[keys.ranks], of_input[keys.ranks]
+        held, of_input = lengths[prefixes.ranks], of_input[prefixes.ranks]
         sides = [(held, asked)]
         if not of_input.all():
             of_new = asked.copy()
@@ -262,12 +269,12 @@ class Passes:
             if not hasattr(local, "scratch"):
                 room = np.empty((max(count, 1), 2), np.int32)
                 local.scratch = np.zeros(count, np.int32), np.empty(count, np.int32), room
-            part, found, known = keys.parts[number].whole(), [np.zeros((0, 2), np.int32)], dict[str, int]()
-            keys.parts[number].close()
-            lists = (1 << bits) // len(keys.parts)
+            part, found, known = prefixes.keys[number].whole(), [np.zeros((0, 2), np.int32)], dict[str, int]()
+            prefixes.keys[number].close()
+            lists = (1 << bits) // len(prefixes.keys)
             for entered, able in sides:
                 index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, number * lists)
-                entries, longest, meetings = index_part(part, keys.ranks, entered, index)
+                entries, longest, meetings = index_part(part, prefixes.ranks, entered, index)
                 index = index._replace(entries=entries)
                 known = {
                     "index_entries": known.get("index_entries", 0) + len(entries),
@@ -276,25 +283,50 @@ class Passes:
                 }
                 at = 0, 0
                 while at[0] < count and sum(map(len, found)) <= most:
-                    at, written = list_candidates(at, part, keys.ranks, sets, able, index, rule, local.scratch)
+                    at, written = list_candidates(at, part, prefixes.ranks, sets, able, index, rule, local.scratch)
                     found.append(local.scratch[2][:written].copy())
             return np.unique(np.concatenate(found).astype(np.int64) @ _PACKED), known
 
-        both, waiting = np.empty(0, np.int64), list[Integers]()
-        statistics |= {"index_parts": len(keys.parts), "index_entries": 0, "longest_list": 0, "meetings": 0}
-        for number, (found, known) in enumerate(in_order(find, range(len(keys.parts)), self.steps.threads)):
-            waiting.append(found)
+        both, waiting, new = np.empty(0, np.int64), list[Integers](), 0
+        statistics |= {"index_parts": len(prefixes.keys), "index_entries": 0, "longest_list": 0, "meetings": 0}
+        for number, (found, known) in enumerate(in_order(find, range(len(prefixes.keys)), self.steps.threads)):
             # Two sets that match meet in many parts; in one a pair is found once, so what was given up has too many.
-            if sum(map(len, waiting)) > len(both) or number + 1 == len(keys.parts):
-                both, waiting = np.unique(np.concatenate([both, *waiting])), []
+            waiting.append(found[~_in(found, both)])
+            new += len(waiting[-1])
+            if new > max(len(both) // 4, 1 << 16) or len(both) + new > most or number + 1 == len(prefixes.keys):
+                both, waiting, new = np.unique(np.concatenate([both, *waiting])), [], 0
             statistics["index_entries"] += known["index_entries"]
             statistics["longest_list"] = max(statistics["longest_list"], known["longest_list"])
             statistics["meetings"] += known["meetings"]
             if len(both) > most:
                 return None
-            wanted.progress(count * (number + 1) // len(keys.parts), count)
-        statistics["candidates"] = statistics["verified"] = len(both)
+            wanted.progress(count * (number + 1) // len(prefixes.keys), count)
+        statistics["candidates"] = len(both)
         return np.column_stack([both >> 32, both & 0xFFFFFFFF]).astype(np.int32)
+
+    def _able_by_parities(self, ranks: Narrow, sizes: Integers, prefixes: Prefixes) -> Narrow:
+        """Return which of the candidates may match, as their parities have it; sizes: by rank."""
+        count = len(sizes)
+        lengths, place = np.empty(count, np.int64), np.empty(count, np.int32)
+        sizes = sizes[prefixes.ranks]
+        parity_lengths(sizes, lengths)
+        place[prefixes.ranks] = np.arange(count, dtype=np.int32)
+        able = np.empty(len(ranks), np.bool_)
+        ends = np.cumsum(_A_PAIR + 8 * lengths[place[ranks]].sum(axis=1))
+        begin = 0
+        while begin < len(ranks):
+            end = max(int(np.searchsorted(ends, self.room + (ends[begin - 1] if begin else 0))), begin + 1)
+            involved, pairs = np.unique(place[ranks[begin:end]], return_inverse=True)
+            words = np.empty(int(lengths[involved].sum()), np.uint64)
+            chosen, at = np.zeros(count, np.bool_), 0
+            chosen[involved] = True
+            for first, of_each, some in prefixes.parities:
+                at += chosen_sets(some, of_each.astype(np.int64), chosen[first : first + len(of_each)], words[at:])
+            parities = np.cumsum(lengths[involved]) - lengths[involved], lengths[involved], words
+            pairs = pairs.reshape(-1, 2).astype(np.int64)
+            find_able_by_parities(pairs, sizes[involved], parities, self.steps.rule, able[begin:end])
+            begin = end
+        return ranks[able]
 
     def overlaps(self, pairs: Integers) -> Integers:
         """Return the overlap of each candidate pair, -1 where it does not match.
@@ -366,13 +398,15 @@ class Passes:
             yield Held(own, addresses_of(features, self.steps.sizes[own]), [features])
 
 
-class Keys:
-    """The keys of the prefixes of sets, by part of the key space; each part is read once.
+class Prefixes:
+    """What files hold of sets: the keys of their prefixes, by part of the key space, and parities.
 
     Parameters
     ----------
-    parts : list of Part
-        A power of two.
+    keys : list of Part
+        A power of two; each is read once.
+    parities : Part
+        Those of each set.
 
     Attributes
     ----------
@@ -380,14 +414,15 @@ class Keys:
         Of the sets, in the order in which they were added.
     """
 
-    def __init__(self, parts: list[Part]) -> None:
-        self.parts, self.ranks = parts, np.empty(0, np.int32)
-        self._waiting, self._waiting_keys = list[tuple[Words, Integers]](), 0
+    def __init__(self, keys: list[Part], parities: Part) -> None:
+        self.keys, self.parities, self.ranks = keys, parities, np.empty(0, np.int32)
+        self._waiting, self._waiting_keys = list[Made](), 0
 
-    def add(self, keys: Words, lengths: Integers) -> None:
-        """Add the keys of further sets, each with so many."""
-        self._waiting.append((keys, lengths))
-        self._waiting_keys += len(keys)
+    def add(self, made: Made) -> None:
+        """Add further sets."""
+        self.parities.add(made.parity_lengths, made.parities)
+        self._waiting.append(made)
+        self._waiting_keys += len(made.keys)
         if self._waiting_keys >= _KEYS_AT_A_TIME:
             self.close()
 
@@ -395,13 +430,57 @@ class Keys:
         """Write what was added."""
         if not self._waiting:
             return
-        keys, lengths = map(np.concatenate, zip(*self._waiting, strict=True))
+        keys, lengths = (np.concatenate([made[of] for made in self._waiting]) for of in (0, 1))
         self._waiting, self._waiting_keys = [], 0
-        of_each, words, end = np.zeros((len(self.parts), len(lengths)), np.uint32), np.empty(len(keys), np.uint64), 0
-        part_keys(keys, lengths, len(self.parts), of_each, words)
-        for part, each in zip(self.parts, of_each, strict=True):
+        of_each, words, end = np.zeros((len(self.keys), len(lengths)), np.uint32), np.empty(len(keys), np.uint64), 0
+        part_keys(keys, lengths, len(self.keys), of_each, words)
+        for part, each in zip(self.keys, of_each, strict=True):
             begin, end = end, end + int(each.sum())
             part.add(each, words[begin:end])
+
+
+class Made(NamedTuple):
+    """What goes to the files of some sets: keys uint64 and how many each has, and words of parities likewise."""
+
+    keys: Words
+    lengths: Integers
+    parity_lengths: npt.NDArray[np.uint32]
+    parities: Words
+
+
+def _made(
+    rule: Rule, words: int, documents: Integers, sizes: Integers, features: Words, counts: Counts8
+) -> tuple[Made, Narrow, Integers, Integers, Words]:
+    """Return what files hold of those documents that can have a partner, and which these are.
+
+    And how many features they share, how long their prefixes are, and bitmaps of so many words.
+    """
+    count = len(documents)
+    rooms = np.empty(count, np.int64)
+    prefix_rooms(sizes, rule, rooms)
+    shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
+    bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
+    counted_prefixes(features, sizes, counts, rule, (shared, lengths, bitmaps, starts, keys, 0))
+    able = lengths >= 0
+    lengths, all_sizes, sizes, own = lengths[able], sizes, sizes[able], features
+    if not able.all():
+        own = np.empty(int(sizes.sum()), np.uint64)
+        chosen_sets(features, all_sizes, able, own)
+    width = np.empty(len(sizes), np.int64)
+    parity_lengths(sizes, width)
+    parities = np.empty(int(width.sum()), np.uint64)
+    write_parities(own, sizes, width, parities)
+    bitmaps = np.bitwise_or.reduce(bitmaps[able].reshape(len(lengths), 8 // words, words), axis=1)
+    made = Made(keys[: lengths.sum()].copy(), lengths, width.astype(np.uint32), parities)
+    return made, documents[able], shared[able], lengths, bitmaps
+
+
+def _in(numbers: Integers, known: Integers) -> Booleans:
+    """Return which of the numbers are among the known ones, which are ascending."""
+    if not len(known):
+        return np.zeros(len(numbers), np.bool_)
+    found: Booleans = known[np.minimum(np.searchsorted(known, numbers), len(known) - 1)] == numbers
+    return found
 
 
 def _copied(documents: Integers, block: Block) -> tuple[Integers, Words]:
