@@ -12,7 +12,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from io import BufferedRandom
 from typing import Any, NamedTuple, Self, TypeVar
 

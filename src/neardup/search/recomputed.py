@@ -201,14 +201,12 @@ class Passes:
         if recomputed.serves_once:
             recomputed.close()
         words, parts = self._widths(self.steps.sizes[enough])
-        keys, parities = (
-            [files.enter_context(Part(np.uint64, memory)) for _ in range(count)] for count in (parts, 1)
-        )
-        prefixes = Prefixes(keys, parities[0])
+        keys = [files.enter_context(Part(np.uint64, memory)) for _ in range(parts)]
+        prefixes = Prefixes(keys, files.enter_context(Part(np.uint64, memory)))
         found = [Column(np.int32), Column(np.int32), Column(np.int32), Column(np.uint64, words)]
-        for one, *columns in recomputed.each_counted(able, slots, partial(_made, self.steps.rule, words)):
-            prefixes.add(one)
-            for column, rows in zip(found, columns, strict=True):
+        for made in recomputed.each_counted(able, slots, partial(_made, self.steps.rule, words)):
+            prefixes.add(made)
+            for column, rows in zip(found, (made.documents, made.shared, made.lengths, made.bitmaps), strict=True):
                 column.extend(rows)
         prefixes.close()
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
@@ -244,65 +242,83 @@ class Passes:
     def _candidates(self, sets: Sets, of_input: Booleans, prefixes: Prefixes, wanted: Wanted) -> Narrow | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
 
-        Where neither of two is of the input (bool[r]), they are not compared: all sets are looked up among those of
-        the input, and these among those of the reference.
+        of_input: bool[r], which are of the input, and not of a reference.
         """
-        count, rule, statistics = len(sets.sizes), self.steps.rule, self.steps.statistics
-        ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
-        lengths = np.empty(count, np.int32)
-        index_lengths(sets, rule, lengths)
-        bits = bits_of_index(check_entries(int(lengths.sum(dtype=np.int64))))
+        count, parts, statistics = len(sets.sizes), len(prefixes.keys), self.steps.statistics
         most = min(_MOST_CANDIDATES * max(count, 1 << 16), max(int(self._left) // _A_CANDIDATE, 1 << 16))
-        asked = np.empty((count, 4), np.int32)
-        probe_bounds(prefixes.ranks, sets, rule, ranks_of_size, asked)
-        # In the order in which the sets lie in the parts, for what lies elsewhere in memory is waited for.
-        held, of_input = lengths[prefixes.ranks], of_input[prefixes.ranks]
-        sides = [(held, asked)]
-        if not of_input.all():
-            of_new = asked.copy()
-            of_new[~of_input, 2:] = 0
-            sides = [(held * of_input, asked), (held * ~of_input, of_new)]
-        del lengths
+        bits, sides = self._sides(sets, of_input, prefixes)
         local = threading.local()
 
         def find(number: int) -> tuple[Integers, dict[str, int]]:
             if not hasattr(local, "scratch"):
                 room = np.empty((max(count, 1), 2), np.int32)
                 local.scratch = np.zeros(count, np.int32), np.empty(count, np.int32), room
-            part, found, known = prefixes.keys[number].whole(), [np.zeros((0, 2), np.int32)], dict[str, int]()
-            prefixes.keys[number].close()
-            lists = (1 << bits) // len(prefixes.keys)
-            for entered, able in sides:
-                index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, number * lists)
-                entries, longest, meetings = index_part(part, prefixes.ranks, entered, index)
-                index = index._replace(entries=entries)
-                known = {
-                    "index_entries": known.get("index_entries", 0) + len(entries),
-                    "longest_list": max(known.get("longest_list", 0), longest),
-                    "meetings": known.get("meetings", 0) + meetings,
-                }
-                at = 0, 0
-                while at[0] < count and sum(map(len, found)) <= most:
-                    at, written = list_candidates(at, part, prefixes.ranks, sets, able, index, rule, local.scratch)
-                    found.append(local.scratch[2][:written].copy())
-            return np.unique(np.concatenate(found).astype(np.int64) @ _PACKED), known
+            return self._candidates_in(number, prefixes, sets, bits, sides, local.scratch, most)
 
         both, waiting, new = np.empty(0, np.int64), list[Integers](), 0
-        statistics |= {"index_parts": len(prefixes.keys), "index_entries": 0, "longest_list": 0, "meetings": 0}
-        for number, (found, known) in enumerate(in_order(find, range(len(prefixes.keys)), self.steps.threads)):
+        statistics |= {"index_parts": parts, "index_entries": 0, "longest_list": 0, "meetings": 0}
+        for number, (found, known) in enumerate(in_order(find, range(parts), self.steps.threads)):
             # Two sets that match meet in many parts; in one a pair is found once, so what was given up has too many.
             waiting.append(found[~_in(found, both)])
             new += len(waiting[-1])
-            if new > max(len(both) // 4, 1 << 16) or len(both) + new > most or number + 1 == len(prefixes.keys):
+            if new > max(len(both) // 4, 1 << 16) or len(both) + new > most or number + 1 == parts:
                 both, waiting, new = np.unique(np.concatenate([both, *waiting])), [], 0
             statistics["index_entries"] += known["index_entries"]
             statistics["longest_list"] = max(statistics["longest_list"], known["longest_list"])
             statistics["meetings"] += known["meetings"]
             if len(both) > most:
                 return None
-            wanted.progress(count * (number + 1) // len(prefixes.keys), count)
+            wanted.progress(count * (number + 1) // parts, count)
         statistics["candidates"] = len(both)
         return np.column_stack([both >> 32, both & 0xFFFFFFFF]).astype(np.int32)
+
+    def _sides(self, sets: Sets, of_input: Booleans, prefixes: Prefixes) -> tuple[int, list[tuple[Narrow, Narrow]]]:
+        """Return how many bits choose a list of the index, and what is entered and asked for each set, once or twice.
+
+        Where neither of two is of the input, they are not compared: all sets are looked up among those of the input,
+        and these among those of the reference.
+        """
+        rule, ranks = self.steps.rule, prefixes.ranks
+        ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
+        lengths = np.empty(len(ranks), np.int32)
+        index_lengths(sets, rule, lengths)
+        bits = bits_of_index(check_entries(int(lengths.sum(dtype=np.int64))))
+        asked = np.empty((len(ranks), 4), np.int32)
+        probe_bounds(ranks, sets, rule, ranks_of_size, asked)
+        # In the order in which the sets lie in the parts, for what lies elsewhere in memory is waited for.
+        held, of_input = lengths[ranks], of_input[ranks]
+        if of_input.all():
+            return bits, [(held, asked)]
+        of_new = asked.copy()
+        of_new[~of_input, 2:] = 0
+        return bits, [(held * of_input, asked), (held * ~of_input, of_new)]
+
+    def _candidates_in(
+        self,
+        number: int,
+        prefixes: Prefixes,
+        sets: Sets,
+        bits: int,
+        sides: list[tuple[Narrow, Narrow]],
+        scratch: tuple[Narrow, Narrow, Narrow],
+        most: int,
+    ) -> tuple[Integers, dict[str, int]]:
+        """Return the candidates of a part of the key space, each as one number, and figures of its lists."""
+        part, found = prefixes.keys[number].whole(), [np.zeros((0, 2), np.int32)]
+        prefixes.keys[number].close()
+        known, lists = {"index_entries": 0, "longest_list": 0, "meetings": 0}, (1 << bits) // len(prefixes.keys)
+        for entered, asked in sides:
+            index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, number * lists)
+            entries, longest, meetings = index_part(part, prefixes.ranks, entered, index)
+            index = index._replace(entries=entries)
+            known["index_entries"] += len(entries)
+            known["longest_list"] = max(known["longest_list"], longest)
+            known["meetings"] += meetings
+            at = 0, 0
+            while at[0] < len(asked) and sum(map(len, found)) <= most:
+                at, written = list_candidates(at, part, prefixes.ranks, sets, asked, index, self.steps.rule, scratch)
+                found.append(scratch[2][:written].copy())
+        return np.unique(np.concatenate(found).astype(np.int64) @ _PACKED), known
 
     def _able_by_parities(self, ranks: Narrow, sizes: Integers, prefixes: Prefixes) -> Narrow:
         """Return which of the candidates may match, as their parities have it; sizes: by rank."""
@@ -416,12 +432,12 @@ class Prefixes:
 
     def __init__(self, keys: list[Part], parities: Part) -> None:
         self.keys, self.parities, self.ranks = keys, parities, np.empty(0, np.int32)
-        self._waiting, self._waiting_keys = list[Made](), 0
+        self._waiting, self._waiting_keys = list[tuple[Words, Integers]](), 0
 
     def add(self, made: Made) -> None:
         """Add further sets."""
-        self.parities.add(made.parity_lengths, made.parities)
-        self._waiting.append(made)
+        self.parities.add(made.widths, made.parities)
+        self._waiting.append((made.keys, made.lengths))
         self._waiting_keys += len(made.keys)
         if self._waiting_keys >= _KEYS_AT_A_TIME:
             self.close()
@@ -430,7 +446,7 @@ class Prefixes:
         """Write what was added."""
         if not self._waiting:
             return
-        keys, lengths = (np.concatenate([made[of] for made in self._waiting]) for of in (0, 1))
+        keys, lengths = map(np.concatenate, zip(*self._waiting, strict=True))
         self._waiting, self._waiting_keys = [], 0
         of_each, words, end = np.zeros((len(self.keys), len(lengths)), np.uint32), np.empty(len(keys), np.uint64), 0
         part_keys(keys, lengths, len(self.keys), of_each, words)
@@ -440,21 +456,35 @@ class Prefixes:
 
 
 class Made(NamedTuple):
-    """What goes to the files of some sets: keys uint64 and how many each has, and words of parities likewise."""
+    """Some sets that can have a partner.
 
-    keys: Words
+    Attributes
+    ----------
+    documents : int64[s]
+        Which ones they are.
+    shared, lengths : int64[s]
+        How many of their features others have, and how many keys their prefixes have.
+    bitmaps : uint64[s, w]
+        Theirs.
+    keys : uint64
+        The prefixes, one behind the other.
+    widths : uint32[s]
+        Of how many words their parities are.
+    parities : uint64
+        These, one behind the other.
+    """
+
+    documents: Integers
+    shared: Integers
     lengths: Integers
-    parity_lengths: npt.NDArray[np.uint32]
+    bitmaps: Words
+    keys: Words
+    widths: npt.NDArray[np.uint32]
     parities: Words
 
 
-def _made(
-    rule: Rule, words: int, documents: Integers, sizes: Integers, features: Words, counts: Counts8
-) -> tuple[Made, Narrow, Integers, Integers, Words]:
-    """Return what files hold of those documents that can have a partner, and which these are.
-
-    And how many features they share, how long their prefixes are, and bitmaps of so many words.
-    """
+def _made(rule: Rule, words: int, documents: Integers, sizes: Integers, features: Words, counts: Counts8) -> Made:
+    """Return what is needed of those documents that can have a partner; their bitmaps are of so many words."""
     count = len(documents)
     rooms = np.empty(count, np.int64)
     prefix_rooms(sizes, rule, rooms)
@@ -462,17 +492,17 @@ def _made(
     bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
     counted_prefixes(features, sizes, counts, rule, (shared, lengths, bitmaps, starts, keys, 0))
     able = lengths >= 0
-    lengths, all_sizes, sizes, own = lengths[able], sizes, sizes[able], features
+    lengths, own = lengths[able], features
     if not able.all():
-        own = np.empty(int(sizes.sum()), np.uint64)
-        chosen_sets(features, all_sizes, able, own)
-    width = np.empty(len(sizes), np.int64)
-    parity_lengths(sizes, width)
-    parities = np.empty(int(width.sum()), np.uint64)
-    write_parities(own, sizes, width, parities)
+        own = np.empty(int(sizes[able].sum()), np.uint64)
+        chosen_sets(features, sizes, able, own)
+    sizes, widths = sizes[able], np.empty(len(lengths), np.int64)
+    parity_lengths(sizes, widths)
+    parities = np.empty(int(widths.sum()), np.uint64)
+    write_parities(own, sizes, widths, parities)
     bitmaps = np.bitwise_or.reduce(bitmaps[able].reshape(len(lengths), 8 // words, words), axis=1)
-    made = Made(keys[: lengths.sum()].copy(), lengths, width.astype(np.uint32), parities)
-    return made, documents[able], shared[able], lengths, bitmaps
+    keys = keys[: lengths.sum()].copy()
+    return Made(documents[able], shared[able], lengths, bitmaps, keys, widths.astype(np.uint32), parities)
 
 
 def _in(numbers: Integers, known: Integers) -> Booleans:
