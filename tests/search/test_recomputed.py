@@ -67,6 +67,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(recomputed, "_MOST_PARTS", 16)
     if request.param == "parts":
         monkeypatch.setattr(recomputed, "_KEYS_AT_A_TIME", 50)
+        # Parities are looked at for a few candidates at a time.
+        monkeypatch.setattr(recomputed, "_A_PAIR", 200_000)
         monkeypatch.setattr(recomputed, "_FEWEST_PARTS", 8)
     if request.param == "file":
         monkeypatch.setattr(recomputed, "_MOST_CANDIDATES", 0)

@@ -287,6 +287,8 @@ class Index:
     def query(self, document: Document | str, k: int | None = None) -> list[Similar]:
         """Return the held documents that a text matches now, the most similar first; nothing is entered.
 
+        A text without features matches nothing, as a document without them does: that is no error in a flow.
+
         Parameters
         ----------
         document : Document or str
