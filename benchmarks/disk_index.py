@@ -5,6 +5,8 @@
     build     neardup index build of the archive, a new process on two threads
     open      nd.open_index, once the files are in memory
     new, old  index.query of texts of the delivery, and of texts of the archive, one by one
+    nearest   index.query(text, k=1) of texts of the archive in which every 16th or 8th word is another one, which makes
+              them less similar than the threshold, and of texts that share nothing with any other: written backwards
     add       neardup index add of 10,000 documents of the delivery, a new process
     dedup     neardup dedup of the delivery --against the index, and --against the files
 
@@ -32,14 +34,21 @@ import neardup as nd
 ADDED = 10_000
 
 
-def asked(index: Any, texts: list[str]) -> dict[str, float]:
+def asked(index: Any, texts: list[str], k: int | None = None) -> dict[str, float]:
     """Return the CPU microseconds that questions take, one by one: the machine may be busy with other things."""
     times = []
     for text in texts:
         begin = time.thread_time()
-        index.query(text)
+        index.query(text, k)
         times.append(time.thread_time() - begin)
     return spread(times, 1e6)
+
+
+def edited(text: str, every: int) -> str:
+    """Return a text in which one word of so many is another one."""
+    words = text.split()
+    words[every // 2 :: every] = [f"edited{at}" for at in range(len(words[every // 2 :: every]))]
+    return " ".join(words)
 
 
 def of_archive(archive: Path, delivery: Path, folder: Path, runs: int, questions: int) -> dict[str, Any]:
@@ -58,6 +67,10 @@ def of_archive(archive: Path, delivery: Path, folder: Path, runs: int, questions
     drawn = random.Random(1)  # noqa: S311
     for name, texts in (("new", enough), ("old", old)):
         found[name] = asked(index, drawn.sample(texts, min(questions, len(texts))))
+    some = drawn.sample(old, min(questions // 20, len(old)))
+    for every in (16, 8):
+        found[f"nearest, every {every}"] = asked(index, [edited(text, every) for text in some], 1)
+    found["nearest, backwards"] = asked(index, [text[::-1] for text in some[:10]], 1)
     outputs = [folder / "index.jsonl", folder / "files.jsonl"]
     for name, reference, output in zip(("by_index", "by_files"), (place, archive), outputs, strict=True):
         command = [*NEARDUP, "dedup", delivery, "--against", reference, "-o", output, "--threads", "2", "--force"]
@@ -95,6 +108,7 @@ def costs(results: dict[str, Any]) -> str:
     """Return what each archive costs."""
     header = ["archive", "documents", "texts MB", "index, of the texts", "build CPU s", "MB a CPU s", "open CPU ms"]
     header += ["a new text, median CPU µs", "p99", "an old text, median CPU µs", "p99", "add 10,000, CPU s"]
+    header += [f"nearest, {of}, median CPU ms" for of in ("every 16th word edited", "every 8th", "shares nothing")]
     header += [f"{results['delivery']} against the index, CPU s", "against the files, CPU s"]
     rows = []
     for row in results["rows"]:
@@ -104,7 +118,9 @@ def costs(results: dict[str, Any]) -> str:
                 *(row["archive"], f"{row['documents']:,}", f"{size:.0f}", f"{row['bytes'] / row['text_bytes']:.0%}"),
                 *(f"{row['build']['cpu_s']:.1f}", f"{size / row['build']['cpu_s']:.0f}", row["open"]["median"]),
                 *(f"{row[which][of]:.0f}" for which in ("new", "old") for of in ("median", "p99")),
-                *(f"{row[which]['cpu_s']:.1f}" for which in ("add", "by_index", "by_files")),
+                f"{row['add']['cpu_s']:.1f}",
+                *(f"{row[f'nearest, {of}']['median'] / 1000:.1f}" for of in ("every 16", "every 8", "backwards")),
+                *(f"{row[which]['cpu_s']:.1f}" for which in ("by_index", "by_files")),
             ]
         )
     return table(header, rows)
