@@ -67,10 +67,10 @@ def of_archive(archive: Path, delivery: Path, folder: Path, runs: int, questions
     drawn = random.Random(1)  # noqa: S311
     for name, texts in (("new", enough), ("old", old)):
         found[name] = asked(index, drawn.sample(texts, min(questions, len(texts))))
-    some = drawn.sample(old, min(questions // 20, len(old)))
+    few = drawn.sample(old, min(questions // 20, len(old)))
     for every in (16, 8):
-        found[f"nearest, every {every}"] = asked(index, [edited(text, every) for text in some], 1)
-    found["nearest, backwards"] = asked(index, [text[::-1] for text in some[:10]], 1)
+        found[f"nearest, every {every}"] = asked(index, [edited(text, every) for text in few], 1)
+    found["nearest, backwards"] = asked(index, [text[::-1] for text in few[:10]], 1)
     outputs = [folder / "index.jsonl", folder / "files.jsonl"]
     for name, reference, output in zip(("by_index", "by_files"), (place, archive), outputs, strict=True):
         command = [*NEARDUP, "dedup", delivery, "--against", reference, "-o", output, "--threads", "2", "--force"]

@@ -111,7 +111,7 @@ def candidates(
     for number, end in enumerate(ends.tolist()):
         part = lengths[number], words[end - int(lengths[number].sum()) : end]
         index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), BITS, number * lists)
-        index = index._replace(entries=index_part(part, ranks, held[ranks], index)[0])
+        index = index._replace(entries=index_part(part, ranks, held[ranks], asked, index)[0])
         at = 0, 0
         while at[0] < count:
             at, written = list_candidates(at, part, ranks, sets, asked, index, by, scratch)

@@ -10,23 +10,25 @@ import numpy as np
 from numba import int32, int64, njit, uint8, uint32, uint64
 
 from neardup.kernels.bits import popcount, prefetch, trailing_zeros
-from neardup.kernels.bounds import need
+from neardup.kernels.bounds import need, smallest_partner
 from neardup.kernels.compilation import kernel
 from neardup.kernels.counts import AHEAD, one_more
 from neardup.kernels.prefixes import (
     LAST_PLACE,
+    LONG_LIST,
     LOW,
     Index,
     begin_lists,
     close_lists,
     entry_of,
+    first_at_least,
     forget,
-    meet,
     mixed,
     most_shared,
     partners_of,
     place_of,
     rank_of,
+    tag_of_entry,
 )
 
 #: Odd, and another one than that of keys.
@@ -204,10 +206,12 @@ def part_keys(keys, lengths, parts, of_each, out):
 
 
 @kernel
-def index_part(part, ranks, held, index):
+def index_part(part, ranks, held, asked, index):
     """Enter the words of a part whose places are below held[s] into an index of zeros with no entries.
 
-    part: (lengths uint32[s], words), as ``part_keys`` leaves them; ranks, held: int32[s], of the sets.
+    In the place of a place an entry has how many of the set's shared features stand there or behind it, LAST_PLACE at
+    most. part: (lengths uint32[s], words), as ``part_keys`` leaves them; ranks, held: int32[s], of the sets; asked:
+    int32[s, 4], as ``probe_bounds`` writes it.
     Returns the entries, the length of the longest list, and how many pairs of entries share a list.
     """
     lengths, words = part
@@ -225,7 +229,7 @@ def index_part(part, ranks, held, index):
             if place_of(words[i]) < held[s]:
                 place = int64(words[i] >> shift) - first
                 tag = (words[i] >> (shift - uint64(16))) & LOW
-                entries[heads[place]] = entry_of(ranks[s], tag, place_of(words[i]))
+                entries[heads[place]] = entry_of(ranks[s], tag, int64(asked[s, 1]) - place_of(words[i]))
                 heads[place] += uint32(1)
         at += int64(lengths[s])
     longest, meetings = close_lists(Index(index.heads, entries, index.bits, index.first))
@@ -246,42 +250,54 @@ def probe_bounds(ranks, sets, rule, ranks_of_size, out):
 
 @kernel
 def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
-    """Find the candidates before them of the sets of a part, as ``match`` does; write (earlier, later).
+    """Find the candidates before them of the sets of a part; write (earlier, later).
 
+    Two sets that match are found in the part of the first key that both have, for all that they share follows there.
     begin: (set, word) to go on from; part, ranks: as for ``index_part``; asked: int32[s, 4], as ``probe_bounds`` writes
     it, but without partners for a set that is not looked up.
-    scratch: (met, found, pairs), met as for ``verify``; found: int32[r]; pairs: int32[p, 2] with room for r at least.
-    Stops early when they may not suffice for one more set.
+    scratch: (met, found, pairs), int32[r] zeros; int32[r]; int32[p, 2] with room for r at least. Stops early when they
+    may not suffice for one more set.
     Returns ((set, word) to go on from, pairs written).
     """
     lengths, words = part
     met, found, pairs = scratch
-    sizes, shared, bitmaps = sets.sizes, sets.shared, sets.bitmaps
-    heads, entries, first, shift = index.heads, index.entries, index.first, uint64(64 - index.bits)
+    sizes, bitmaps = sets.sizes, sets.bitmaps
+    heads, entries, start, shift = index.heads, index.entries, index.first, uint64(64 - index.bits)
     width = bitmaps.shape[1]
     at_heads, at_entries = uint64(heads.ctypes.data), uint64(entries.ctypes.data)
-    at_bitmaps, last = uint64(bitmaps.ctypes.data), words.shape[0] - 1
-    at_shared, at_met = uint64(shared.ctypes.data), uint64(met.ctypes.data)
+    at_bitmaps, end_of_words = uint64(bitmaps.ctypes.data), words.shape[0] - 1
     written = 0
     s, at = begin
     while s < ranks.shape[0]:
         rank, end = int64(ranks[s]), at + int64(lengths[s])
-        if end > at and asked[s, 3] > asked[s, 2]:
-            question = int64(asked[s, 0]), int64(asked[s, 1]), int64(asked[s, 2]), int64(asked[s, 3])
+        size, shared, first, last = int64(asked[s, 0]), int64(asked[s, 1]), int64(asked[s, 2]), int64(asked[s, 3])
+        if end > at and last > first:
+            least = need(rule, smallest_partner(rule, size), size)
             count = 0
             for i in range(at, end):
                 # The lists of the words that follow, and the heads of those behind them.
-                prefetch(at_heads + uint64(4) * ((words[min(i + 16, last)] >> shift) - uint64(first)))
-                ahead = int64(words[min(i + 8, last)] >> shift) - first
+                prefetch(at_heads + uint64(4) * ((words[min(i + 16, end_of_words)] >> shift) - uint64(start)))
+                ahead = int64(words[min(i + 8, end_of_words)] >> shift) - start
                 prefetch(at_entries + uint64(8) * uint64(heads[ahead]))
-                ahead = int64(words[min(i + 4, last)] >> shift) - first
-                for e in range(heads[ahead], min(heads[ahead + 1], heads[ahead] + uint32(4))):
-                    other = rank_of(entries[e])
-                    prefetch(at_shared + uint64(4) * uint64(other))
-                    prefetch(at_met + uint64(4) * uint64(other))
-                bucket, place = int64(words[i] >> shift) - first, place_of(words[i])
+                bucket, own = int64(words[i] >> shift) - start, shared - place_of(words[i])
                 tag = (words[i] >> (shift - uint64(16))) & LOW
-                count = meet(place, tag, bucket, question, heads, entries, sizes, shared, rule, met, found, count)
+                place, high = int64(heads[bucket]), int64(heads[bucket + 1])
+                if high - place > LONG_LIST:
+                    place = first_at_least(entries, place, high, first)
+                while place < high:
+                    entry = entries[place]
+                    place += 1
+                    other = rank_of(entry)
+                    if other >= last:
+                        break
+                    if other < first or tag_of_entry(entry) != tag:
+                        continue
+                    left = place_of(entry)
+                    left = min(own, left) if left < LAST_PLACE else own
+                    if left >= least and met[other] == 0 and left >= need(rule, int64(sizes[other]), size):
+                        met[other] = int32(1)
+                        found[count] = int32(other)
+                        count += 1
             if written + count > pairs.shape[0]:
                 forget(count, met, found)
                 break
@@ -290,7 +306,7 @@ def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
                 met[other] = 0
                 if c + 2 < count:
                     prefetch(at_bitmaps + uint64(8 * width) * uint64(found[c + 2]))
-                if most_shared(rank, other, sizes, bitmaps) >= need(rule, sizes[other], question[0]):
+                if most_shared(rank, other, sizes, bitmaps) >= need(rule, sizes[other], size):
                     pairs[written, 0] = other
                     pairs[written, 1] = rank
                     written += 1

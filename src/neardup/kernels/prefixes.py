@@ -25,6 +25,8 @@ LOW = uint64(0xFFFF)
 LAST_PLACE = 0xFFFF
 #: Odd, so that no two features fall together.
 _MULTIPLIER = uint64(0xD6E8FEB86659FD93)
+#: In a list of more entries the first one of a rank is searched for.
+LONG_LIST = 8
 #: How many sets ahead the index asks for memory while it is filled.
 _RANKS_AHEAD = 4
 
@@ -182,7 +184,7 @@ def close_lists(index):
 
 
 @leaf_kernel
-def _first_at_least(entries, low, high, rank):
+def first_at_least(entries, low, high, rank):
     """Return the first place in [low, high) whose entry has that rank or a higher one."""
     while low < high:
         middle = (low + high) // 2
@@ -218,30 +220,6 @@ def count_meeting(other, left, size, sizes, rule, met, found, count):
     return count
 
 
-@leaf_kernel
-def meet(place, tag, bucket, asked, heads, entries, sizes, shared, rule, met, found, count):
-    """Add to found the ranks in a list of an index that a set meets there; return how many are found then.
-
-    place: of the key among the shared ones of the set; asked: (size, shared, first, last) of the set, and which ranks
-    may be its partners. heads, entries: of the index; sizes, shared: of all sets; met, found: as for ``_candidates``.
-    """
-    high = int64(heads[bucket + 1])
-    at = int64(heads[bucket])
-    if high - at > 8:
-        at = _first_at_least(entries, at, high, asked[2])
-    while at < high:
-        entry = entries[at]
-        at += 1
-        other = rank_of(entry)
-        if other >= asked[3]:
-            break
-        if other < asked[2] or tag_of_entry(entry) != tag:
-            continue
-        left = min(asked[1] - place, shared[other] - place_of(entry))
-        count = count_meeting(other, left, asked[0], sizes, rule, met, found, count)
-    return count
-
-
 @inner_kernel
 def partners_of(rank, sets, rule, ranks_of_size):
     """Return which ranks may be partners of a set before it: from the first to before the last."""
@@ -261,12 +239,23 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     first, last = partners_of(rank, sets, rule, ranks_of_size)
     sizes, shared, keys = sets.sizes, sets.shared, sets.keys
     heads, entries, bits = index.heads, index.entries, index.bits
-    asked = int64(sizes[rank]), int64(shared[rank]), first, last
-    start = sets.starts[rank]
+    size, own, start = int64(sizes[rank]), int64(shared[rank]), sets.starts[rank]
     count = 0
     for i in range(sets.lengths[rank]):
         bucket, tag = bucket_of(keys[start + i], bits), tag_of(keys[start + i], bits)
-        count = meet(i, tag, bucket, asked, heads, entries, sizes, shared, rule, met, found, count)
+        at, high = int64(heads[bucket]), int64(heads[bucket + 1])
+        if high - at > LONG_LIST:
+            at = first_at_least(entries, at, high, first)
+        while at < high:
+            entry = entries[at]
+            at += 1
+            other = rank_of(entry)
+            if other >= last:
+                break
+            if other < first or tag_of_entry(entry) != tag:
+                continue
+            left = min(own - i, shared[other] - place_of(entry))
+            count = count_meeting(other, left, size, sizes, rule, met, found, count)
     return count
 
 

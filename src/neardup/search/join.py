@@ -435,9 +435,9 @@ class Join:
         return pairs[:, :2], pairs[:, 2]
 
 
-def bits_of_index(entries: int) -> int:
+def bits_of_index(entries: int, most: int = _MOST_INDEX_BITS) -> int:
     """Return how many bits choose a list of an index of so many entries."""
-    return min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
+    return min(max(entries.bit_length() - 1, FEWEST_BITS), most)
 
 
 def check_entries(entries: int, most: int | None = None) -> int:

@@ -63,6 +63,8 @@ _PACKED = np.array([1 << 32, 1])
 _KEYS_AT_A_TIME = 1 << 20
 #: The fewest and the most parts of the key space, powers of two, and bytes of a key while its part is gone through.
 _FEWEST_PARTS, _MOST_PARTS, _A_KEY = 8, 256, 16
+#: At most so many bits choose a list of a part.
+_MOST_BITS_OF_A_PART = 22
 
 
 class Held(NamedTuple):
@@ -282,7 +284,8 @@ class Passes:
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
         lengths = np.empty(len(ranks), np.int32)
         index_lengths(sets, rule, lengths)
-        bits = bits_of_index(check_entries(int(lengths.sum(dtype=np.int64))))
+        most = (len(prefixes.keys) << _MOST_BITS_OF_A_PART).bit_length() - 1
+        bits = bits_of_index(check_entries(int(lengths.sum(dtype=np.int64))), most)
         asked = np.empty((len(ranks), 4), np.int32)
         probe_bounds(ranks, sets, rule, ranks_of_size, asked)
         # In the order in which the sets lie in the parts, for what lies elsewhere in memory is waited for.
@@ -309,7 +312,7 @@ class Passes:
         known, lists = {"index_entries": 0, "longest_list": 0, "meetings": 0}, (1 << bits) // len(prefixes.keys)
         for entered, asked in sides:
             index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, number * lists)
-            entries, longest, meetings = index_part(part, prefixes.ranks, entered, index)
+            entries, longest, meetings = index_part(part, prefixes.ranks, entered, asked, index)
             index = index._replace(entries=entries)
             known["index_entries"] += len(entries)
             known["longest_list"] = max(known["longest_list"], longest)
