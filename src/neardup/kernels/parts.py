@@ -10,7 +10,7 @@ import numpy as np
 from numba import int32, int64, njit, uint8, uint32, uint64
 
 from neardup.kernels.bits import popcount, prefetch, trailing_zeros
-from neardup.kernels.bounds import need, smallest_partner
+from neardup.kernels.bounds import need
 from neardup.kernels.compilation import kernel
 from neardup.kernels.counts import AHEAD, one_more
 from neardup.kernels.prefixes import (
@@ -272,7 +272,6 @@ def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
         rank, end = int64(ranks[s]), at + int64(lengths[s])
         size, shared, first, last = int64(asked[s, 0]), int64(asked[s, 1]), int64(asked[s, 2]), int64(asked[s, 3])
         if end > at and last > first:
-            least = need(rule, smallest_partner(rule, size), size)
             count = 0
             for i in range(at, end):
                 # The lists of the words that follow, and the heads of those behind them.
@@ -294,7 +293,7 @@ def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
                         continue
                     left = place_of(entry)
                     left = min(own, left) if left < LAST_PLACE else own
-                    if left >= least and met[other] == 0 and left >= need(rule, int64(sizes[other]), size):
+                    if met[other] == 0 and left >= need(rule, int64(sizes[other]), size):
                         met[other] = int32(1)
                         found[count] = int32(other)
                         count += 1
