@@ -298,7 +298,7 @@ def _of_sizes() -> list[_Aim]:
         ("M10M in 2 GB, CPU a document over that of M1M without a budget", 2.2, _over(*a_document), "times"),
         ("L1M in 500 MB, CPU", 55, long.get("cpu_s"), "s"),
         ("L1M in 500 MB, peak RSS", 500, long.get("rss_mb"), "MB"),
-        ("15,000,000 documents of 3.45 KB in 4 GB, CPU", 1200, None, "s"),
+        ("15,000,000 documents of 3.45 KB in 4 GB, CPU", 1200, runs.get("L15M:3200MB", {}).get("cpu_s"), "s"),
     ]
 
 
