@@ -18,8 +18,10 @@ from pathlib import Path
 import pytest
 from calling import FOX, NEVER, RULES, finished, names_in, neardup, process, write_lines
 from saying import says
+from typer.testing import CliRunner
 
 from neardup import files
+from neardup.cli.app import app
 from neardup.documents.output import OutputFile
 
 WRITES = """
@@ -136,6 +138,26 @@ def test_interrupted_while_writing(number: int, code: int, corpus: Path, out: Pa
     said = "neardup: interrupted; nothing was written\n" if code == 130 else ""
     assert finished(started) == (code, "", said)
     assert names_in(out) == temporary(out) == set()
+
+
+def test_what_cannot_be_closed_after_an_interruption_is_no_error(
+    corpus: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(file: OutputFile, data: object) -> int:
+        raise KeyboardInterrupt
+
+    def discarded(file: OutputFile) -> None:
+        discard(file)
+        raise ValueError("write to closed file")
+
+    discard = OutputFile.discard
+    monkeypatch.setattr(OutputFile, "write", interrupted)
+    monkeypatch.setattr(OutputFile, "discard", discarded)
+    arguments = ["dedup", str(corpus), "-o", str(out / "clean.jsonl.gz")]
+    result = CliRunner().invoke(app, arguments, prog_name="neardup")
+    assert result.exit_code == 130
+    assert result.stderr.endswith("neardup: interrupted; nothing was written\n")
+    assert names_in(out) == set()
 
 
 def test_killed_while_writing_and_started_again(corpus: Path, out: Path, warm: None) -> None:

@@ -132,8 +132,7 @@ class Commands(TyperGroup):
             say(str(error))
             raise typer.Exit(2) from None
         except KeyboardInterrupt as interrupt:
-            say(f"interrupted; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
-            raise typer.Exit(130) from None
+            raise _interrupted(interrupt) from None
         except BrokenPipeError:
             _let_go_of_stdout()
             raise typer.Exit(1) from None
@@ -144,6 +143,17 @@ class Commands(TyperGroup):
             _let_go_of_stdout()
             say(f"standard output cannot be written: {error.strerror}; free some space")
             raise typer.Exit(2) from None
+        except ValueError as error:
+            # What was being written when it was interrupted may be in no state to be closed.
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise _interrupted(error.__context__) from None
+            raise
+
+
+def _interrupted(interrupt: KeyboardInterrupt) -> typer.Exit:
+    """Say that the run was interrupted, and return how it ends."""
+    say(f"interrupted; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
+    return typer.Exit(130)
 
 
 def _say_usage(error: Any) -> None:
