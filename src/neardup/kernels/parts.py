@@ -15,16 +15,16 @@ from neardup.kernels.compilation import kernel
 from neardup.kernels.counts import AHEAD, one_more
 from neardup.kernels.prefixes import (
     LAST_PLACE,
-    LONG_LIST,
     LOW,
     Index,
     begin_lists,
     close_lists,
     entry_of,
-    first_at_least,
     forget,
+    list_from,
     mixed,
     most_shared,
+    note_meeting,
     partners_of,
     place_of,
     rank_of,
@@ -280,9 +280,7 @@ def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
                 prefetch(at_entries + uint64(8) * uint64(heads[ahead]))
                 bucket, own = int64(words[i] >> shift) - start, shared - place_of(words[i])
                 tag = (words[i] >> (shift - uint64(16))) & LOW
-                place, high = int64(heads[bucket]), int64(heads[bucket + 1])
-                if high - place > LONG_LIST:
-                    place = first_at_least(entries, place, high, first)
+                place, high = list_from(heads, entries, bucket, first)
                 while place < high:
                     entry = entries[place]
                     place += 1
@@ -293,10 +291,7 @@ def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
                         continue
                     left = place_of(entry)
                     left = min(own, left) if left < LAST_PLACE else own
-                    if met[other] == 0 and left >= need(rule, int64(sizes[other]), size):
-                        met[other] = int32(1)
-                        found[count] = int32(other)
-                        count += 1
+                    count = note_meeting(other, left, size, sizes, rule, met, found, count)
             if written + count > pairs.shape[0]:
                 forget(count, met, found)
                 break

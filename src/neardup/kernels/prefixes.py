@@ -26,7 +26,7 @@ LAST_PLACE = 0xFFFF
 #: Odd, so that no two features fall together.
 _MULTIPLIER = uint64(0xD6E8FEB86659FD93)
 #: In a list of more entries the first one of a rank is searched for.
-LONG_LIST = 8
+_LONG_LIST = 8
 #: How many sets ahead the index asks for memory while it is filled.
 _RANKS_AHEAD = 4
 
@@ -184,7 +184,7 @@ def close_lists(index):
 
 
 @leaf_kernel
-def first_at_least(entries, low, high, rank):
+def _first_at_least(entries, low, high, rank):
     """Return the first place in [low, high) whose entry has that rank or a higher one."""
     while low < high:
         middle = (low + high) // 2
@@ -205,19 +205,27 @@ def _fetch(following, later, sets, index):
 
 
 @njit(inline="always")
-def count_meeting(other, left, size, sizes, rule, met, found, count):
-    """Count that a set shares a key with another one; left: how many features may follow there.
+def note_meeting(other, left, size, sizes, rule, met, found, count):
+    """Add a set that shares a key with another one to those found, once, if what may follow there is enough.
 
-    size: of the set; sizes: of those it may meet. Keys that are equal by chance lie anywhere: they may count, and
-    never rule out. Returns how many are found so far.
+    left: how many features may follow, this one included; size: of the set; sizes: of those it may meet; met: 1 for
+    those found. All that two matching sets share follows the first key that both have, so each is found there; a key
+    that is equal by chance rules nothing out. Returns how many are found so far.
     """
-    already = met[other]
-    if already + left >= need(rule, int64(sizes[other]), size):
-        if already == 0:
-            found[count] = other
-            count += 1
-        met[other] = already + int32(1)
+    if met[other] == 0 and left >= need(rule, int64(sizes[other]), size):
+        met[other] = int32(1)
+        found[count] = other
+        count += 1
     return count
+
+
+@njit(inline="always")
+def list_from(heads, entries, bucket, first):
+    """Return where a list has its first entry of that rank or a higher one, or begins if it is short, and its end."""
+    at, high = int64(heads[bucket]), int64(heads[bucket + 1])
+    if high - at > _LONG_LIST:
+        at = _first_at_least(entries, at, high, first)
+    return at, high
 
 
 @inner_kernel
@@ -233,8 +241,7 @@ def partners_of(rank, sets, rule, ranks_of_size):
 def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     """Write to found the earlier ranks that share a prefix key and pass the length and position bounds.
 
-    met: int32[r] zeros on entry, and then the keys met so far for the ranks in found. The first key that two matching
-    sets share passes whatever was met before, so each match is found where the index has that key.
+    met: int32[r] zeros on entry, and then 1 for the ranks in found.
     """
     first, last = partners_of(rank, sets, rule, ranks_of_size)
     sizes, shared, keys = sets.sizes, sets.shared, sets.keys
@@ -243,9 +250,7 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     count = 0
     for i in range(sets.lengths[rank]):
         bucket, tag = bucket_of(keys[start + i], bits), tag_of(keys[start + i], bits)
-        at, high = int64(heads[bucket]), int64(heads[bucket + 1])
-        if high - at > LONG_LIST:
-            at = first_at_least(entries, at, high, first)
+        at, high = list_from(heads, entries, bucket, first)
         while at < high:
             entry = entries[at]
             at += 1
@@ -255,7 +260,7 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
             if other < first or tag_of_entry(entry) != tag:
                 continue
             left = min(own - i, shared[other] - place_of(entry))
-            count = count_meeting(other, left, size, sizes, rule, met, found, count)
+            count = note_meeting(other, left, size, sizes, rule, met, found, count)
     return count
 
 
@@ -400,7 +405,7 @@ def look_up(begin, end, asking, held, index, rule, scratch, out):
                 if tag_of_entry(entry) != tag:
                     continue
                 left = min(shared - i, int64(sizes[other]) - place_of(entry))
-                count = count_meeting(other, left, size, sizes, rule, met, found, count)
+                count = note_meeting(other, left, size, sizes, rule, met, found, count)
         if written + count > out.shape[0]:
             forget(count, met, found)
             break
@@ -526,7 +531,7 @@ def _kept_candidates(rank, sets, chains, rule, met, found):
                 continue
             other = rank_of(entry)
             left = min(shared[rank] - i, shared[other] - place_of(entry))
-            count = count_meeting(other, left, sizes[rank], sizes, rule, met, found, count)
+            count = note_meeting(other, left, sizes[rank], sizes, rule, met, found, count)
     return count
 
 
