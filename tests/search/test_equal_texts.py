@@ -17,11 +17,11 @@ import pytest
 import neardup as nd
 from neardup.documents import corpus_of
 from neardup.exploration.sample import draw_sample
-from neardup.features.extraction import extract, set_digests
+from neardup.features.extraction import extract
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.search.matches import equal_sets
-from neardup.spark.features import extract_batches
+from neardup.spark.features import known_batches
 
 _WORD = (1 << 64) - 1
 _FACTOR = 0xD6E8FEB86659FD93
@@ -129,7 +129,7 @@ def test_a_worker_of_spark_tells_texts_and_sets_apart() -> None:
     texts = [NORWAY, CLIMBERS, NORWAY, *SUMS, " ".join(reversed(SUMS[0].split()))]
     batch = pa.RecordBatch.from_pydict({"row": list(range(len(texts))), "text": texts})
     recipe = Recipe(features="words:1", threshold=0.3, second_step="edit >= 0.9")
-    (found,) = extract_batches(recipe, None, [], iter([batch]))
+    (found,) = known_batches(recipe, None, [], np.array([1, 2], np.uint64), 0, iter([batch]))
     marks = list(zip(found["text_mark0"].to_pylist(), found["text_mark1"].to_pylist(), strict=True))
     assert marks[0] == marks[2]
     assert len(set(marks)) == 5
@@ -159,8 +159,6 @@ def test_equal_sets_are_those_with_the_same_features_in_any_order() -> None:
         store.add(block._replace(features=features, sizes=sizes, marks=marks))
         assert equal_sets(store, alone).tolist() == [0, 1, 0, 1, 4, -1, 4, 7, -1]
         assert equal_sets(store).tolist() == [0, 1, 0, 1, 4, -1, 4, 7, 1]
-    digests = [tuple(each) for each in set_digests(features, sizes).tolist()]
-    assert [digests.index(each) for each in digests] == [0, 1, 0, 1, 4, 5, 4, 7, 1]
 
 
 def test_equal_vectors_have_the_same_weights_of_the_same_features() -> None:

@@ -119,7 +119,7 @@ def test_small_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(random.Random(5), 80, 12)
     recipe = Recipe(features="words:1", threshold=0.4)
     expected = workers.edges_of(texts, recipe)
-    for name, value in (("_SETS_AT_A_TIME", 2), ("_PIECE", 50), ("_SLICE", 1 << 10)):
+    for name, value in (("_PIECE", 50), ("_SLICE", 1 << 10)):
         monkeypatch.setattr(features, name, value)
     assert workers.edges_of(texts, recipe, partitions=3) == expected
 
@@ -157,7 +157,7 @@ def test_pairs_of_a_key_are_those_of_a_plain_loop(
         (key, row): (
             key,
             before,
-            row + search.REFERENCE * (row > 8),
+            row + features.REFERENCE * (row > 8),
             sizes[row],
             min(sizes[row], rest) * (1 if own else -1),
         )

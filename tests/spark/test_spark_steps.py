@@ -48,7 +48,8 @@ def test_texts_that_are_none_are_rejected() -> None:
     ids = pa.array([1, None, 3, 4], pa.int64())
     texts = pa.array([b"one two", b"x", None, b"\xff"], pa.binary())
     batch = pa.record_batch({"row": pa.array(range(4), pa.int64()), "text": texts, "id": ids})
-    (found,) = features.extract_batches(Recipe(features="words:1"), None, ["id"], iter([batch]))
+    keys = np.array([1, 2], np.uint64)
+    (found,) = features.known_batches(Recipe(features="words:1"), None, ["id"], keys, 0, iter([batch]))
     assert found.column("size").to_pylist() == [2, -3, -1, -2]
     assert found.column("id").to_pylist() == [1, None, 3, 4]
 
@@ -57,7 +58,9 @@ def test_a_text_that_no_row_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(features, "_MOST_FEATURES", 3)
     batch = pa.record_batch({"row": pa.array([5], pa.int64()), "text": ["a b c d"]})
     with pytest.raises(InputError) as caught:
-        list(features.extract_batches(Recipe(features="words:1"), None, [], iter([batch])))
+        list(
+            map(features.as_binary, features.set_batches(Recipe(features="words:1"), None, np.isfinite, iter([batch])))
+        )
     assert says(caught.value, "row 5 ", "4 features")
 
 

@@ -61,7 +61,7 @@ def joined(
             met_before = other[1] and other[1] == one[1]
             apart = second is None or second[one[2]] != second[other[2]]
             fits = one[4] >= least and min(one[3], abs(other[4])) >= least
-            if fits and apart and not met_before and min(one[2], other[2]) < search.REFERENCE:
+            if fits and apart and not met_before and min(one[2], other[2]) < features.REFERENCE:
                 found.add((min(one[2], other[2]), max(one[2], other[2])))
     return sorted(found)
 
@@ -77,17 +77,15 @@ def listed(blobs: list[pa.RecordBatch], wanted: Any) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def table_of_counts(sets: list[Batches], alone: Any, bits: int) -> Any:
-    """The counts of all sets, each worker's in slices."""
-    total = np.zeros(1 << bits, np.uint8)
-    parts = [pa.Table.from_batches(part) for part in mapped(sets, partial(features.count_batches, bits, alone)) if part]
-    for number in range(-(-len(total) // features._SLICE)):
-        some = [part.filter(pa.compute.equal(part["slice"], number)) for part in parts]
-        slices = pa.concat_tables(some) if some else pa.table({"slice": []})
-        if len(slices):
-            begin, [added] = number * features._SLICE, features.add_slices(slices)["data"].to_pylist()
-            total[begin : begin + len(added)] = np.frombuffer(added, np.uint8)
-    return total
+def counts_of(known: list[Batches], bits: int) -> features.Counts:
+    """The counts of all partitions, each one's in slices."""
+    whole = pa.Table.from_batches([batch for part in known for batch in part])
+    slices = whole.filter(pa.compute.is_valid(whole["slice"]))
+    added = {}
+    for number in set(slices["slice"].to_pylist()):
+        some = slices.filter(pa.compute.equal(slices["slice"], number)).select(["slice", "data"])
+        added[number] = features.add_slices(some)["data"].to_pylist()[0]
+    return features.Counts(bits, added)
 
 
 def edges_of(
@@ -95,34 +93,41 @@ def edges_of(
 ) -> tuple[dict[int, int], dict[tuple[int, int], tuple[int, int, int, float]]]:
     """Which document stands for each one that is equal, and the pairs of those that match: o, a, b and similarity."""
     table = pa.table({"row": pa.array(range(len(texts)), pa.int64()), "text": pa.array(texts, pa.string())})
-    known = mapped(cut(table, partitions, 7), partial(features.extract_batches, recipe, None, []))
+    given = cut(table, partitions, 7)
+    keys = np.array([5, 6], np.uint64)
+    known = mapped(given, partial(features.known_batches, recipe, None, [], keys, bits))
     standing: dict[int, int] = {}
     if not texts:
         return standing, {}
     whole = pa.Table.from_batches([batch for part in known for batch in part])
+    whole = whole.filter(pa.compute.not_equal(whole["row"], features.NO_ROW))
     seen: dict[Any, int] = {}
     for row, size, *mark in zip(*(whole[name].to_pylist() for name in ("row", "size", "mark0", "mark1")), strict=True):
         if size > 0:
             standing[row] = seen.setdefault((size, *mark), row)
-    copies = np.array([row for row, first in standing.items() if row != first], np.int64)
-    alone = features.SetsAlone(here(copies))
-    able = whole.filter(pa.array([row in standing for row in range(len(texts))], pa.bool_()))
-    sets = cut(able.select(["row", "features"]).combine_chunks(), partitions, 5)
+    others = np.array([row for row in range(len(texts)) if standing.get(row) != row], np.int64)
+
+    def sets(choice: Any, worker: Any) -> list[Batches]:
+        return mapped(given, lambda part: worker(features.set_batches(recipe, None, choice, part)))
+
     wanted = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
     if recipe.search == "lsh":
-        make: Any = partial(search.band_batches, homes, alone, bands_of(recipe), recipe.seed)
+        make: Any = partial(search.band_batches, homes, bands_of(recipe), recipe.seed)
     else:
-        make = partial(search.prefix_batches, homes, wanted, alone, here(table_of_counts(sets, alone, bits)))
-    pairs = listed([batch for part in mapped(sets, make) for batch in part], wanted)
+        make = partial(search.prefix_batches, homes, wanted, here(counts_of(known, bits)))
+    entries = sets(partial(features.is_other, here(others)), make)
+    pairs = np.array(listed([batch for part in entries for batch in part], wanted), np.int64).reshape(-1, 2)
     edges: dict[tuple[int, int], tuple[int, int, int, float]] = {}
     sizes = dict(zip(whole["row"].to_pylist(), whole["size"].to_pylist(), strict=True))
+    if not len(pairs):
+        return standing, edges
+    asked: Any = here(search.Asked.of(pairs[:, 0], pairs[:, 1], homes))
+    sent = [batch for part in sets(partial(search.is_asked, asked), partial(search.sent_sets, asked)) for batch in part]
     for home in range(homes):
-        own = [pair for pair in pairs if pair[0] % homes == home]
-        if not own:
-            continue
-        asked = pa.table({side: [pair[i] for pair in own] for i, side in enumerate(("left", "right"))})
-        held = whole.filter(pa.compute.is_in(whole["row"], pa.array(sorted({row for pair in own for row in pair}))))
-        for left, right, o in zip(*search.check_sets(wanted, held, asked).to_pydict().values(), strict=True):
-            counts = o, sizes[left], sizes[right]
+        own = [batch.filter(pa.compute.equal(batch["place"], home)) for batch in sent]
+        found = search._checked(asked, partial(search.check_sets, wanted), iter(own))
+        for row in rows_of([list(found)]):
+            left, right = row["left"], row["right"]
+            counts = row["o"], sizes[left], sizes[right]
             edges[left, right] = *counts, float(similarities(recipe.measure, np.array([counts]))[0])
     return standing, edges

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
-from neardup.features.store import Block, heads_of
+from neardup.features.store import Block
 from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
@@ -37,7 +37,6 @@ from neardup.kernels.grams import (
     form_sets,
     list_grams,
 )
-from neardup.kernels.pairs import sort_rows
 from neardup.kernels.tables import EMPTY_TABLE, enter, slots_for
 from neardup.kernels.tokens import hash_tokens
 from neardup.kernels.unicode import text_marks
@@ -64,14 +63,6 @@ def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
     view, ends = data.data, offsets.tolist()
     found = b"".join([blake2b(view[begin:end], digest_size=_BYTES).digest() for begin, end in pairwise(ends)])
     return np.frombuffer(found, "<u8").astype(np.uint64).reshape(-1, 2)
-
-
-def set_digests(features: Words, sizes: Integers) -> Words:
-    """Return the digest of each set of features, whatever their order: uint64[d, 2]."""
-    heads = heads_of(sizes)
-    ordered = features.copy()
-    sort_rows(heads, ordered, _NO_WEIGHTS)
-    return text_digests(ordered.astype("<u8").view(np.uint8), 8 * heads)
 
 
 Allocate = Callable[[int], Words]

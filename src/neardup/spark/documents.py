@@ -18,14 +18,14 @@ from neardup.classifier.classifier import Classifier
 from neardup.classifier.columns import columns_for
 from neardup.documents import Batch, Corpus
 from neardup.documents.inputs import Found
+from neardup.documents.lines import LineSource
 from neardup.documents.partitions import Reading, Task, as_json, from_json, placed, tasks_of
 from neardup.documents.records import Broken, Wanted, order_type
 from neardup.documents.tables import TextColumn, choose_columns
 from neardup.errors import InputError, NeardupError, StoreError
 from neardup.keep.order import order_column
 from neardup.recipe import Recipe
-from neardup.spark.features import Shared, checked_texts, pieces
-from neardup.spark.search import REFERENCE
+from neardup.spark.features import NO_ROW, REFERENCE, Shared, checked_texts, pieces
 from neardup.spark.stages import Stages
 from neardup.times import times_of, utc
 
@@ -70,13 +70,15 @@ class Read(NamedTuple):
     source : DataFrame
         What workers take: documents, or with a ``reader`` the numbers of tasks.
     columns : dict of str to str
-        The columns of documents and their types. row: bigint, different for each, from ``search.REFERENCE`` on for
+        The columns of documents and their types. row: bigint, different for each, from ``features.REFERENCE`` on for
         those of a reference; text; where there are ids, id; where a column is gone by, keep; title and time where a
         classifier compares them; of files fault, where not null what a task says at its end, in a row of ``NO_ROW``.
     order : list of str
         The columns that say which document is earlier; empty where rows do.
     reference : bool
         Whether there is one.
+    text_bytes : int
+        How many bytes of text there are, about.
     reader : callable, optional
         Gives the documents of the source's batches.
     parts : int
@@ -89,24 +91,30 @@ class Read(NamedTuple):
     columns: dict[str, str]
     order: list[str]
     reference: bool
+    text_bytes: int = 0
     reader: Worker | None = None
     parts: int = 0
     told: Callable[[list[dict[str, Any]]], Files] | None = None
 
-    def map(self, worker: Worker, columns: Sequence[str], schema: str) -> DataFrame:
-        """Return what workers make of some columns of the documents."""
+    def map(self, worker: Worker, columns: Sequence[str], schema: str, most: int | None = None) -> DataFrame:
+        """Return what workers make of some columns of the documents, in so many parts at most."""
+        source = self.source if most is None else self.source.coalesce(most)
         if self.reader is None:
-            return self.source.select(*columns).mapInArrow(worker, schema)
-        return self.source.mapInArrow(partial(_read_and_mapped, self.reader, worker), schema)
+            return source.select(*columns).mapInArrow(worker, schema)
+        return source.mapInArrow(partial(_read_and_mapped, self.reader, worker), schema)
 
     def written(self, stages: Stages) -> Read:
         """Return the documents as the stage "documents"."""
 
         def made() -> DataFrame:
-            frame = self.map(iter, [], ", ".join(f"{name} {kind}" for name, kind in self.columns.items()))
+            if self.reader is None:
+                return self.source
+            schema = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
+            frame = self.source.mapInArrow(self.reader, schema)
             return frame.repartition(self.parts, "row", "fault") if self.parts else frame
 
-        return self._replace(source=stages.run("documents", made), reader=None, parts=0)
+        frame = stages.run("documents", made)
+        return self._replace(source=frame, reader=None, parts=0, text_bytes=stages.bytes_of("documents"))
 
 
 def _read_and_mapped(reader: Worker, worker: Worker, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -153,6 +161,8 @@ def with_reference(
 ) -> Read:
     """Return the documents of a data frame, and behind them those of a reference, which the corpus is given.
 
+    They are written, as they are read several times: the data frame may take long, or give other rows the next time.
+
     Parameters
     ----------
     given : FrameDocuments
@@ -162,7 +172,7 @@ def with_reference(
     corpus : Corpus
         Counts what is rejected.
     stages : Stages
-        Gets the stages of ``_looked_up``, for an index.
+        Gets the stage "documents", and for an index those of ``_looked_up``.
 
     Raises
     ------
@@ -172,7 +182,7 @@ def with_reference(
     from neardup.index.index import DiskIndex
 
     if reference is None:
-        return Read(given.frame, dict(given.frame.dtypes), given.order, False)
+        return Read(given.frame, dict(given.frame.dtypes), given.order, False).written(stages)
     if isinstance(reference, DiskIndex):
         kind = _id_kind(given, reference)
         other, places = _looked_up(given.frame, reference, stages)
@@ -183,7 +193,7 @@ def with_reference(
         corpus.stand_against(Corpus([], Wanted(given.texts[0], given.id), 0))
     other = other.withColumn("row", other["row"] + REFERENCE)
     frame = given.frame.unionByName(other, allowMissingColumns=True)
-    return Read(frame, dict(frame.dtypes), given.order, True)
+    return Read(frame, dict(frame.dtypes), given.order, True).written(stages)
 
 
 def _id_kind(given: FrameDocuments, index: DiskIndex) -> str:
@@ -383,10 +393,10 @@ def text_of(frame: DataFrame, names: Sequence[str]) -> Any:
 
 #: A row holds the number of its task above so many bits, and its place in that below: rows need not be counted first.
 _ROW_BITS = 40
-#: What is not a document has this for a row.
-NO_ROW = -1
 #: So many faults of a task are told in full where no file wants them all.
 _EXAMPLES = 5
+#: Text is about so many times as large as files that are not lines, as most of these are compressed.
+_PACKED = 3
 #: Bytes of input for each part of what was read, and up to so many are one task's work.
 _PART_BYTES, _ONE_TASK = 64 << 20, 16 << 20
 
@@ -430,7 +440,11 @@ def read(
     told = partial(_taken_over, sides, tasks, by_time)
     source = spark.range(0, len(tasks), 1, len(tasks))
     spread = parts if size > _ONE_TASK and len(tasks) < parts else 0
-    found = Read(source, columns, [], len(sides) > 1, reader, spread, told)
+    text_bytes = sum(
+        side.total_bytes * (1 if all(isinstance(source, LineSource) for source in side.sources) else _PACKED)
+        for side in sides
+    )
+    found = Read(source, columns, [], len(sides) > 1, text_bytes, reader, spread, told)
     if index is None:
         return found
     found = found.written(stages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -26,9 +27,20 @@ from neardup.search.lsh import bands_of
 from neardup.search.matches import Matches, members_of, sorted_pairs
 from neardup.search.second_step import equal_texts, second_step
 from neardup.spark.documents import Files, Read
-from neardup.spark.features import COLUMNS, SET_ASIDE, Shared, extract_batches, statistics_of
+from neardup.spark.features import (
+    COLUMNS,
+    FREQUENCIES,
+    NO_ROW,
+    REFERENCE,
+    SET_ASIDE,
+    Shared,
+    count_bits,
+    frequency_batches,
+    known_batches,
+    statistics_of,
+)
 from neardup.spark.keepers import KeptFirst, with_kept
-from neardup.spark.search import REFERENCE, Search, check_recipe, parts_of
+from neardup.spark.search import FeatureSource, Search, check_recipe, parts_of
 from neardup.spark.second_step import judged_by_workers
 from neardup.version import __version__
 
@@ -41,6 +53,8 @@ Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _REPEATED_ID = "repeated id"
+#: Bytes of text whose features are counted in one table, where these are more than workers.
+_TABLE_BYTES = 1 << 30
 #: What the driver knows of each document.
 _KNOWN = ("row", "size", "text_bytes", "text_mark0", "text_mark1", "mark0", "mark1")
 
@@ -116,7 +130,7 @@ def find(
     Returns
     -------
     Result, Known, DataFrame
-        What was found, as by ``pipeline.run``; the rows of its documents; and the features of all, as
+        What was found, as by ``pipeline.run``; the rows of its documents; and what is known of all, as
         ``features.COLUMNS``, with the columns that were carried.
 
     Raises
@@ -125,8 +139,10 @@ def find(
         If Spark has no search for the recipe, it does not fit the documents, or these cannot be read.
     """
     check_recipe(recipe, classifier)
-    features = _features(read, recipe, stages)
-    every, reports = _known(features, read, recipe)
+    if read.parts:
+        read = read.written(stages)
+    found_there, source = _features(read, recipe, stages)
+    every, reports = _known(found_there, read, recipe, stages)
     files = None if read.told is None else read.told(reports)
     known = every if files is not None else _accepted(every, corpus)
     names = _names(known, corpus, files)
@@ -136,7 +152,7 @@ def find(
     most = None
     if pairs_per_document is not None and not (recipe.second_step or recipe.search == "lsh" or read.reference):
         most = most_pairs(pairs_per_document, known.own)
-    found = _matches(known, every.rows, order, features, recipe, stages, most)
+    found = _matches(known, every.rows, order, source, recipe, stages, most)
     if recipe.second_step:
         parts = parts_of(int(known.text_bytes.sum()), stages.workers)
         found = second_step(
@@ -144,7 +160,7 @@ def find(
             recipe,
             equal_texts(known.text_marks, known.text_bytes, found.representative < 0),
             None,
-            judge=judged_by_workers(stages, recipe, classifier, features, known.rows, parts),
+            judge=judged_by_workers(stages, recipe, classifier, read, known.rows, parts),
             reference=names.reference,
         )
     if classifier is not None:
@@ -162,55 +178,56 @@ def find(
     clock = Clock()
     clock.stages = cast("list[Stage]", stages.report)
     result = Result(corpus, recipe, documents, found, summary | (details or {}), clock, classifier=classifier)
-    return result, known, features
+    return result, known, found_there
 
 
-def _features(read: Read, recipe: Recipe, stages: Stages) -> DataFrame:
-    """Return the features of all documents."""
-    if not recipe.needs_statistics:
+def _features(read: Read, recipe: Recipe, stages: Stages) -> tuple[DataFrame, FeatureSource]:
+    """Return what is known of all documents, and their features."""
+    statistics = None
+    if recipe.needs_statistics:
+        counted = partial(frequency_batches, recipe)
+        looked_at = [name for name in ("row", "text", "id") if name in read.columns]
+        frequencies = statistics_of(stages, lambda: read.map(counted, looked_at, FREQUENCIES))
+        Extractor(recipe, frequencies)
+        statistics = Shared(read.source.sparkSession, frequencies)
+    else:
         Extractor(recipe)
-    if read.parts or (read.reader is not None and recipe.needs_statistics):
-        read = read.written(stages)
-    wanted = ["id", "keep", "fault", *(["text", "title", "time"] if recipe.second_step else [])]
-    carried = [name for name in [*wanted, *read.order] if name in read.columns]
-
-    def make() -> DataFrame:
-        statistics = None
-        if recipe.needs_statistics:
-            counted = statistics_of(stages, read.source, recipe)
-            Extractor(recipe, counted)
-            statistics = Shared(read.source.sparkSession, counted)
-        worker = partial(extract_batches, recipe, statistics, carried)
-        schema = ", ".join([COLUMNS, *(f"{name} {read.columns[name]}" for name in carried)])
-        return read.map(worker, list(dict.fromkeys(["row", "text", *carried])), schema)
-
-    return stages.run("features", make)
+    carried = [name for name in ["id", "keep", "fault", *read.order] if name in read.columns]
+    schema = ", ".join([COLUMNS, *(f"{name} {read.columns[name]}" for name in carried)])
+    bits = 0 if recipe.search == "lsh" else count_bits(recipe, read.text_bytes)
+    worker = partial(known_batches, recipe, statistics, carried, np.frombuffer(os.urandom(16), np.uint64), bits)
+    columns = list(dict.fromkeys(["row", "text", *carried]))
+    most = max(int(read.source.sparkSession.sparkContext.defaultParallelism), -(-read.text_bytes // _TABLE_BYTES))
+    told = stages.run("features", lambda: read.map(worker, columns, schema, most))
+    slices = told.where("slice is not null").select("slice", "data")
+    return told.where("slice is null"), FeatureSource(read, recipe, statistics, slices)
 
 
-def _known(features: DataFrame, read: Read, recipe: Recipe) -> tuple[Known, list[dict[str, Any]]]:
+def _known(features: DataFrame, read: Read, recipe: Recipe, stages: Stages) -> tuple[Known, list[dict[str, Any]]]:
     """Return what the driver has to know of all documents, rejected ones among them, and what tasks on files say."""
     by_value = recipe.keep not in KEEP_ORDERS or goes_by_time(recipe.keep)
     more = [name for name in ("id", "keep", "fault") if name in features.columns and (name != "keep" or by_value)]
-    chosen = features
+    columns = [*_KNOWN, *more]
     if read.order:
-        chosen = features.orderBy(features["row"] >= REFERENCE, *read.order, "row")
-    table = chosen.select(*_KNOWN, *more).toArrow().combine_chunks()
-    if not read.order:
+        ordered = features.orderBy(features["row"] >= REFERENCE, *read.order, "row")
+        table = ordered.select(*columns).toArrow().combine_chunks()
+    else:
+        table = stages.table("features", columns)
         table = table.take(pa.array(np.argsort(table["row"].to_numpy())))
     reports = []
     if "fault" in more:
         reports = [json.loads(report) for report in table["fault"].drop_null().to_pylist()]
-        table = table.filter(pc.is_null(table["fault"])).combine_chunks()
-    columns = {name: table[name].to_numpy() for name in _KNOWN}
+    table = table.filter(pc.not_equal(table["row"], NO_ROW)).combine_chunks()
+    known = {name: table[name].to_numpy() for name in _KNOWN}
     marks, text_marks = (
-        np.column_stack([columns[f"{what}{i}"] for i in range(2)]).view(np.uint64) for what in ("mark", "text_mark")
+        np.column_stack([known[f"{what}{i}"] for i in range(2)]).view(np.uint64) for what in ("mark", "text_mark")
     )
     values = [table[name].combine_chunks() if name in more else None for name in ("id", "keep")]
-    sizes = columns["size"].astype(np.int64)
-    own = int((columns["row"] < REFERENCE).sum())
+    sizes = known["size"].astype(np.int64)
+    own = int((known["row"] < REFERENCE).sum())
     if values[1] is not None:
         values[1] = values[1].slice(0, own)
-    return Known(columns["row"], sizes, columns["text_bytes"], marks, text_marks, own, *values), reports
+    return Known(known["row"], sizes, known["text_bytes"], marks, text_marks, own, *values), reports
 
 
 def _accepted(known: Known, corpus: Corpus) -> Known:
@@ -267,7 +284,7 @@ def _matches(
     known: Known,
     every: Integers,
     order: Integers,
-    features: DataFrame,
+    source: FeatureSource,
     recipe: Recipe,
     stages: Stages,
     most: int | None,
@@ -276,9 +293,8 @@ def _matches(
     # Digests decide which sets are equal: no step meets the features of two sets again.
     representative = equal_texts(known.marks, known.sizes, known.sizes == 0)
     members = members_of(representative)
-    others = np.setdiff1d(every, known.rows[members])
-    able = features.where("size > 0").select("row", "features")
-    search = Search(recipe, stages, able, others, known.sizes[members], most)
+    others = np.sort(every[~np.isin(every, known.rows[members], assume_unique=True, kind="sort")])
+    search = Search(recipe, stages, source, others, known.sizes[members], most)
     if recipe.search == "lsh":
         plan = bands_of(recipe)
         search.statistics |= {"bands": plan.bands, "rows": plan.rows}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from zstandard import ZstdCompressor, ZstdDecompressor
 
 from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, as_strings, lengths_of, not_utf8
 from neardup.errors import InputError, RecipeError
-from neardup.features.extraction import Extractor, set_digests
+from neardup.features.extraction import Extractor
 from neardup.features.reading import heaviest_of
 from neardup.features.statistics import Statistics
-from neardup.kernels.counts import add_counts, count_features
+from neardup.features.store import Block, addresses_of
+from neardup.kernels.counts import add_counts, count_features, keyed_marks
 from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
 from neardup.search.join import FEWEST_BITS
@@ -61,30 +63,123 @@ class Shared(Generic[Value]):
 
 
 Integers = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
+#: Rows from here on are those of a reference: of these, two are not compared.
+REFERENCE = 1 << 62
+#: What is not a document has this for a row.
+NO_ROW = -1
 #: In the place of a size: why a document was rejected.
 SET_ASIDE = {-1: NO_TEXT, -2: NOT_UTF8, -3: NO_ID}
 _NO_TEXT, _NOT_UTF8, _NO_ID = SET_ASIDE
-#: What is known of a document besides what its frame brings along; ``size`` is negative for one that was rejected.
+#: What is known of a document besides what its frame brings along; ``size`` is negative for one that was rejected. In
+#: rows of ``NO_ROW`` a slice of a table of counts.
 COLUMNS = (
     "row bigint, text_mark0 bigint, text_mark1 bigint, text_bytes bigint, size int, mark0 bigint, mark1 bigint, "
-    "features binary"
+    "slice int, data binary"
 )
+_NAMES = [column.split()[0] for column in COLUMNS.split(", ")]
 #: Bytes of text that are looked at in one go: small enough for the processor's cache.
 _PIECE = 1 << 21
 #: Spark's rows hold no value of 2 GB.
 _MOST_FEATURES = (1 << 31) // 8 - 1
 
+#: Says which of some rows are looked at, in a worker.
+Choice = Callable[[Integers], Bools]
 
-def extract_batches(
-    recipe: Recipe, statistics: Shared[Statistics] | None, carried: list[str], batches: Iterator[pa.RecordBatch]
+
+class Held(NamedTuple):
+    """Sets in memory: their addresses are good as long as the features are there.
+
+    Attributes
+    ----------
+    rows, sizes : int64[n]
+        Which documents they are, and how many features each has.
+    addresses : uint64[n]
+        Where the features of each begin.
+    features : uint64[k]
+        The sets one behind the other.
+    """
+
+    rows: Integers
+    sizes: Integers
+    addresses: Words
+    features: Words
+
+
+def known_batches(
+    recipe: Recipe,
+    statistics: Shared[Statistics] | None,
+    carried: list[str],
+    keys: Words,
+    bits: int,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the features of batches of documents; in a worker."""
+    """Yield what is known of the documents of batches, and at last how often features occur there; in a worker.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What features are.
+    statistics : Shared, optional
+        The document frequencies, where the recipe goes by them.
+    carried : list of str
+        Columns that are told as they are.
+    keys : uint64[2]
+        Of the marks of sets, drawn for each run.
+    bits : int
+        The table of counts has 2**bits slots; 0 for none.
+    batches : iterator of RecordBatch
+        row, text, and what is carried.
+    """
     extractor = Extractor(recipe, statistics.value if statistics else None, digests=bool(recipe.second_step))
+    table, shift = np.zeros(1 << bits if bits else 0, np.uint8), np.uint64(64 - max(bits, 1))
+    schema = None
     for batch in batches:
         for piece in pieces(batch):
-            yield _extracted(extractor, piece, carried)
+            texts, faults = checked_texts(piece)
+            block = extractor(texts)
+            if bits:
+                every = np.arange(len(block.sizes))
+                count_features(addresses_of(block.features, block.sizes), block.sizes, every, shift, table)
+            yield (known := _known(block, faults, piece, carried, keys))
+            schema = known.schema
+    if schema is None:
+        return
+    for number, begin in enumerate(range(0, len(table), _SLICE)):
+        part = table[begin : begin + _SLICE]
+        if part.any():
+            # Most slots are empty or were seen once.
+            given = {"row": [NO_ROW], "slice": [number], "data": [_packed(part)]}
+            columns = [pa.array(given.get(field.name, [None]), field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _known(block: Block, faults: Integers, batch: pa.RecordBatch, carried: list[str], keys: Words) -> pa.RecordBatch:
+    # No step meets the features of two sets again, so that marks decide which are equal: whoever does not know the keys
+    # finds none that only seem so.
+    found_marks = np.empty((len(block.sizes), 2), np.uint64)
+    keyed_marks(block.features, block.sizes, keys, found_marks)
+    marks, texts = (np.ascontiguousarray(each.T).view(np.int64) for each in (found_marks, block.text_marks))
+    sizes = np.where(faults < 0, faults, block.sizes).astype(np.int32)
+    found = [texts[0], texts[1], block.text_bytes, sizes, marks[0], marks[1]]
+    none = [pa.nulls(batch.num_rows, kind) for kind in (pa.int32(), pa.binary())]
+    columns = [batch.column("row"), *map(pa.array, found), *none, *(batch.column(name) for name in carried)]
+    return pa.RecordBatch.from_arrays(columns, [*_NAMES, *carried])
+
+
+def set_batches(
+    recipe: Recipe, statistics: Shared[Statistics] | None, choice: Choice, batches: Iterator[pa.RecordBatch]
+) -> Iterator[Held]:
+    """Yield the feature sets of the chosen documents of batches (row, text), some thousand at a time; in a worker."""
+    extractor = Extractor(recipe, statistics.value if statistics else None)
+    for batch in batches:
+        for piece in pieces(batch.filter(pa.array(choice(batch.column("row").to_numpy())))):
+            block = extractor(checked_texts(piece)[0])
+            features = np.ascontiguousarray(block.features)
+            rows = piece.column("row").to_numpy()
+            yield Held(rows, block.sizes, addresses_of(features, block.sizes), features)
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -96,33 +191,6 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         end = max(int(np.searchsorted(ends, before + _PIECE, side="right")), begin + 1)
         yield batch.slice(begin, end - begin)
         begin = end
-
-
-def _extracted(extractor: Extractor, batch: pa.RecordBatch, carried: list[str]) -> pa.RecordBatch:
-    texts, faults = checked_texts(batch)
-    block = extractor(texts)
-    longest = int(block.sizes.max(initial=0))
-    if longest > _MOST_FEATURES:
-        raise InputError(
-            f"the document at row {batch.column('row')[int(block.sizes.argmax())]} has {longest:,} features, and a row "
-            f"of Spark holds {_MOST_FEATURES:,} at most; cut it, or leave it out"
-        )
-    ends = np.concatenate([[0], np.cumsum(block.sizes * 8)]).astype(np.int32)
-    features = pa.BinaryArray.from_buffers(
-        pa.binary(), batch.num_rows, [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(block.features))]
-    )
-    # No step meets the features of two sets again, so that digests decide which sets are equal.
-    marks, texts = (
-        np.ascontiguousarray(each.T).view(np.int64)
-        for each in (set_digests(block.features, block.sizes), block.text_marks)
-    )
-    sizes = np.where(faults < 0, faults, block.sizes).astype(np.int32)
-    found = [batch.column("row"), texts[0], texts[1], block.text_bytes, sizes, marks[0], marks[1]]
-    columns = [pa.array(column) if isinstance(column, np.ndarray) else column for column in found]
-    names = [column.split()[0] for column in COLUMNS.split(", ")]
-    return pa.RecordBatch.from_arrays(
-        [*columns, features, *(batch.column(name) for name in carried)], [*names, *carried]
-    )
 
 
 def checked_texts(batch: pa.RecordBatch) -> tuple[pa.LargeStringArray, Integers]:
@@ -143,129 +211,130 @@ def checked_texts(batch: pa.RecordBatch) -> tuple[pa.LargeStringArray, Integers]
     return as_strings(binary), faults
 
 
-class Held(NamedTuple):
-    """The sets of a batch: their addresses and sizes are good as long as the batch is.
+def as_binary(sets: Held) -> pa.BinaryArray:
+    """Return the features of each set as the bytes of a value.
 
-    Attributes
-    ----------
-    rows, sizes : int64[n]
-        Which documents they are, and how many features each has.
-    addresses : uint64[n]
-        Where the features of each begin.
-    data : pyarrow.Buffer or None
-        What holds them, one set behind the other.
+    Raises
+    ------
+    InputError
+        If a set is too large for a row.
     """
-
-    rows: Integers
-    sizes: Integers
-    addresses: Words
-    data: pa.Buffer | None
-
-    def features(self) -> Words:
-        """Return a copy of the features of all sets."""
-        if self.data is None or not len(self.sizes):
-            return np.empty(0, np.uint64)
-        begin = int(self.addresses[0]) - self.data.address
-        return np.frombuffer(self.data, "<u8", int(self.sizes.sum()), begin).copy()
+    longest = int(sets.sizes.max(initial=0))
+    if longest > _MOST_FEATURES:
+        raise InputError(
+            f"the document at row {sets.rows[sets.sizes.argmax()]} has {longest:,} features, and a row of Spark holds "
+            f"{_MOST_FEATURES:,} at most; cut it, or leave it out"
+        )
+    ends = np.concatenate([[0], np.cumsum(sets.sizes * 8)]).astype(np.int32)
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(sets.sizes), [None, pa.py_buffer(ends), pa.py_buffer(sets.features)]
+    )
 
 
-def held(batch: pa.RecordBatch, column: str = "features") -> Held:
-    """Return the sets of a batch with the columns row and features."""
-    array = batch.column(column)
+def held(batch: pa.RecordBatch) -> Held:
+    """Return the sets of a batch with the columns row and features, as ``as_binary`` makes them."""
+    array = batch.column("features")
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    address = data.address if data is not None else 0
-    rows: Any = batch.column("row").to_numpy()
-    return Held(rows, np.diff(ends) // 8, np.uint64(address) + ends[:-1].astype(np.uint64), data)
+    features = np.frombuffer(b"" if data is None else data, "<u8")[ends[0] // 8 : ends[-1] // 8]
+    sizes = np.diff(ends) // 8
+    return Held(batch.column("row").to_numpy(), sizes, addresses_of(features, sizes), features)
+
+
+def is_other(rows: Shared[Integers], asked: Integers) -> Bools:
+    """Return which rows are those of documents and none of ``rows``, which ascend; in a worker."""
+    known = rows.value
+    found: Bools = asked >= 0
+    if len(known):
+        found &= known[np.minimum(np.searchsorted(known, asked), len(known) - 1)] != asked
+    return found
 
 
 Table = npt.NDArray[np.uint8]
-#: The bytes of a slice.
+#: The bytes of a slice of a table.
 _SLICE = 1 << 20
-_SLICES = "slice int, data binary"
 #: The driver's table of counts, and those of the workers, have so many slots at most: 128 MB.
-MOST_COUNT_BITS = 27
+_MOST_COUNT_BITS = 27
 
 
-class SetsAlone:
-    """Sets as they come in batches, without those that are equal to an earlier one; in a worker.
+def count_bits(recipe: Recipe, text_bytes: int) -> int:
+    """Return as bits how many slots a table of counts has: one to two for each feature, so that few share one.
+
+    Words are taken to be of eight bytes, the space behind them included.
+    """
+    features = text_bytes if recipe.parsed_features.traits.by_character else text_bytes // 8
+    return min(max(features.bit_length(), FEWEST_BITS), _MOST_COUNT_BITS)
+
+
+class Counts:
+    """In how many sets the features of each slot occur, as ``neardup.kernels.counts`` understands it.
 
     Parameters
     ----------
-    copies : Shared
-        The rows of those, ascending: int64[k].
+    bits : int
+        There are 2**bits slots.
+    slices : dict of int to bytes
+        What is counted in slices of the table, as they travel; slots of all others are empty.
     """
 
-    def __init__(self, copies: Shared[Integers]) -> None:
-        self._copies = copies
+    def __init__(self, bits: int, slices: dict[int, bytes]) -> None:
+        self._bits, self._slices = bits, slices
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Held]:
-        """Yield the sets of batches of row and features, some thousand at a time."""
-        copies = self._copies.value
-        for batch in batches:
-            rows = batch.column("row").to_numpy()
-            if len(copies):
-                at = np.minimum(np.searchsorted(copies, rows), len(copies) - 1)
-                batch = batch.filter(pa.array(copies[at] != rows))
-            for begin in range(0, batch.num_rows, _SETS_AT_A_TIME):
-                yield held(batch.slice(begin, _SETS_AT_A_TIME))
+    @cached_property
+    def table(self) -> Table:
+        """The table: uint8[2**bits]."""
+        table = np.zeros(1 << self._bits, np.uint8)
+        for number, data in self._slices.items():
+            table[number * _SLICE : (number + 1) * _SLICE] = _unpacked(data)
+        return table
 
 
-#: Sets that kernels are given in one go.
-_SETS_AT_A_TIME = 4096
-
-
-def counts_of(sets: DataFrame, alone: SetsAlone, features: int, tables: int) -> Table:
-    """Return in how many sets the features of each slot occur, as ``neardup.kernels.counts`` understands it.
+def counts_of(slices: DataFrame, bits: int) -> Counts:
+    """Return the sum of the tables of all workers.
 
     Parameters
     ----------
-    sets : DataFrame
-        row, features.
-    alone : SetsAlone
-        It says which of them count.
-    features : int
-        How many features all sets have together: the table has about twice as many slots, so that few share one.
-    tables : int
-        So many workers fill tables, which are then added up.
+    slices : DataFrame
+        slice, data: the tables of all workers.
+    bits : int
+        Each has 2**bits slots.
     """
-    bits = min(max(features.bit_length(), FEWEST_BITS), MOST_COUNT_BITS)
-    parts = sets.coalesce(tables).mapInArrow(partial(count_batches, bits, alone), _SLICES)
-    table = np.zeros(1 << bits, np.uint8)
-    for row in parts.groupBy("slice").applyInArrow(add_slices, _SLICES).collect():
-        begin, part = row["slice"] * _SLICE, np.frombuffer(row["data"], np.uint8)
-        table[begin : begin + len(part)] = part
-    return table
-
-
-def count_batches(bits: int, alone: SetsAlone, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the table of a partition's sets in slices; in a worker."""
-    table, shift = np.zeros(1 << bits, np.uint8), np.uint64(64 - bits)
-    for sets in alone(batches):
-        count_features(sets.addresses, sets.sizes, np.arange(len(sets.sizes)), shift, table)
-    for number, begin in enumerate(range(0, len(table), _SLICE)):
-        part = table[begin : begin + _SLICE]
-        if part.any():
-            yield pa.RecordBatch.from_pydict({"slice": pa.array([number], pa.int32()), "data": [part.tobytes()]})
+    rows = slices.groupBy("slice").applyInArrow(add_slices, "slice int, data binary").collect()
+    return Counts(bits, {row["slice"]: bytes(row["data"]) for row in rows})
 
 
 def add_slices(slices: pa.Table) -> pa.Table:
     """Return the sum of the slices of one number; in a worker."""
-    first, *others = (np.frombuffer(data, np.uint8) for data in slices["data"].to_pylist())
+    first, *others = (_unpacked(data) for data in slices["data"].to_pylist())
     total = first.copy()
     for other in others:
         add_counts(total, other)
-    return pa.table({"slice": slices["slice"].slice(0, 1), "data": [total.tobytes()]})
+    return pa.table({"slice": slices["slice"].slice(0, 1), "data": [_packed(total)]})
+
+
+def _packed(part: Table) -> bytes:
+    return ZstdCompressor(level=1).compress(part)
+
+
+def _unpacked(data: bytes) -> Table:
+    return np.frombuffer(ZstdDecompressor().decompress(data), np.uint8)
 
 
 #: A feature and its df; where there is no feature, how many documents there are and the heaviest of them.
-_FREQUENCIES = "feature bigint, df bigint, heaviest bigint"
+FREQUENCIES = "feature bigint, df bigint, heaviest bigint"
 #: Features that more than one document holds, at most: the driver and each worker hold sixteen bytes for each.
 _FEATURES_AT_ONCE = 1 << 27
 
 
-def statistics_of(stages: Stages, documents: DataFrame, recipe: Recipe) -> Statistics:
+def statistics_of(stages: Stages, make: Callable[[], DataFrame]) -> Statistics:
     """Return the document frequencies of a recipe's features in documents, before clipping and signatures.
+
+    Parameters
+    ----------
+    stages : Stages
+        Gets the stage "frequencies".
+    make : callable
+        Gives what ``frequency_batches`` make of all documents, as ``FREQUENCIES``.
 
     Raises
     ------
@@ -274,10 +343,10 @@ def statistics_of(stages: Stages, documents: DataFrame, recipe: Recipe) -> Stati
     """
     from pyspark.sql import functions as F
 
-    columns = [name for name in ("row", "text", "id") if name in documents.columns]
-    parts = documents.select(*columns).mapInArrow(partial(frequency_batches, recipe), _FREQUENCIES)
-    sums = parts.groupBy("feature").agg(F.sum("df").alias("df"), F.max("heaviest").alias("heaviest"))
-    summed = stages.run("frequencies", lambda: sums)
+    def sums() -> DataFrame:
+        return make().groupBy("feature").agg(F.sum("df").alias("df"), F.max("heaviest").alias("heaviest"))
+
+    summed = stages.run("frequencies", sums)
     distinct, shared = summed.agg(F.count("feature"), F.count_if(F.expr("feature is not null and df > 1"))).first()
     if shared > _FEATURES_AT_ONCE:
         raise RecipeError(

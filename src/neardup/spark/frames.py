@@ -25,7 +25,8 @@ from neardup.spark.command import fingerprint_of, index_identity
 from neardup.spark.documents import FrameDocuments, column_of, columns_beside, documents_of, with_reference
 from neardup.spark.engine import Known, find
 from neardup.spark.failures import told_by_spark
-from neardup.spark.search import REFERENCE, check_recipe
+from neardup.spark.features import REFERENCE
+from neardup.spark.search import check_recipe
 from neardup.spark.stages import Stages
 
 if TYPE_CHECKING:
@@ -161,9 +162,9 @@ class SparkResult:
     """
 
     def __init__(
-        self, source: FrameDocuments, result: Result, known: Known, features: DataFrame, stages: Stages
+        self, source: FrameDocuments, result: Result, known: Known, documents: DataFrame, stages: Stages
     ) -> None:
-        self._source, self._result, self._features, self._stages = source, result, features, stages
+        self._source, self._result, self._documents, self._stages = source, result, documents, stages
         self._known = known
         self.recipe, self.summary = result.recipe, result.summary
 
@@ -179,12 +180,12 @@ class SparkResult:
         if not self.summary["rejected"]:
             return _without(frame, own, gone).where(own.isNotNull())
         # Ids of which some rows are documents and others are not: each row is known by its id and a hash of its text.
-        all_of_input = self._features.where(f"row < {REFERENCE}")
+        all_of_input = self._documents.where(f"row < {REFERENCE}")
         good = self._frame({"row": pa.array(self._known.rows[found.stays])})
         aside = all_of_input.join(self._frame({"row": pa.array(self._known.rows)}), "row", "left_anti")
         aside = aside.where("id is not null").select("id").distinct()
         others = _without(frame, own, gone.union(aside)).where(own.isNotNull())
-        tie = self._features.columns[-1]
+        tie = self._documents.columns[-1]
         good = all_of_input.join(good, "row", "left_semi").join(aside, "id", "left_semi")
         good = good.select(F.col("id").alias(_ID), F.col(tie).alias(_TIE))
         place = F.row_number().over(Window.partitionBy(own).orderBy(*source.by)).alias(_PLACE)
@@ -242,7 +243,7 @@ class SparkResult:
         return self._known.ids.take(pa.array(positions))
 
     def _frame(self, columns: dict[str, Any]) -> DataFrame:
-        spark: SparkSession = self._features.sparkSession
+        spark: SparkSession = self._documents.sparkSession
         table = pa.table(columns)
         schema = ", ".join(f"{name} {_kind_of(table[name].type)}" for name in table.column_names)
         return spark.createDataFrame(table, schema)

@@ -74,7 +74,8 @@ class KeptFirst:
 
     def _sides(self, kept: Integers, others: Integers | None = None) -> Sides:
         """Return sets that stay beside others, all that do not stay by default."""
-        others = np.setdiff1d(np.arange(len(self._rows)), kept) if others is None else others
+        if others is None:
+            others = np.delete(np.arange(len(self._rows)), kept)
         rows = self._rows[np.concatenate([kept, others])]
         order = np.argsort(rows)
         return Sides(rows[order], np.repeat([False, True], [len(kept), len(others)])[order])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,24 +12,38 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
+from neardup.features.statistics import Statistics
 from neardup.kernels.counts import prefix_rooms, prefixes
 from neardup.kernels.prefixes import Entries, Sets, index_lengths, key_pairs, overlaps_of_pairs, partner_sizes
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search.lsh import Bands, bands_of, keys_of
 from neardup.search.second_step import check_classifier
-from neardup.spark.features import Held, SetsAlone, Shared, Table, counts_of, held
+from neardup.spark.documents import Read
+from neardup.spark.features import (
+    REFERENCE,
+    Choice,
+    Counts,
+    Held,
+    Shared,
+    as_binary,
+    count_bits,
+    counts_of,
+    held,
+    is_other,
+    set_batches,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from neardup.spark.stages import Stages
 
 Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+#: Makes batches of sets, in a worker.
+SetWorker = Callable[[Iterator[Held]], Iterator[pa.RecordBatch]]
 
-#: Rows from here on are those of a reference: of these, two are not compared.
-REFERENCE = 1 << 62
 #: A set at a key: the key before it, 0 for none, and how many of its features stand at the key or behind it, negative
 #: where the set is not looked for there.
 _ENTRY = np.dtype([("key", "<u8"), ("before", "<u8"), ("row", "<i8"), ("size", "<i4"), ("rest", "<i4")])
@@ -42,6 +56,8 @@ EDGES = "left bigint, right bigint, o bigint"
 _PART_BYTES = 64 << 20
 #: Pairs that a worker gives at a time.
 _PAIRS_AT_A_TIME = 1 << 18
+#: Pairs that are looked at while documents are gone through once: each worker knows of all of them.
+_PAIRS_AT_ONCE = 1 << 22
 #: A pair is listed a few times, and some that are listed do not match: beyond so many times the pairs that may all be
 #: found, they are surely more.
 _LISTED = 8
@@ -77,6 +93,42 @@ def check_recipe(recipe: Recipe, classifier: Classifier | None = None) -> None:
 def parts_of(size: int, workers: int) -> int:
     """Return in how many parts so many bytes are worked on where there are so many workers."""
     return max(4 * workers, -(-size // _PART_BYTES))
+
+
+class FeatureSource(NamedTuple):
+    """The feature sets of documents: workers make them each time, which is faster than to write and read them.
+
+    Attributes
+    ----------
+    documents : Read
+        The documents.
+    recipe : Recipe
+        What features are.
+    statistics : Shared or None
+        The document frequencies, where the recipe goes by them.
+    slices : DataFrame
+        slice, data: the tables of ``features.known_batches``.
+    """
+
+    documents: Read
+    recipe: Recipe
+    statistics: Shared[Statistics] | None
+    slices: DataFrame
+
+    def map(self, choice: Choice, worker: SetWorker, schema: str) -> DataFrame:
+        """Return what workers make of the sets of chosen documents."""
+        make = partial(_sets_mapped, partial(set_batches, self.recipe, self.statistics, choice), worker)
+        return self.documents.map(make, ["row", "text"], schema)
+
+    def counts(self) -> Counts:
+        """Return the counts of all features."""
+        return counts_of(self.slices, count_bits(self.recipe, self.documents.text_bytes))
+
+
+def _sets_mapped(
+    make: Callable[[Iterator[pa.RecordBatch]], Iterator[Held]], worker: SetWorker, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    yield from worker(make(batches))
 
 
 class Sides(NamedTuple):
@@ -124,10 +176,11 @@ class Search:
         Its measure, threshold and search.
     stages : Stages
         Where candidates and pairs are written.
-    features : DataFrame
-        row, features of all sets.
-    copies : int64[k]
-        The rows of those that are equal to another one, which stands for them.
+    source : FeatureSource
+        The sets of all documents.
+    others : int64[k]
+        The rows, ascending, of documents that are rejected, have no features, or equal another one that stands for
+        them.
     sizes : int64[n]
         How many features each distinct set has.
     most : int or None
@@ -143,12 +196,13 @@ class Search:
         self,
         recipe: Recipe,
         stages: Stages,
-        features: DataFrame,
-        copies: Integers,
+        source: FeatureSource,
+        others: Integers,
         sizes: Integers,
         most: int | None,
     ) -> None:
-        self._recipe, self._stages, self._features = recipe, stages, features
+        self._recipe, self._stages, self._source = recipe, stages, source
+        self._spark = source.documents.source.sparkSession
         self._rule = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
         self._mean = 8 * int(sizes.sum()) // max(len(sizes), 1)
         self._most = None if most is None else _LISTED * most
@@ -159,22 +213,19 @@ class Search:
         else:
             prefix_rooms(sizes, self._rule, rooms)
         self._parts = parts_of(_ENTRY.itemsize * int(rooms.sum()), stages.workers)
-        self._make = partial(self._made, copies, int(sizes.sum()))
+        self._make = partial(self._made, others)
 
     @cached_property
     def _entries(self) -> DataFrame:
         """The entries of all distinct sets, written: who asks for some of them will ask again."""
         return self._stages.run("entries", self._make)
 
-    def _made(self, copies: Integers, features: int) -> DataFrame:
-        spark = self._features.sparkSession
-        alone = SetsAlone(Shared(spark, copies))
+    def _made(self, others: Integers) -> DataFrame:
         if self._recipe.search == "lsh":
-            make = partial(band_batches, self._parts, alone, bands_of(self._recipe), self._recipe.seed)
+            make = partial(band_batches, self._parts, bands_of(self._recipe), self._recipe.seed)
         else:
-            table = counts_of(self._features, alone, features, self._stages.workers)
-            make = partial(prefix_batches, self._parts, self._rule, alone, Shared(spark, table))
-        return self._features.mapInArrow(make, ENTRIES)
+            make = partial(prefix_batches, self._parts, self._rule, Shared(self._spark, self._source.counts()))
+        return self._source.map(partial(is_other, Shared(self._spark, others)), make, ENTRIES)
 
     def candidates(self, name: str = "", some: Sides | None = None, *, every: bool = False) -> Candidates:
         """Return the pairs that share a key and may match by their sizes.
@@ -193,7 +244,7 @@ class Search:
         most = None if every else self._most
 
         def made() -> DataFrame:
-            sides = None if some is None else Shared(self._features.sparkSession, some)
+            sides = None if some is None else Shared(self._spark, some)
             entries = self._make() if some is None else self._entries
             parts = entries.repartitionById(self._parts, "part")
             return parts.mapInArrow(partial(listed_pairs, self._rule, sides, most), PAIRS).distinct()
@@ -205,45 +256,138 @@ class Search:
 
     def verified(self, candidates: Candidates) -> DataFrame:
         """Return the candidates that match, as ``EDGES``."""
+        from pyspark.sql import functions as F
+
         name, pairs, number, _ = candidates
-        documents = min(2 * number, self.statistics["distinct_sets"])
-        parts = parts_of(documents * self._mean, self._stages.workers)
-        check = partial(check_sets, self._rule)
-        return self._stages.run(f"{name}pairs", lambda: brought_together(pairs, self._features, parts, check, EDGES))
+        times = -(-number // _PAIRS_AT_ONCE)
+        parts = parts_of(min(2 * number, self.statistics["distinct_sets"]) * self._mean, self._stages.workers)
+
+        def tables() -> Iterator[pa.Table]:
+            for time in range(times):
+                yield (pairs.where(F.pmod(F.xxhash64("left"), F.lit(times)) == time) if times > 1 else pairs).toArrow()
+
+        def made() -> DataFrame:
+            check = partial(check_sets, self._rule)
+            return brought_together(self._spark, tables(), parts, self._sent, check, EDGES)
+
+        return self._stages.run(f"{name}pairs", made)
+
+    def _sent(self, asked: Shared[Asked]) -> DataFrame:
+        schema = "place int, row bigint, features binary"
+        return self._source.map(partial(is_asked, asked), partial(sent_sets, asked), schema)
 
 
-def brought_together(pairs: DataFrame, documents: DataFrame, parts: int, check: Any, schema: str) -> DataFrame:
+class Asked(NamedTuple):
+    """Pairs that are looked at by those who see what both documents hold, each in its home.
+
+    Attributes
+    ----------
+    rows : int64[e]
+        The documents that are needed, ascending: one that several homes need is there several times.
+    places : int32[e]
+        The home of each.
+    pairs : int64[k, 3]
+        Number, left and right of each pair, by homes.
+    begins : int64[homes + 1]
+        Where the pairs of each home begin.
+    """
+
+    rows: Integers
+    places: npt.NDArray[np.int32]
+    pairs: Integers
+    begins: Integers
+
+    @classmethod
+    def of(cls, left: Integers, right: Integers, homes: int) -> Asked:
+        """Return the pairs, whose homes are those of their left documents."""
+        home = left % homes
+        order = np.argsort(home, kind="stable")
+        rows, places = np.concatenate([left, right]), np.concatenate([home, home]).astype(np.int32)
+        ordered = np.lexsort((places, rows))
+        rows, places = rows[ordered], places[ordered]
+        first = np.append(True, (rows[1:] != rows[:-1]) | (places[1:] != places[:-1]))
+        pairs = np.column_stack([np.arange(len(left)), left, right])[order]
+        begins = np.searchsorted(home[order], np.arange(homes + 1))
+        return cls(rows[first], places[first], pairs, begins)
+
+    def sent(self, rows: Integers) -> tuple[Integers, npt.NDArray[np.int32]]:
+        """Return which of some documents go where: their positions, once for each home."""
+        begins, ends = (np.searchsorted(self.rows, rows, side) for side in ("left", "right"))
+        each = ends - begins
+        of_each = np.repeat(np.arange(len(rows)), each)
+        within = np.arange(len(of_each)) - np.repeat(np.cumsum(each) - each, each)
+        return of_each, self.places[begins[of_each] + within]
+
+    def at(self, home: int) -> pa.Table:
+        """Return the pairs of a home: pair, left, right."""
+        own = self.pairs[self.begins[home] : self.begins[home + 1]]
+        return pa.table({name: np.ascontiguousarray(own[:, i]) for i, name in enumerate(("pair", "left", "right"))})
+
+
+def is_asked(asked: Shared[Asked], rows: Integers) -> Bools:
+    """Return which documents are needed somewhere; in a worker."""
+    known = asked.value.rows
+    found: Bools = known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows
+    return found
+
+
+def sent_sets(asked: Shared[Asked], sets: Iterator[Held]) -> Iterator[pa.RecordBatch]:
+    """Yield sets for the homes that need them: place, row, features; in a worker."""
+    for some in sets:
+        which, places = asked.value.sent(some.rows)
+        columns = [pa.array(places), pa.array(some.rows[which]), as_binary(some).take(pa.array(which))]
+        yield pa.RecordBatch.from_arrays(columns, ["place", "row", "features"])
+
+
+def brought_together(
+    spark: SparkSession,
+    tables: Iterable[pa.Table],
+    homes: int,
+    send: Callable[[Shared[Asked]], DataFrame],
+    check: Callable[[pa.Table, pa.Table], pa.Table],
+    schema: str,
+) -> DataFrame:
     """Return what is said of pairs by those who see what both documents hold.
 
-    A pair is looked at in one of ``parts`` homes, that of its left document. What the documents hold goes to each home
-    that needs it, once.
+    A pair is looked at in one of some homes. What the documents hold goes to each home that needs it, once.
 
     Parameters
     ----------
-    pairs : DataFrame
-        left, right and more: rows.
-    documents : DataFrame
-        row, and what they hold.
-    parts : int
+    spark : SparkSession
+        The session.
+    tables : iterable of pyarrow.Table
+        left, right: rows of pairs. For each table all documents are gone through.
+    homes : int
         How many homes there are.
+    send : callable
+        It gives place, row and more of the documents that are asked for.
     check : callable
         It is given the documents and the pairs of a home as tables, in a worker, and returns rows of ``schema``.
+    schema : str
+        Names and types of what is said.
     """
-    from pyspark.sql import functions as F
+    said = [spark.createDataFrame([], schema)]
+    for table in tables:
+        if len(table):
+            asked = Shared(spark, Asked.of(table["left"].to_numpy(), table["right"].to_numpy(), homes))
+            held_there = send(asked).repartitionById(homes, "place")
+            said.append(held_there.mapInArrow(partial(_checked, asked, check), schema))
+    return reduce(lambda one, other: one.union(other), said[1:] or said)
 
-    asked = pairs.withColumn("home", F.pmod(F.xxhash64("left"), F.lit(parts)))
-    ends = [asked.select(F.col("home").alias("place"), F.col(side).alias("row")) for side in ("left", "right")]
-    held_there = documents.join(ends[0].union(ends[1]).distinct(), "row")
-    return held_there.groupBy("place").cogroup(asked.groupBy("home")).applyInArrow(check, schema)
 
-
-def prefix_batches(
-    parts: int, wanted: Rule, alone: SetsAlone, counts: Shared[Table], batches: Iterator[pa.RecordBatch]
+def _checked(
+    asked: Shared[Asked], check: Callable[[pa.Table, pa.Table], pa.Table], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    if documents := [batch for batch in batches if batch.num_rows]:
+        home = documents[0].column("place")[0].as_py()
+        yield from check(pa.Table.from_batches(documents), asked.value.at(home)).to_batches()
+
+
+def prefix_batches(parts: int, wanted: Rule, counts: Shared[Counts], given: Iterator[Held]) -> Iterator[pa.RecordBatch]:
     """Yield the entries of sets by their rare-first prefixes, without features that nobody shares; in a worker."""
-    table = counts.value
+    table = counts.value.table
     shift = np.uint64(65 - len(table).bit_length())
-    for sets in alone(batches):
+    for sets in given:
         count = len(sets.sizes)
         rooms = np.empty(count, np.int64)
         prefix_rooms(sets.sizes, wanted, rooms)
@@ -265,12 +409,10 @@ def prefix_batches(
         yield _entries(parts, used, befores, sets.rows[able][owner], found.sizes[owner], rests)
 
 
-def band_batches(
-    parts: int, alone: SetsAlone, plan: Bands, seed: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def band_batches(parts: int, plan: Bands, seed: int, given: Iterator[Held]) -> Iterator[pa.RecordBatch]:
     """Yield the entries of sets by the bands of their sketches; in a worker. Parameters as in ``lsh.keys_of``."""
-    for sets in alone(batches):
-        keys = keys_of((sets.features(), sets.sizes), plan, seed)
+    for sets in given:
+        keys = keys_of((sets.features, sets.sizes), plan, seed)
         rows, sizes = (np.repeat(array, plan.bands) for array in (sets.rows, sets.sizes))
         befores = np.zeros_like(keys)
         befores[:, 1:] = keys[:, :-1]
@@ -295,12 +437,17 @@ def listed_pairs(
     entries = np.frombuffer(b"".join(blob for batch in batches for blob in batch["data"].to_pylist()), _ENTRY)
     if some is not None:
         entries = entries[np.isin(entries["row"], some.value.rows)]
-    entries = entries[np.lexsort((entries["size"], entries["key"]))]
-    again = entries["key"][1:] == entries["key"][:-1]
-    # A set that is alone at a key meets nobody there.
-    entries = entries[np.append(again, False) | np.append(False, again)] if again.any() else entries[:0]
     if not len(entries):
         return
+    keys = np.ascontiguousarray(entries["key"])
+    order = np.argsort(keys)
+    keys = keys[order]
+    # A set that is alone at a key meets nobody there.
+    again = np.append(False, keys[1:] == keys[:-1])
+    entries = entries[order[again | np.append(again[1:], False)]]
+    if not len(entries):
+        return
+    entries = entries[np.lexsort((entries["size"], entries["key"]))]
     keys, befores, rows, sizes, rests = (np.ascontiguousarray(entries[name]) for name in _ENTRY.names or ())
     second = np.empty(0, np.bool_)
     if some is not None and len(some.value.second):
@@ -322,8 +469,7 @@ def listed_pairs(
 def check_sets(wanted: Rule, sets: pa.Table, pairs: pa.Table) -> pa.Table:
     """Return the pairs of a home that match, and how many features each has in common; in a worker."""
     pairs = pairs.sort_by([("right", "ascending"), ("left", "ascending")])
-    batches = sets.select(["row", "features"]).to_batches()
-    parts: list[Held] = [held(batch) for batch in batches]
+    parts: list[Held] = [held(batch) for batch in sets.to_batches()]
     rows, sizes, addresses = (np.concatenate([part[i] for part in parts]) for i in range(3))
     order = np.argsort(rows)
     left, right = (order[np.searchsorted(rows[order], pairs[side].to_numpy())] for side in ("left", "right"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,9 @@ from neardup.classifier.values import NO_TIME, Records
 from neardup.documents.records import value_texts
 from neardup.recipe import Recipe
 from neardup.search.second_step import Decided, Judge, decide, reached
+from neardup.spark.documents import Read
 from neardup.spark.features import Shared
-from neardup.spark.search import brought_together
+from neardup.spark.search import Asked, brought_together
 from neardup.text.html import content_of
 from neardup.times import times_of
 
@@ -31,7 +33,7 @@ _JUDGED = "pair bigint, o bigint, a bigint, b bigint, vector binary"
 
 
 def judged_by_workers(
-    stages: Stages, recipe: Recipe, classifier: Classifier | None, documents: DataFrame, rows: Integers, parts: int
+    stages: Stages, recipe: Recipe, classifier: Classifier | None, documents: Read, rows: Integers, parts: int
 ) -> Judge:
     """Return what judges pairs of documents by the recipe's second measure.
 
@@ -43,22 +45,24 @@ def judged_by_workers(
         Its ``second_step`` and ``content``.
     classifier : Classifier, optional
         Where the second step is learned.
-    documents : DataFrame
-        row, text, and title and time where the classifier asks for them.
+    documents : Read
+        With title and time where the classifier asks for them.
     rows : int64[n]
         The row of each document.
     parts : int
         In how many parts pairs are judged.
     """
-    spark = documents.sparkSession
-    columns = [name for name in ("row", "text", "title", "time") if name in documents.columns]
+    spark = documents.source.sparkSession
+    columns: list[str] = [name for name in ("row", "text", "title", "time") if name in documents.columns]
+    schema = ", ".join(["place int", *(f"{name} {documents.columns[name]}" for name in columns)])
+
+    def send(asked: Shared[Asked]) -> DataFrame:
+        return documents.map(partial(sent_documents, asked, columns), columns, schema)
 
     def judge(left: Integers, right: Integers) -> Decided:
-        asked = pa.table({"pair": np.arange(len(left)), "left": rows[left], "right": rows[right]})
-        pairs = spark.createDataFrame(asked, "pair bigint, left bigint, right bigint")
+        pairs = pa.table({"left": rows[left], "right": rows[right]})
         check = partial(check_texts, recipe, Shared(spark, classifier))
-        known = documents.select(*columns)
-        judged = stages.run("judged", lambda: brought_together(pairs, known, parts, check, _JUDGED)).toArrow()
+        judged = stages.run("judged", lambda: brought_together(spark, [pairs], parts, send, check, _JUDGED)).toArrow()
         judged = judged.sort_by("pair")
         pair, *counts = (judged[name].to_numpy() for name in ("pair", "a", "b"))
         some = pair >= 0
@@ -73,6 +77,16 @@ def judged_by_workers(
         return Decided(passed, vectors, np.column_stack([o, *(column[some] for column in counts)]), outside)
 
     return judge
+
+
+def sent_documents(
+    asked: Shared[Asked], columns: list[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of documents for the homes that need them; in a worker."""
+    for batch in batches:
+        which, places = asked.value.sent(batch.column("row").to_numpy())
+        chosen = [batch.column(name).take(pa.array(which)) for name in columns]
+        yield pa.RecordBatch.from_arrays([pa.array(places), *chosen], ["place", *columns])
 
 
 def check_texts(

@@ -12,6 +12,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+import pyarrow as pa
+from pyarrow.parquet import read_table
+
 from neardup.errors import OutputError, option
 from neardup.spark.failures import told_by_spark
 
@@ -290,6 +293,19 @@ class Stages:
             spent = {"name": name, "wall_s": round(time.perf_counter() - began, 3)}
             self.report.append(spent | self._folder.sizes(name) | measured.found())
             return self._spark.read.schema(frame.schema).parquet(path)
+
+    def table(self, name: str, columns: list[str]) -> pa.Table:
+        """Return some columns of a stage, in any order of rows."""
+        if "://" not in self.folder or self.folder.startswith("file://"):
+            # Several times as fast as through the JVM.
+            return read_table(f"{self.folder.removeprefix('file://')}/{name}", columns=columns)
+        with told_by_spark():
+            return self._spark.read.parquet(f"{self.folder}/{name}").select(*columns).toArrow()
+
+    def bytes_of(self, name: str) -> int:
+        """Return how large a stage is."""
+        with told_by_spark():
+            return int(self._folder.sizes(name)["bytes"])
 
     def close(self) -> None:
         """Remove the temporary folder, and with it what frames of these stages read."""
