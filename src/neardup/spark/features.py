@@ -253,8 +253,8 @@ def is_other(rows: Shared[Integers], asked: Integers) -> Bools:
 Table = npt.NDArray[np.uint8]
 #: The bytes of a slice of a table.
 _SLICE = 1 << 20
-#: The driver's table of counts, and those of the workers, have so many slots at most: 128 MB.
-_MOST_COUNT_BITS = 27
+#: The driver's table of counts, and those of the workers, have so many slots at most: 256 MB.
+_MOST_COUNT_BITS = 28
 
 
 def count_bits(recipe: Recipe, text_bytes: int) -> int:
@@ -313,7 +313,7 @@ def add_slices(slices: pa.Table) -> pa.Table:
 
 
 def _packed(part: Table) -> bytes:
-    return ZstdCompressor(level=1).compress(part)
+    return ZstdCompressor(level=1).compress(part.tobytes())
 
 
 def _unpacked(data: bytes) -> Table:
