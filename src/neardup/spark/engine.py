@@ -141,8 +141,8 @@ def find(
     check_recipe(recipe, classifier)
     if read.parts:
         read = read.written(stages)
-    found_there, source = _features(read, recipe, stages)
-    every, reports = _known(found_there, read, recipe, stages)
+    told, source = _features(read, recipe, stages)
+    every, reports = _known(told, read, recipe, stages)
     files = None if read.told is None else read.told(reports)
     known = every if files is not None else _accepted(every, corpus)
     names = _names(known, corpus, files)
@@ -178,7 +178,7 @@ def find(
     clock = Clock()
     clock.stages = cast("list[Stage]", stages.report)
     result = Result(corpus, recipe, documents, found, summary | (details or {}), clock, classifier=classifier)
-    return result, known, found_there
+    return result, known, told
 
 
 def _features(read: Read, recipe: Recipe, stages: Stages) -> tuple[DataFrame, FeatureSource]:

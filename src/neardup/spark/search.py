@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
@@ -378,9 +379,11 @@ def brought_together(
 def _checked(
     asked: Shared[Asked], check: Callable[[pa.Table, pa.Table], pa.Table], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    if documents := [batch for batch in batches if batch.num_rows]:
-        home = documents[0].column("place")[0].as_py()
-        yield from check(pa.Table.from_batches(documents), asked.value.at(home)).to_batches()
+    if documents := list(batches):
+        table = pa.Table.from_batches(documents)
+        for home in pc.unique(table["place"]).to_pylist():
+            own = table.filter(pc.equal(table["place"], home))
+            yield from check(own, asked.value.at(home)).to_batches()
 
 
 def prefix_batches(parts: int, wanted: Rule, counts: Shared[Counts], given: Iterator[Held]) -> Iterator[pa.RecordBatch]:
