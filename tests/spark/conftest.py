@@ -25,6 +25,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 #: Jobs of a few hundred rows.
 SETTINGS = {
+    "spark.default.parallelism": "1",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.adaptive.enabled": "false",
