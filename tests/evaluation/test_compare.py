@@ -430,7 +430,7 @@ def test_a_table_for_a_paper_has_the_best_threshold_and_the_recipes_own(compared
     assert any("le" in threshold for _, threshold in cells)
 
 
-def test_levels_are_said_to_count(compared: Comparison) -> None:
+def test_levels_are_said_to_count() -> None:
     texts = ["one two three", "one two three", "four five", "four six"]
     for positive, above in ((1.0, "at or above 1 "), (2.0, "at or above 2 ")):
         labels = read_labels([(0, 1, 3), (2, 3, 1), (0, 2, 0)], ["0", "1", "2", "3"], positive=positive)
