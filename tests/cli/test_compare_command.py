@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,17 @@ def test_the_table(corpus: Path, labels: Path) -> None:
     result = neardup("compare", corpus, "--labels", labels, "--recipes", "jaccard, default", "--thresholds", ".5,.9")
     lines = result.stdout.splitlines()
     assert says(lines[0], "5 documents", "2 labelled duplicates", "1 labelled as different", "95%")
-    assert [line.split()[0] for line in lines if line.startswith((" jaccard", " default"))] == ["jaccard", "default"]
-    assert "Too few groups for a test: default and jaccard" in result.stdout
+    assert [line.split()[0] for line in lines if line.startswith(("jaccard", "default "))] == ["jaccard", "default"]
+    assert "Too few groups for a test, which needs 6: default differs from jaccard" in result.stdout
     assert "Few labels: 2 duplicates" in result.stderr
+
+
+def test_names_and_counts_are_not_broken_on_80_columns(corpus: Path, labels: Path) -> None:
+    options = "--labels", labels, "--recipes", "supershingle,simhash", "--thresholds", ".5,.9"
+    lines = neardup("compare", corpus, *options).stdout.splitlines()
+    assert all(len(line) <= 80 for line in lines[1:-1])
+    (told,) = [line for line in lines if line.startswith("supershingle ")]
+    assert re.search(r" \d+/\d+ ", told)
 
 
 def test_outputs(corpus: Path, labels: Path, tmp_path: Path) -> None:
@@ -92,7 +101,7 @@ def test_classifiers_beside_recipes(corpus: Path, labels: Path, tmp_path: Path) 
     shown = neardup("compare", corpus, *options).stdout
     assert "accuracy" in shown
     assert "own" in shown
-    assert [line.split()[0] for line in shown.splitlines() if line.startswith((" jaccard", " mine"))].count("mine") >= 1
+    assert [line.split()[0] for line in shown.splitlines() if line.startswith(("jaccard", "mine"))].count("mine") >= 1
     twice = json.loads(neardup("compare", corpus, *options, "--classifier", classifier, "--json").stdout)
     assert [recipe["name"] for recipe in twice["recipes"]] == ["jaccard", "mine", "mine (2)"]
     assert twice["recipes"][1]["rows"] == twice["recipes"][2]["rows"]

@@ -288,6 +288,39 @@ def test_a_page_in_a_browser(hostile_page: str, width: int, tmp_path: Path) -> N
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_a_page_of_all_recipes_shows_where_it_goes_on(tmp_path: Path) -> None:
+    labels = [(f"{at}-0", f"{at}-{version}", 1) for at in range(FAMILIES) for version in (1, 2)]
+    labels += [(f"{at}-0", f"{at + 1}-0", 0) for at in range(FAMILIES - 1)]
+    path = tmp_path / "compare.html"
+    compare(corpus_of(texts()), labels).write(path)
+    with opened(path, width=1280) as page:
+        draw(page)
+        assert page.evaluate("(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#best .scroll'))")
+        long = page.locator("#all .tall")
+        assert long.evaluate("box => box.scrollHeight > box.clientHeight")
+        assert "24px" in long.evaluate("box => getComputedStyle(box).backgroundSize")
+        # A chip has the colour and the shape of its points, and no other chip has both.
+        chips = page.locator(".legend span").evaluate_all(
+            "all => all.map(one => [one.className, one.style.background])"
+        )
+        assert len({tuple(chip) for chip in chips}) == len(chips) == 12
+        # Lines of equal F1 are named beside the curves, and no point is cut off at an axis.
+        assert page.evaluate(
+            """() => {
+              const right = document.querySelector("#recall .background").getBoundingClientRect().right;
+              const names = [...document.querySelectorAll("#recall .mark-text.role-mark text")];
+              return names.length > 0 && names.every((name) => name.getBoundingClientRect().left > right);
+            }"""
+        )
+        assert page.evaluate(
+            """() => {
+              const left = document.querySelector("#threshold .background").getBoundingClientRect().left;
+              const points = [...document.querySelectorAll("#threshold .mark-symbol path")];
+              return points.every((point) => point.getBoundingClientRect().left >= left);
+            }"""
+        )
+
+
 def pairs_of_copies(count: int) -> Comparison:
     """One recipe finds all labelled pairs; the other looks for signatures that these texts do not hold."""
     texts = [f"text{at} one two three four five six" for at in range(count) for _ in range(2)]
@@ -298,20 +331,40 @@ def pairs_of_copies(count: int) -> Comparison:
 def test_too_few_groups_are_not_called_a_tie_and_a_recipe_without_features_is_named() -> None:
     few, many = pairs_of_copies(3), pairs_of_copies(8)
     assert [lead.beyond_chance for lead in (*few.leads, *many.leads)] == [False, True]
-    too_few = "Too few groups for a test: default and spotsigs differ in 3, at least 6 needed"
+    too_few = "Too few groups for a test, which needs 6: default differs from spotsigs in 3"
     assert lead_sentences(few.to_dict()) == [too_few]
     assert too_few in Markup(few.to_html()).text
-    assert lead_sentences(many.to_dict()) == ["default leads beyond chance: spotsigs"]
+    assert lead_sentences(many.to_dict()) == ["default is better than spotsigs, beyond chance"]
     (warning,) = [one for one in many.warnings if "no features" in one]
     assert says(warning, "spotsigs", "16 of the 16", "recipes")
+
+
+def test_many_recipes_take_one_sentence_of_each_kind() -> None:
+    def lead(over: str, groups: int, *, sure: bool = False) -> dict[str, Any]:
+        return {"over": over, "groups": groups, "beyond_chance": sure}
+
+    leads = [
+        lead("b", 9, sure=True),
+        lead("c", 2),
+        lead("d", 8),
+        lead("e", 4),
+        lead("f", 8),
+        lead("g", 4),
+        lead("h", 7),
+    ]
+    assert lead_sentences({"best": "a", "groups": 9, "leads": leads}) == [
+        "a is better than b, beyond chance",
+        "These labels cannot tell a from d, f or h",
+        "Too few groups for a test, which needs 6: a differs from e and g in 4; from c in 2",
+    ]
 
 
 @pytest.mark.parametrize(
     ("thresholds", "own", "labels", "words"),
     [
-        (".3:.9:.1", 0.4, [(0, 1, 1), (0, 5, 0)], ("loose, 0.3,", "loosest", "widen", "thresholds")),
+        (".3:.9:.1", 0.4, [(0, 1, 1), (0, 5, 0)], ("loose (0.3)", "loosest", "widen", "thresholds")),
         (".1:.9:.1", 0.4, [(0, 1, 1), (0, 5, 0)], ()),
-        (".1,.2", 0.6, [(4, 5, 1), (2, 3, 0)], ("loose, 0.6,", "strictest", "widen", "thresholds")),
+        (".1,.2", 0.6, [(4, 5, 1), (2, 3, 0)], ("loose (0.6)", "strictest", "widen", "thresholds")),
     ],
 )
 def test_a_best_threshold_at_the_edge_is_said(
@@ -323,3 +376,77 @@ def test_a_best_threshold_at_the_edge_is_said(
     edges = [warning for warning in found.warnings if "tried" in warning]
     assert len(edges) == bool(words)
     assert not words or says(edges[0], *words)
+
+
+def test_edges_of_several_recipes_are_one_sentence_and_distances_say_how_to_go_further() -> None:
+    texts = [" ".join(f"w{at}" for at in range(begin, begin + 12)) for begin in (0, 5, 100, 200)]
+    recipes = [Recipe(name=name, features="words:1", threshold=0.5) for name in ("one", "two")]
+    bits = Recipe(name="bits", features="words:1", signature="simhash", measure="hamming", threshold=40)
+    found = compare(corpus_of(texts), [(0, 1, 1), (0, 2, 0)], recipes=[*recipes, bits], thresholds=[0.4, 0.5])
+    of_similarities, of_distances = (warning for warning in found.warnings if "tried" in warning)
+    assert says(of_similarities, "loosest", "one (0.4), two (0.4)", "widen", "thresholds")
+    assert says(of_distances, "loosest", "bits (40)", "changed(threshold=...)", "recipes")
+
+
+def fingerprints(compared: Comparison) -> dict[str, tuple[str, str]]:
+    """Of each recipe as it is, and with its best threshold, as runs with these have them."""
+    return {
+        one.name: (one.recipe.fingerprint, one.recipe.changed(threshold=one.best.threshold).fingerprint)
+        for one in compared.recipes
+    }
+
+
+def test_fingerprints_are_those_of_the_recipe_and_of_its_best_threshold(compared: Comparison) -> None:
+    expected = fingerprints(compared)
+    assert any(own != best for own, best in expected.values())
+    whole = compared.to_dict()["recipes"]
+    assert {one["name"]: (one["fingerprint"], one["best"]["fingerprint"]) for one in whole} == expected
+    page, paper = Markup(compared.to_html()).text, compared.to_latex()
+    for scored in compared.recipes:
+        own, best = expected[scored.name]
+        assert page.count(own) == page.count(best) == 1
+        named = f"{scored.recipe.threshold:g}: {own}" if scored.scale != "fixed" else f"Fingerprint: {own}"
+        assert named in page
+        assert f"% {scored.name}: fingerprint {own}" in paper
+        if own != best:
+            assert (
+                f"at the best one here, {'≤ ' * (scored.scale == 'distance')}{scored.best.threshold:g}: {best}" in page
+            )
+            assert f"% {scored.name}: fingerprint {own}, at {scored.best.threshold:g} {best}" in paper
+
+
+def test_a_table_for_a_paper_has_the_best_threshold_and_the_recipes_own(compared: Comparison) -> None:
+    lines = compared.to_latex().splitlines()
+    assert "recipe & threshold" in lines[2]
+    cells = [tuple(line.split(" & ")[:2]) for line in lines if line.endswith(r"\\")][1:]
+    expected = []
+    for scored in compared.recipes:
+        bound = r"$\le$ " if scored.scale == "distance" else ""
+        own = f"{bound}{scored.recipe.threshold:g} (own)"
+        expected += [(scored.name, f"{bound}{scored.best.threshold:g}")] * (not scored.best.own)
+        expected += [(scored.name, "--" if scored.scale == "fixed" else own)]
+    assert cells == expected
+    assert ("checksum", "--") in cells
+    assert any("le" in threshold for _, threshold in cells)
+
+
+def test_levels_are_said_to_count() -> None:
+    texts = ["one two three", "one two three", "four five", "four six"]
+    for positive, above in ((1.0, "at or above 1 "), (2.0, "at or above 2 ")):
+        labels = read_labels([(0, 1, 3), (2, 3, 1), (0, 2, 0)], ["0", "1", "2", "3"], positive=positive)
+        assert says(next(one for one in labels.warnings if "levels" in one), above, "duplicates", "positive")
+    plain = compare(corpus_of(texts), [(0, 1, 1), (2, 3, 0)], recipes=["checksum"])
+    assert not [one for one in plain.warnings if "levels" in one]
+
+
+def test_a_notebook_shows_figures_apart_and_does_not_widen_its_page(compared: Comparison, tmp_path: Path) -> None:
+    cell = compared._repr_html_()
+    assert cell is not None
+    path = tmp_path / "cell.html"
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8><title>t</title>{cell}", "utf-8")
+    with opened(path, width=400) as page:
+        figures = page.locator("td").filter(has_text=" to ").all_inner_texts()
+        assert figures
+        assert all(len(figure.split("\n")) == 2 for figure in figures)
+        assert page.locator("tr").filter(has_text="checksum").locator("td").first.inner_text() == "one answer\nits own"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -100,6 +100,13 @@ class Scored:
     #: know what they were trained on.
     asked: DomainCounts | None
 
+    @property
+    def fingerprint_at_best(self) -> str | None:
+        """That of the recipe with the best threshold; None for a classifier whose best is not its own cut."""
+        if self.best.own:
+            return self.recipe.fingerprint
+        return None if self.scale == "probability" else self.recipe.changed(threshold=self.best.threshold).fingerprint
+
 
 class Lead(NamedTuple):
     """How far the best recipe leads another one in F1, each at its best threshold."""
@@ -162,13 +169,13 @@ class Comparison:
         return {
             "name": scored.name,
             "description": recipe.description,
-            "fingerprint": (recipe if learned else recipe.changed(threshold=scored.best.threshold)).fingerprint,
+            "fingerprint": recipe.fingerprint,
             "classifier": step.features if learned and step is not None else None,
             "scale": scored.scale,
             "wall_ms_per_document": scored.wall_s * per_document,
             "cpu_ms_per_document": scored.cpu_s * per_document,
             **({} if scored.asked is None else {"asked": scored.asked._asdict()}),
-            "best": record_dict(scored.best),
+            "best": record_dict(scored.best) | {"fingerprint": scored.fingerprint_at_best},
             "rows": [record_dict(row) for row in scored.rows],
         }
 
@@ -203,21 +210,30 @@ class Comparison:
         return comparison_page(self.to_dict(), typed=command)
 
     def to_latex(self) -> str:
-        """Return each system at its best threshold as a tabular of LaTeX, figures with their intervals."""
+        """Return each recipe at its best threshold and at its own as a tabular of LaTeX, figures with their intervals.
+
+        Comments behind it name the version and the fingerprints.
+        """
         lines = [
-            f"% Best threshold of each system by F1; {self.documents:,} documents, {self.duplicates:,} labelled "
-            "duplicates; 95% intervals.",
+            f"% Best threshold of each recipe by F1, and its own; {self.documents:,} documents, {self.duplicates:,} "
+            "labelled duplicates; 95% intervals.",
             r"\begin{tabular}{lrrrr}",
-            r"system & threshold & precision & recall & $F_1$ \\",
+            r"recipe & threshold & precision & recall & $F_1$ \\",
             r"\hline",
         ]
+        marks = [f"% neardup {__version__}"]
         for one in self.recipes:
-            figures = (_latex_figure(figure) for figure in (one.best.precision, one.best.recall, one.best.f1))
-            lines.append(" & ".join([one.name.replace("_", r"\_"), f"{one.best.threshold:g}", *figures]) + r" \\")
-        return "\n".join([*lines, r"\end{tabular}"])
+            name = one.name.replace("_", r"\_")
+            for row in (one.best, *(row for row in one.rows if row.own and row is not one.best)):
+                figures = (_latex_figure(figure) for figure in (row.precision, row.recall, row.f1))
+                lines.append(" & ".join([name, _latex_threshold(one, row), *figures]) + r" \\")
+            marks.append(f"% {name}: fingerprint {one.recipe.fingerprint}")
+            if not one.best.own and one.fingerprint_at_best:
+                marks[-1] += f", at {one.best.threshold:g} {one.fingerprint_at_best}"
+        return "\n".join([*lines, r"\end{tabular}", *marks])
 
     def write(self, output: str | os.PathLike[str], *, force: bool = False, command: str = "") -> None:
-        """Write a page (.html), everything (.json), the best rows for a paper (.tex) or all (.csv, .parquet, others).
+        """Write a page (.html), everything (.json), a table for a paper (.tex) or all rows (.csv, .parquet, others).
 
         Parameters
         ----------
@@ -284,6 +300,13 @@ def _latex_figure(figure: Figure) -> str:
         return "--"
     interval = "" if figure.low is None else rf" ({figure.low:.2f}--{figure.high:.2f})"
     return f"{figure.value:.3f}{interval}"
+
+
+def _latex_threshold(scored: Scored, row: Row) -> str:
+    if scored.scale == "fixed":
+        return "--"
+    bound = r"$\le$ " if scored.scale == "distance" else ""
+    return f"{bound}{row.threshold:.4g}{' (own)' if row.own else ''}"
 
 
 #: A recipe runs on so many documents before its time is taken.
@@ -526,23 +549,27 @@ def _lead(best: Scored, other: Scored, draws: Resamples, place: int, other_place
 
 def _of_edges(scored: Sequence[Scored]) -> list[str]:
     """Return where a threshold beyond those that were tried may be better, with the way to try it."""
-    found = []
+    widen = f"widen the range with {option('--thresholds')}"
+    copy = option(
+        "neardup recipe show prints a recipe; give a copy with a larger threshold to --recipes",
+        "give recipe.changed(threshold=...) with a larger one in recipes",
+    )
+    edges: dict[tuple[str, str, str], list[str]] = {}
     for one in scored:
         values = [_value(row.f1) for row in one.rows]
         at = one.rows.index(one.best)
         if len(values) < 2 or not values[at]:
             continue
-        way = (
-            "give a recipe with a larger threshold"
-            if one.scale == "distance"
-            else f"widen the range with {option('--thresholds')}"
-        )
-        tried = f"The best threshold of {one.name}, {one.best.threshold:.4g}, is the"
+        way = copy if one.scale == "distance" else widen
+        named = f"{one.name} ({one.best.threshold:.4g})"
         if at == 0:
-            found.append(f"{tried} loosest that was tried, and a looser one may be better; {way}.")
+            edges.setdefault(("loosest", "looser", way), []).append(named)
         elif at == len(values) - 1 and values[at] > values[at - 1] and one.best.threshold not in (0, 1):
-            found.append(f"{tried} strictest that was tried, and a stricter one may be better; {way}.")
-    return found
+            edges.setdefault(("strictest", "stricter", way), []).append(named)
+    return [
+        f"Best at the {last} threshold that was tried, so a {beyond} one may be better: {', '.join(names)}; {way}."
+        for (last, beyond, way), names in edges.items()
+    ]
 
 
 def _of_features(runs: Sequence[_Run], documents: int) -> list[str]:

@@ -19,6 +19,7 @@ from neardup.pages.html import (
     facts,
     figures,
     html_of,
+    joined,
     legend,
     notes,
     opening,
@@ -88,7 +89,9 @@ def precision_recall(points: list[dict[str, Any]], recipes: Sequence[Mapping[str
     import altair as alt
 
     defined = [point for point in points if point["precision"] is not None]
-    x = alt.X("recall:Q", scale=alt.Scale(domain=[_floor(defined, "recall"), 1]), title="recall")
+    # Labels at the ends stay below their marks: moved inwards, they come too near to their neighbours.
+    ends, axis = [_floor(defined, "recall"), 1], alt.Axis(labelFlush=False)
+    x = alt.X("recall:Q", scale=alt.Scale(domain=ends), title="recall", axis=axis)
     y = alt.Y("precision:Q", scale=alt.Scale(domain=[_floor(defined, "precision"), 1]), title="precision")
     chart = _coloured(recipes).encode(x=x, y=y)
     lines = chart.mark_line(strokeWidth=1.5, clip=True).encode(order="threshold:Q")
@@ -97,23 +100,25 @@ def precision_recall(points: list[dict[str, Any]], recipes: Sequence[Mapping[str
 
 
 def _equal_f1(x: alt.X, y: alt.Y, points: list[dict[str, Any]]) -> alt.LayerChart:
-    """Return the lines of equal F1, each named where it meets recall 1."""
+    """Return the lines of equal F1, each named beside the chart, where it meets recall 1."""
     import altair as alt
 
     least = _floor(points, "precision")
     curve = [
         {"level": level, "recall": recall / 100, "precision": level * recall / (2 * recall - 100 * level)}
         for level in _LEVELS
-        for recall in range(int(100 * level / (2 - level)) + 1, 101)
+        for recall in (100 * level / (2 - level), *range(int(100 * level / (2 - level)) + 1, 101))
     ]
-    ends = [{"level": level, "recall": 1, "precision": level / (2 - level)} for level in _LEVELS]
+    ends = [
+        {"name": f"F1 {level:g}", "recall": 1, "precision": level / (2 - level)}
+        for level in _LEVELS
+        if level / (2 - level) > least
+    ]
     lines = alt.Chart(alt.Data(values=curve)).mark_line(color=FAINT, opacity=0.5, strokeWidth=1, clip=True)
-    names = alt.Chart(alt.Data(values=[end for end in ends if end["precision"] > least])).mark_text(
-        align="right", dx=-2, dy=-6, fontSize=10
-    )
+    names = alt.Chart(alt.Data(values=ends)).mark_text(align="left", baseline="middle", dx=10, fontSize=10)
     return alt.layer(
         lines.encode(x=x, y=y, detail="level:N"),
-        names.encode(x=x, y=y, text=alt.Text("level:Q", format=".1f")),
+        names.encode(x=x, y=y, text="name:N"),
     )
 
 
@@ -125,7 +130,7 @@ def f1_by_threshold(points: list[dict[str, Any]], recipes: Sequence[Mapping[str,
     fixed = [point for point in points if point["scale"] == "fixed"]
     scale = alt.Scale(domain=[_floor(points, "f1"), 1])
     y = alt.Y("f1:Q", scale=scale, title="F1")
-    x = alt.X("threshold:Q", scale=alt.Scale(zero=False, nice=False), title=title)
+    x = alt.X("threshold:Q", scale=alt.Scale(zero=False, nice=False, padding=10), title=title)
     coloured = _coloured(recipes)
     band = coloured.mark_area(clip=True).encode(
         x=x,
@@ -176,7 +181,7 @@ def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
         section(
             "curves",
             "Curves",
-            legend([one["name"] for one in recipes], COLOURS, label="Show one recipe"),
+            legend([one["name"] for one in recipes], COLOURS, shapes=SHAPES, label="Show one recipe"),
             figures(charts),
         ),
         section("all", "Every threshold", _full_table(recipes, accuracy=not content["complete"])),
@@ -190,8 +195,20 @@ def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
 def _made(recipes: Sequence[Row], typed: str) -> Html:
     """Return by what the page was made: the command, and what the recipes are."""
     said = [Html("<h3>Command</h3>"), command(typed)] if typed else []
-    known = {one["name"]: f"{one['description']} ({one['fingerprint']})".strip() for one in recipes}
+    known = {
+        one["name"]: joined(filter(None, [one["description"], _fingerprints(one)]), Html("<br>")) for one in recipes
+    }
     return section("made", "How this was made", *said, Html("<h3>Recipes</h3>"), facts(known))
+
+
+def _fingerprints(recipe: Row) -> str:
+    """Return the fingerprint of a recipe as it is, and of that with its best threshold."""
+    own, best = next(row for row in recipe["rows"] if row["own"]), recipe["best"]
+    at = "" if recipe["scale"] == "fixed" else f" at its own threshold, {_threshold(recipe, own)}"
+    said = f"Fingerprint{at}: {recipe['fingerprint']}"
+    if best["own"] or best["fingerprint"] is None:
+        return f"{said}; it is the best here" if best["own"] and at else said
+    return f"{said}; at the best one here, {_threshold(recipe, best)}: {best['fingerprint']}"
 
 
 def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Chart]:
@@ -259,8 +276,9 @@ def _basis(content: Mapping[str, Any]) -> str:
 def _verdict(content: Mapping[str, Any]) -> str:
     best = next(recipe for recipe in content["recipes"] if recipe["name"] == content["best"])
     row = best["best"]
+    at = "" if best["scale"] == "fixed" else f" at {_threshold(best, row)}"
     head = (
-        f"<strong>{escaped(best['name'])}</strong> at {row['threshold']:g} has the highest F1: {value_text(row['f1'])} "
+        f"<strong>{escaped(best['name'])}</strong>{at} has the highest F1: {value_text(row['f1'])} "
         f"({interval_text(row['f1'])})."
     )
     if not content["leads"]:
@@ -269,41 +287,47 @@ def _verdict(content: Mapping[str, Any]) -> str:
 
 
 def cell_of(content: Mapping[str, Any]) -> str:
-    """Return what a notebook shows of a comparison: which system is best, and each at its best threshold."""
-    return f'<div class="neardup"><p>{_verdict(content)}</p>{_best_table(content)}</div>'
+    """Return what a notebook shows, without a page's style: which recipe is best, and each at its best threshold."""
+    return f'<div class="neardup" style="overflow-x:auto"><p>{_verdict(content)}</p>{_best_table(content)}</div>'
 
 
 def lead_sentences(content: Mapping[str, Any]) -> list[str]:
-    """Return whom the best one leads beyond chance, whom it may lead, and of whom too few groups tell."""
+    """Return which ones the best is better than beyond chance, which it may be, and of which too few groups tell."""
     best, leads = content["best"], content["leads"]
     few = [
         lead for lead in leads if lead["groups"] < LEAST_GROUPS and (lead["groups"] or content["groups"] < LEAST_GROUPS)
     ]
     sure = [lead["over"] for lead in leads if lead["beyond_chance"]]
     alike = [lead["over"] for lead in leads if not lead["beyond_chance"] and lead not in few]
-    found = [f"{best} leads beyond chance: {', '.join(sure)}"] if sure else []
-    found += [f"These labels cannot tell {best} from: {', '.join(alike)}"] if alike else []
-    return found + [
-        f"Too few groups for a test: {best} and {lead['over']} differ in {lead['groups']}, "
-        f"at least {LEAST_GROUPS} needed"
-        for lead in few
-    ]
+    found = [f"{best} is better than {_listed(sure, 'and')}, beyond chance"] if sure else []
+    found += [f"These labels cannot tell {best} from {_listed(alike, 'or')}"] if alike else []
+    by_groups: dict[int, list[str]] = {}
+    for lead in sorted(few, key=lambda one: -int(one["groups"])):
+        by_groups.setdefault(lead["groups"], []).append(lead["over"])
+    differ = "; ".join(f"from {_listed(over, 'and')} in {groups}" for groups, over in by_groups.items())
+    return found + (
+        [f"Too few groups for a test, which needs {LEAST_GROUPS}: {best} differs {differ}"] if by_groups else []
+    )
+
+
+def _listed(names: Sequence[str], last: str) -> str:
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _best_table(content: Mapping[str, Any]) -> Html:
     leads = {lead["over"]: lead for lead in content["leads"]}
     partial = not content["complete"]
-    head = ["recipe", "threshold", "F1", "behind the best", "precision", "recall", *(["accuracy"] if partial else [])]
-    head += ["returned", "correct", "missed", *(["unlabelled"] if partial else []), "CPU ms / doc"]
+    head = ["recipe", "threshold", "F1", Html("behind<br>the best"), "precision", "recall"]
+    head += [*(["accuracy"] if partial else []), "returned", "correct", Html("CPU ms<br>/ doc")]
     rows: list[list[object]] = []
     best: set[int] = set()
     for recipe in sorted(content["recipes"], key=lambda one: -(one["best"]["f1"]["value"] or 0)):
         lead = leads.get(recipe["name"])
-        wall = f"<small>wall {recipe['wall_ms_per_document']:.2g}</small>"
+        wall = f"<br><small>wall {recipe['wall_ms_per_document']:.2g}</small>"
         for row in (recipe["best"], *_own_row(recipe)):
             leading = row is recipe["best"]
             name = Html(f'<span title="{escaped(recipe["description"])}">{escaped(recipe["name"])}</span>')
-            cells = [name, *_cells(recipe, row, accuracy=partial, unlabelled=partial)]
+            cells = [name, *_cells(recipe, row, ("returned", "correct"), accuracy=partial)]
             cells.insert(3, "" if lead is None or not leading else _with_interval(lead["difference"]))
             cells.append(Html(f"{recipe['cpu_ms_per_document']:.2g}{wall}") if leading else "")
             if leading and recipe["name"] == content["best"]:
@@ -313,28 +337,27 @@ def _best_table(content: Mapping[str, Any]) -> Html:
 
 
 def _own_row(recipe: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return a classifier's row at its own working point, unless that is its best."""
+    """Return a classifier's row at its own cut, unless that is its best."""
     if recipe["scale"] != "probability" or recipe["best"]["own"]:
         return []
     return [row for row in recipe["rows"] if row["own"]]
 
 
 def _full_table(recipes: Sequence[Row], *, accuracy: bool) -> Html:
-    head = ["recipe", "threshold", "F1", "precision", "recall", *(["accuracy"] if accuracy else [])]
-    head += ["returned", "correct", "missed", "unlabelled"]
+    counts = "returned", "correct", "missed", "unlabelled"
+    head = ["recipe", "threshold", "F1", "precision", "recall", *(["accuracy"] if accuracy else []), *counts]
     rows: list[list[object]] = []
     best: set[int] = set()
     for recipe in recipes:
         for row in recipe["rows"]:
             if row["threshold"] == recipe["best"]["threshold"]:
                 best.add(len(rows))
-            rows.append([recipe["name"], *_cells(recipe, row, accuracy=accuracy, unlabelled=True)])
+            rows.append([recipe["name"], *_cells(recipe, row, counts, accuracy=accuracy)])
     return table(head, rows, best=best, tall=True)
 
 
-def _cells(recipe: Row, row: Row, *, accuracy: bool, unlabelled: bool) -> list[object]:
-    own = Html("<small>its own</small>") if row["own"] else ""
-    counts = ["returned", "correct", "missed", *(["unlabelled"] if unlabelled else [])]
+def _cells(recipe: Row, row: Row, counts: Sequence[str], *, accuracy: bool) -> list[object]:
+    own = Html("<br><small>its own</small>") if row["own"] else ""
     names = ["f1", "precision", "recall", *(["accuracy"] if accuracy else [])]
     threshold = Html(f"{html_of(_threshold(recipe, row))}{own}")
     return [threshold, *(_with_interval(row[name]) for name in names), *(row[name] for name in counts)]
@@ -351,7 +374,8 @@ def _explained(content: Mapping[str, Any]) -> Html:
     asked = {"a classifier": any(recipe["scale"] == "probability" for recipe in content["recipes"])}
     asked["accuracy"] = not content["complete"]
     meanings = {
-        "returned": "Pairs that the recipe returns at the threshold and that carry a label.",
+        "returned": "Pairs that the recipe returns at the threshold and that carry a label. Those without one are "
+        "unlabelled and count nowhere.",
         "correct, missed": "Labelled duplicates that the recipe returns, and those that it does not.",
         "precision, recall": "correct / returned, and correct / all labelled duplicates.",
         "F1": "2 correct / (returned + all labelled duplicates): 1 is perfect.",
@@ -372,4 +396,6 @@ def _explained(content: Mapping[str, Any]) -> Html:
 
 
 def _with_interval(figure: Row) -> Html:
-    return Html(f"{value_text(figure)}<small>{interval_text(figure)}</small>")
+    # The break is for notebooks, which do not have the page's style.
+    interval = interval_text(figure)
+    return Html(f"{value_text(figure)}<br><small>{interval}</small>" if interval else value_text(figure))

@@ -445,7 +445,9 @@ def cell_of(exploration: Observations) -> str:
     said = begin + escaped(advice.reason) if advice.given else escaped(messages.no_advice(advice))
     typed = f"<p><code>{escaped(messages.advised_command(advice))}</code></p>" if advice.given else ""
     return (
-        f'<div class="neardup"><p>{escaped(messages.compared(exploration.sample))}</p><p>{said}</p>'
+        # A notebook has no page's style.
+        f'<div class="neardup" style="overflow-x:auto"><p>{escaped(messages.compared(exploration.sample))}</p>'
+        f"<p>{said}</p>"
         "<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
         f"{table(head, rows, left=2)}{typed}</div>"
     )

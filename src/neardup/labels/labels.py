@@ -156,6 +156,11 @@ def read_labels(
             "the figures only say how well a recipe agrees with that measure."
         )
     told = sure[rows]
+    if any(answer.level not in (0, 1) for answer in answers if answer.said != UNSURE):
+        warnings.append(
+            f"The labels of {table.name} are levels: those at or above {positive:g} count as duplicates, lower ones as "
+            f"different ({option('--positive')})."
+        )
     keys, duplicate = _distinct(pairs, answers, rows[told], left[told], right[told], len(names))
     group = np.arange(len(names))
     components(keys[duplicate] // len(names), keys[duplicate] % len(names), group)

@@ -21,7 +21,7 @@ COLOURS = (
     "#6f8f2f",
     "#8c7a6b",
     "#5a86a8",
-    "#a65fc4",
+    "#9a5a3c",
 )
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
 #: What is only there to compare with.

@@ -349,9 +349,18 @@ def figures(charts: Sequence[Chart], *, wide: bool = False) -> Html:
     return _part("figures", charts, wide) if charts else Html("")
 
 
-def legend(names: Sequence[str], colours: Sequence[str], *, label: str = "Show one of them") -> Html:
-    """Return buttons with the colours of a page's charts; each sets their parameter ``highlight`` to its name."""
-    return _part("legend", names, colours, label)
+def legend(
+    names: Sequence[str],
+    colours: Sequence[str],
+    *,
+    shapes: Sequence[str] = ("circle",),
+    label: str = "Show one of them",
+) -> Html:
+    """Return buttons with the colours of a page's charts; each sets their parameter ``highlight`` to its name.
+
+    ``shapes`` are those of the charts' points, as Vega names them; they and colours come round again.
+    """
+    return _part("legend", names, colours, shapes, label)
 
 
 def fold(summary: str, *content: str, opened: bool = False, searched: str = "") -> Html:
