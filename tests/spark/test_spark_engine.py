@@ -114,10 +114,13 @@ def test_clipped_containment_with_a_floor_ordered_by_another_column(spark: Spark
     hold_equal(spark, table_of(3), recipe, partitions=3, order="rank", keep="score:lowest")
 
 
-def test_a_classifier_with_titles_and_times(spark: SparkSession) -> None:
+def test_a_classifier_with_titles_and_times(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The documents are gone through several times for all candidates.
+    monkeypatch.setattr(search, "_PAIRS_AT_ONCE", 10)
     table = table_of(6, 80)
     table = table.append_column("title", pa.array([text[:9] for text in table["text"].to_pylist()]))
-    hold_equal(spark, table, "default", partitions=2, classifier=classifier_of("times"), time_column="when")
+    summary = hold_equal(spark, table, "default", partitions=2, classifier=classifier_of("times"), time_column="when")
+    assert summary["search"]["candidates"] > 10
 
 
 def test_what_is_no_document_is_rejected(spark: SparkSession) -> None:
