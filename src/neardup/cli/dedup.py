@@ -275,7 +275,7 @@ def _beyond(peak: int, budget: int | None) -> str:
         return ""
     from neardup.runtime import BASE
 
-    return f", more than --memory {size_text(budget)}: the program alone takes {size_text(BASE)}"
+    return f", more than --memory {size_text(budget)}; the program alone takes up to {size_text(BASE)}"
 
 
 def _reference_text(reference: dict[str, Any] | None) -> str:
