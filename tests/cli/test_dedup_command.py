@@ -89,7 +89,7 @@ def test_the_first_run_says_that_it_compiles(corpus: Path, warm: None, monkeypat
 
 def test_a_budget_that_was_not_kept_is_told(corpus: Path, warm: None) -> None:
     told = neardup("dedup", corpus, "--dry-run", "--memory", "10MB").stderr
-    assert re.search(r"peak memory [\d.]+ [MG]B, more than --memory 10\.0 MB; the program alone takes up to 250 MB", told)
+    assert re.search(r"peak memory [\d.]+ [MG]B, more than --memory 10\.0 MB; the program alone takes", told)
     assert "more than --memory" not in neardup("dedup", corpus, "--dry-run", "--memory", "64GB").stderr
 
 
