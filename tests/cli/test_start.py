@@ -198,6 +198,7 @@ def test_a_command_without_arguments_shows_how_to_call_it() -> None:
     assert len(lines) <= 10
     assert any(line.startswith("  neardup dedup news.jsonl -o ") for line in lines)
     assert "Commands:" in neardup(code=2).stderr
+    assert "Check a recipe file" in neardup("recipe", code=2).stderr
 
 
 @pytest.mark.parametrize(
