@@ -15,7 +15,7 @@ from pathlib import Path
 TERMS = Path(__file__).resolve().parent.parent / "docs" / "terms.md"
 #: Words that are no terms everywhere: those of daily use, and those that a page is about.
 _LEFT_OUT = {"audit", "document", "duplicate", "epoch", "exact", "label", "match", "measure", "original", "similarity"}
-_LEFT_OUT |= {"torn", "vector"}
+_LEFT_OUT |= {"probability", "reach", "score", "torn", "vector"}
 #: What is no prose: fenced code, tables of figures, code, links and pictures, headings and rows, indented code, HTML.
 _NO_PROSE = re.compile(
     r"^```.*?^```|<!-- table.*?<!-- end -->|`[^`\n]*`|!?\[[^\]]*\]\([^)]*\)|^[#|].*?$|^    .*?$|<[^>]*>|\*\*[^*]*\*\*",

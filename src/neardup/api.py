@@ -7,7 +7,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from neardup.documents import Corpus, Ids, TextColumn, corpus_of, open_corpus
+from neardup.documents import Corpus, Ids, OrderColumn, TextColumn, corpus_of, open_corpus
 from neardup.errors import RecipeError
 from neardup.keep.order import order_column, preference
 
@@ -53,7 +53,7 @@ def open_files(
         [inputs] if isinstance(inputs, str | PathLike) else inputs,
         text_column=text_column,
         id_column=id_column,
-        order_column=clusters,
+        order_column=None if clusters is None else OrderColumn(clusters, "clusters"),
         strict=strict,
         quarantine=quarantine,
         ids=ids,
@@ -61,7 +61,7 @@ def open_files(
     )
 
 
-def corpus_from(data: Any, text_column: TextColumn, id_column: str | None, order_column: str | None = None) -> Corpus:
+def corpus_from(data: Any, text_column: TextColumn, id_column: str | None, clusters: str | None = None) -> Corpus:
     """Return the documents of data in memory, or of files that are open.
 
     Raises
@@ -70,8 +70,9 @@ def corpus_from(data: Any, text_column: TextColumn, id_column: str | None, order
         If columns are named for files that are open.
     """
     if not isinstance(data, Corpus):
-        return corpus_of(data, text_column=text_column, id_column=id_column, order_column=order_column)
-    given = {"text_column": text_column, "id_column": id_column, "clusters": order_column}
+        column = None if clusters is None else OrderColumn(clusters, "clusters")
+        return corpus_of(data, text_column=text_column, id_column=id_column, order_column=column)
+    given = {"text_column": text_column, "id_column": id_column, "clusters": clusters}
     for name, value in given.items():
         if value is not None:
             raise RecipeError(f"{name} {value!r} comes too late for files that are open; give it to open_files")
@@ -611,8 +612,9 @@ def dedup(
     prefer : str or (str, sequence of str), optional
         A column and its values in order of trust, ``"source=reuters,wire"`` or ``("source", ["reuters", "wire"])``:
         before ``keep``, documents with an earlier value are preferred, those with another one come last.
-    encoder : object with ``encode(texts)``, optional
-        What makes embeddings for the measure ``semantic``; neardup brings none and downloads nothing.
+    encoder : Encoder, optional
+        An object whose ``encode(texts)`` makes the embeddings for the measure ``semantic``; neardup brings none and
+        downloads nothing.
     progress : callable, optional
         Told (stage, done, total or None) from time to time.
     **choices
@@ -622,6 +624,7 @@ def dedup(
     Returns
     -------
     Result
+        Which documents stay, which go and why.
 
     Raises
     ------

@@ -15,8 +15,9 @@ The command line prints the message alone and exits with 2. ``option`` names opt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from numbers import Integral
 
 #: Whether a command runs: all of this process speaks to a person at a terminal then.
@@ -93,6 +94,12 @@ class UnknownDocument(NeardupError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return the end of a message that asks whether a known word was meant; empty where none is like this one."""
+    near = get_close_matches(word, list(known), 1, 0.7)
+    return f"; do you mean {near[0]}?" if near else ""
 
 
 def check_count(name: str, number: object, way: str) -> None:

@@ -61,6 +61,8 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "text column": (lambda _: nd.dedup(TABLE), "text_column"),
     "no such text column": (lambda _: nd.dedup(TABLE, text_column="three"), "text_column"),
     "no such id column": (lambda _: nd.dedup(NAMED, id_column="key"), "id_column"),
+    "no such column to keep by": (lambda _: nd.dedup(NAMED, keep="newst"), "'newst' for keep (which takes first, "),
+    "no such clusters": (lambda _: nd.compare(NAMED, clusters="famly"), "'famly' for clusters;"),
     "time column": (lambda _: nd.dedup(NAMED, keep="newest"), "time_column"),
     "strict": (strict, "strict"),
     "force": (quarantined, "force=True"),

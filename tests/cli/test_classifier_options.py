@@ -49,7 +49,7 @@ def test_dedup_writes_evidence_and_says_what_decided(news: Path, facts: Path, tm
     (line,) = (line for line in told.splitlines() if f"{found['fingerprint']}, score >= 0" in line)
     for part in (
         f"precision {found['training_precision']:.3f}",
-        f"recall {found['training_recall']:.3f}",
+        f"recall {found['training_recall']:.3f} on the pairs that chose it;",
         f"{found['passed']} of {found['candidates']} candidates",
     ):
         assert part in line
@@ -143,7 +143,7 @@ def test_explain_shows_each_measure(
         assert ("together" if push.amount > 0 else "apart" if push.amount < 0 else "") in line
     assert any("all at their means" in line for line in lines)
     assert f"then score {why.learned.evidence.score:.4f} >= 0, probability" in " ".join(shown.split())
-    assert "to become a candidate" in shown
+    assert "to become candidates" in shown
 
 
 def test_explain_outside_the_candidate_rule_and_of_equal_texts(news: Path, facts: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -79,11 +80,17 @@ def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:
 
 
 def test_the_first_run_says_that_it_compiles(corpus: Path, warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = "neardup: compiling kernels for this machine (once, about 10 s)\n"
+    line = "neardup: compiling kernels that this command needs, once on this machine (about 10 s)\n"
     assert line not in neardup("dedup", corpus, "--dry-run").stderr
     monkeypatch.setattr("neardup.kernels.compilation.kernels_are_compiled", lambda *modules: False)
     assert line in neardup("dedup", corpus, "--dry-run").stderr
     assert line in neardup("pairs", corpus, "--print").stderr
+
+
+def test_a_budget_that_was_not_kept_is_told(corpus: Path, warm: None) -> None:
+    told = neardup("dedup", corpus, "--dry-run", "--memory", "10MB").stderr
+    assert re.search(r"peak memory [\d.]+ [MG]B, more than --memory 10\.0 MB; the program alone takes", told)
+    assert "more than --memory" not in neardup("dedup", corpus, "--dry-run", "--memory", "64GB").stderr
 
 
 def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:

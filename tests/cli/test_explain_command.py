@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,15 @@ def test_checksums_show_what_differs(corpus: Path) -> None:
     assert "md5 digests differ: " in shown
     assert "«today»" in shown
     assert "equal normal form" in shown
+
+
+def test_characters_are_called_so(corpus: Path) -> None:
+    shown = words(corpus, "fox", "fox-edited", "--recipe", "ddd")
+    assert "characters that differ stand in «»" in shown
+    assert re.search(r"the longest of \d+ characters", shown)
+    shown = words(corpus, "fox", "fox-edited", *RULES)
+    assert "words that differ stand in «»" in shown
+    assert re.search(r"the longest of \d+ words", shown)
 
 
 def test_both_steps_are_shown(corpus: Path) -> None:

@@ -64,6 +64,18 @@ def test_a_replay_away_from_home_stops_before_anything_is_written(file: str, cla
     assert said in Path("page.html").read_text("utf-8")
 
 
+def test_a_forced_run_away_from_home_says_so_again(file: str, classifier: Classifier) -> None:
+    home = Domain.of(np.ones((2, len(classifier.vector))), [FOX * 9, FOX * 9], np.ones(2), np.array([True, False]))
+    replace(classifier, domain=home).save("away.neardup")
+    rows = [{"id": i, "time": f"2024-01-01T09:{i:02d}Z", "headline": None, "text": f"{FOX} {i}"} for i in range(30)]
+    write_lines(Path("many.jsonl"), rows)
+    for command in (("dedup", "many.jsonl", "--dry-run"), ("pairs", "many.jsonl", "--print")):
+        assert says(refused(*command, "--classifier", "away.neardup"), "at most 25% may", "--force-domain")
+        forced = neardup(*command, "--classifier", "away.neardup", "--force-domain").stderr.splitlines()[-1]
+        assert says(forced, "not at home", "100% of ", "at most 25% may", "does not hold")
+    assert "not at home" not in neardup("dedup", "many.jsonl", "--dry-run", "--classifier", file).stderr
+
+
 def judged(classifier: Classifier) -> list[nd.Verdict]:
     """What the index says of the rows."""
     rows = sorted(ROWS, key=lambda row: str(row["time"]))

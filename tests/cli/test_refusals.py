@@ -26,9 +26,12 @@ from saying import says
         (["corpus.jsonl", "-o", "file:///kept.jsonl"], ("file:///kept.jsonl", "path")),
         (["corpus.jsonl", "--id-column", "key"], ("corpus.jsonl", "'key'", "--id-column", "columns are id")),
         (["corpus.jsonl", "--threshold", "1.2"], ("threshold", "1.2", "(0, 1]")),
-        (["corpus.jsonl", "--measure", "jacard"], ("measure", "'jacard'", " jaccard, ", "cosine")),
+        (["corpus.jsonl", "--measure", "jacard"], ("measure", "'jacard'", " jaccard, ", "cosine", "mean jaccard?")),
+        (["corpus.jsonl", "--features", "word:5"], ("features", "'word:5'", "qgrams", "mean words?")),
         (["corpus.jsonl", "--recipe", "nws"], ("recipe", "'nws'", "file", "checksum, cornell, ")),
-        (["corpus.jsonl", "--keep", "nope"], ("column", "'nope'")),
+        (["corpus.jsonl", "--recipe", "defualt"], ("recipe", "'defualt'", "checksum, cornell, ", "mean default?")),
+        (["corpus.jsonl", "--keep", "newst"], ("column 'newst'", "--keep", "longest", "newest", "columns are id")),
+        (["corpus.jsonl", "--keep", "newest", "--time-column", "tiem"], ("column 'tiem' for --time-column;", "date")),
         (["corpus.jsonl", "--time-column", "date"], ("--time-column", "--keep", "newest", "oldest")),
         (["corpus.jsonl", "-o", "taken.jsonl"], ("taken.jsonl", "exists", "another name", "--force")),
         (["corpus.jsonl", "-o", "corpus.jsonl", "--force"], ("corpus.jsonl", "input", "another file")),
@@ -58,6 +61,21 @@ def test_bad_input(
     assert says(refused("dedup", *arguments, *output), *parts)
     assert (names_in(tmp_path), names_in(tmp_path / "folder")) == before
     assert (tmp_path / "taken.jsonl").read_text() == "mine"
+
+
+def test_a_wrong_column_is_refused_by_the_option_that_named_it(corpus: Path) -> None:
+    said = refused("compare", corpus, "--clusters", "famly")
+    assert says(said, "column 'famly' for --clusters;", "columns are id")
+    assert says(
+        refused("replay", corpus, "--time-column", "tiem"), "column 'tiem' for --time-column;", "columns are id"
+    )
+
+
+def test_times_that_are_not_there_are_asked_for(tmp_path: Path) -> None:
+    bare = write_lines(tmp_path / "bare.jsonl", [{"id": 1, "text": FOX}])
+    said = refused("replay", bare)
+    assert says(said, "obviously the time", "--time-column")
+    assert "keep" not in said
 
 
 def test_an_output_must_be_named(corpus: Path) -> None:

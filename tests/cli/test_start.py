@@ -148,6 +148,8 @@ def test_the_manual_holds_every_command_and_option() -> None:
         ("dedup in --treshold 0.8", ("--treshold", "--threshold?")),
         ("dedup in --recall 0.9", ("--recall", "--set recall=0.9")),
         ("dedup in --num-perm=64", ("--num-perm", "--set num_perm=64")),
+        ("query in --text cocoa", ("--text", "query --help-all lists them")),
+        ("train in --report x", ("--report", "train --help-all lists them")),
         ("dedup in --zzz", ("--zzz", "dedup --help-all")),
         ("dedup in --force=3", ("--force", "no value", "alone")),
         ("dedup in --threshold", ("--threshold", "no value", "--threshold NUMBER")),
@@ -196,6 +198,7 @@ def test_a_command_without_arguments_shows_how_to_call_it() -> None:
     assert len(lines) <= 10
     assert any(line.startswith("  neardup dedup news.jsonl -o ") for line in lines)
     assert "Commands:" in neardup(code=2).stderr
+    assert "Check a recipe file" in neardup("recipe", code=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,13 @@ def test_id_types(tmp_path: Path, kind: pa.DataType) -> None:
         assert next(corpus.scan()).ids == pa.array([7], pa.int64())
 
 
+@pytest.mark.parametrize(("name", "ids"), [("a.jsonl", ["", "b"]), ("a.parquet", ["", "b"]), ("a.csv", ["b"])])
+def test_an_empty_id_is_an_id_where_a_missing_one_is_something_else(tmp_path: Path, name: str, ids: list[str]) -> None:
+    with open_corpus([made(tmp_path, name, [{"id": "", "text": "a"}, {"id": "b", "text": "b"}])]) as corpus:
+        assert [name for batch in corpus.scan() for name in batch.ids.to_pylist()] == ids
+        assert dict(corpus.rejected.counts) == ({} if len(ids) == 2 else {"no id": 1})
+
+
 def test_a_very_large_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "BLOCK", 1 << 16)
     large = "word \n" * 600_000

@@ -245,7 +245,7 @@ def test_a_judged_pair_is_told_what_the_model_says(asking: Asking) -> None:
     asked = asking.chooser.next_pair("anna")
     assert asked is not None
     asking.model.pool_g()
-    assert [one.words[:16] for one in asking.chooser.says(asked)] == ["jaccard(words:3)"]
+    assert [one.words.partition(" by ")[2] for one in asking.chooser.says(asked)] == ["jaccard(words:3)"]
     for _ in range(20):
         asking.judge()
     asking.model.pool_g()

@@ -104,7 +104,7 @@ def test_a_session_with_keys_alone(desk: Desk) -> None:
     assert "jaccard" not in page.locator("body").inner_text()
     expect(page.locator("#before")).to_be_empty()
     press(page, "s")
-    expect(page.locator("#before")).to_contain_text("Last answer: same · jaccard(words:3) 0.50")
+    expect(page.locator("#before")).to_contain_text("Last answer: same · similarity 0.50 by jaccard(words:3)")
     shows(page, "b1", "b2")
     assert desk.labels == {("a1", "a2"): {"anna": "same"}}
     press(page, "d")
@@ -208,6 +208,9 @@ def test_two_labellers_at_once(desk: Desk) -> None:
     }
     expect(anna.locator("#facts")).to_contain_text("with bob")
     expect(anna.locator("#facts")).to_contain_text("κ 0.00 (2 shared)")
+    # Where nothing hovers, the meaning of the figures stands in the help.
+    press(anna, "?")
+    expect(anna.locator("#meanings")).to_contain_text("Cohen's kappa")
     press(bob, "z")
     shows(bob, "b1", "b2")
     assert desk.labels["b1", "b2"] == {"anna": "different"}

@@ -62,7 +62,7 @@ def test_a_link_opens_the_page_once(service: Service) -> None:
     again = thief.enter(service.first_link)
     assert again.status == 403
     assert "set-cookie" not in again.headers
-    assert b"works once" in again.body
+    assert b"<p>This page is opened by a link that works once;" in again.body
     # Who is in already may follow the old link.
     assert browser.get(service.first_link.removeprefix(browser.home)).status == 200
 
@@ -169,7 +169,7 @@ def test_an_answer_is_stored_before_the_next_pair_is_shown(browser: Browser, roo
     assert told["pair"]["ids"] == ["b1", "b2"]
     assert told["before"] == {
         "answer": "same",
-        "says": [{"words": "jaccard(words:3) 0.50", "same": None}],
+        "says": [{"words": "similarity 0.50 by jaccard(words:3)", "same": None}],
         "reason": "drawn at random",
     }
     (kept,) = room.store.judgements()

@@ -89,8 +89,9 @@ def test_a_pair_outside_the_candidate_rule_says_so() -> None:
     assert says(why.reason, " 0 features shared", "of 11 and 8", "outside the candidate rule", "not asked (score -")
     assert str(why).startswith("no near-duplicates: ")
     threshold, shared = why.sentences
-    assert says(threshold, "No threshold", "become a candidate", "share no feature")
-    assert says(shared, "become a candidate", " 4 or more shared features")
+    assert says(threshold, "No threshold", "become candidates", "share no feature")
+    assert says(shared, "become candidates", " 4 or more shared features")
+    assert says(asked(PORT, OTHER, classifier).sentences[0], "They are no longer candidates at a threshold of ")
     narrow = replace(classifier, candidate_rule=rule_of("jaccard(words:1) >= 0.9"), cut=-100.0)
     why = asked(PORT, OTHER, narrow)
     assert not why.match

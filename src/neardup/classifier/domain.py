@@ -137,12 +137,12 @@ class Domain(NamedTuple):
         if outside > MOST_OUTSIDE * candidates:
             return (
                 f"{outside / candidates:.0%} of {candidates:,} candidates lie outside of what it was trained on, and "
-                f"{MOST_OUTSIDE:.0%} may"
+                f"at most {MOST_OUTSIDE:.0%} may"
             )
         most = 1 - _LEAST_REFUSED * (1 - self.passed)
         if passed > most * candidates:
             return (
-                f"{passed / candidates:.1%} of {candidates:,} candidates pass, and {most:.1%} may, as "
+                f"{passed / candidates:.1%} of {candidates:,} candidates pass, and at most {most:.1%} may, as "
                 f"{self.passed:.1%} of its training pairs did"
             )
         return ""

@@ -77,7 +77,8 @@ def command_of(name: str) -> Any:
     command = typer.main.get_command(one)
     command.name = name
     # Where every option has a default, the command itself says what is wanting.
-    command.no_args_is_help = command.no_args_is_help and any(one.required for one in command.params)
+    needs = hasattr(module, "app") or any(one.required for one in command.params)
+    command.no_args_is_help = command.no_args_is_help and needs
     return command
 
 

@@ -183,14 +183,16 @@ def _unknown_option(name: str, context: Any) -> str:
     options = {word: known for known in context.command.params for word in known.opts if word.startswith("--")}
     rare = {field: known for field, known in OPTIONS.items() if not known.common} if "--set" in options else {}
     field = name.removeprefix("--").replace("-", "_")
-    near = get_close_matches(name, [*options, *(f"--{one.replace('_', '-')}" for one in rare)], 1)
+    # Without the dashes, which are alike in all and would make three letters out of five close enough.
+    words = [*(one.removeprefix("--") for one in options), *(one.replace("_", "-") for one in rare)]
+    near = get_close_matches(name.removeprefix("--"), words, 1)
     said = f"{_name(context)} has no option {name}"
     if field not in rare and near:
-        field = near[0].removeprefix("--").replace("-", "_")
+        field = near[0].replace("-", "_")
     if field in rare:
         return f"{said}; give the field {field} of a recipe as --set {field}={_value_of(name, rare[field].values)}"
     everything = "--help-all" if "--help-all" in options else "--help"
-    return f"{said}; do you mean {near[0]}?" if near else f"{said}; {context.command_path} {everything} lists them"
+    return f"{said}; do you mean --{near[0]}?" if near else f"{said}; {context.command_path} {everything} lists them"
 
 
 def _value_of(option: str, default: str) -> str:

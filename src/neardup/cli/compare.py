@@ -131,9 +131,11 @@ def compare(
     )
     chosen = _recipes(recipes, chosen_content(html, content))
 
+    from neardup.documents import OrderColumn
     from neardup.evaluation.comparison import compare as compare_recipes
 
-    with read.open(inputs, order_column=clusters) as corpus, reading(corpus, *chosen, kernels=_KERNELS) as progress:
+    column = None if clusters is None else OrderColumn(clusters, "--clusters")
+    with read.open(inputs, order_column=column) as corpus, reading(corpus, *chosen, kernels=_KERNELS) as progress:
         found = compare_recipes(
             corpus,
             labels,

@@ -28,6 +28,7 @@ from neardup.cli.options import (
     on_spark,
     opened_index,
     recipe_beside_index,
+    say_if_foreign,
 )
 from neardup.cli.screen import (
     count_text,
@@ -211,7 +212,8 @@ def dedup(
         show_json(found)
     places = {} if dry_run else {"kept": output, "duplicates": duplicates, "summary": summary}
     places |= {} if dry_run else {"quarantine": read.quarantine}
-    _show(found, recipe, places | {"report": reported.report})
+    _show(found, recipe, places | {"report": reported.report}, limits["memory"])
+    say_if_foreign(classifier, found)
 
 
 def _write(
@@ -267,6 +269,15 @@ def _undecidable(number: int, recipe: dict[str, Any]) -> str:
     return f"{count_text(number, 'document')} with {what}: too little text to compare; kept"
 
 
+def _beyond(peak: int, budget: int | None) -> str:
+    """Return that a run took more memory than it was given, of which the program's own part cannot be less."""
+    if budget is None or peak <= budget:
+        return ""
+    from neardup.runtime import BASE
+
+    return f", more than --memory {size_text(budget)}; the program alone takes up to {size_text(BASE)}"
+
+
 def _reference_text(reference: dict[str, Any] | None) -> str:
     if reference is None:
         return ""
@@ -275,7 +286,7 @@ def _reference_text(reference: dict[str, Any] | None) -> str:
     return f"{count_text(reference['documents'], 'document')}; {reference['dropped']:,} dropped for one of them"
 
 
-def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) -> None:
+def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None], budget: int | None) -> None:
     """Print the summary for people to stderr."""
     recipe, stages = found["recipe"], found["stages"]
     texts = "contents" if recipe["content"] else "texts"
@@ -294,7 +305,7 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
         "classifier": classifier_text(found),
         "recipe": f"{recipe['name']}: {chosen.in_words()}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times})"
-        + (f"; peak memory {size_text(peak)}" if peak else ""),
+        + (f"; peak memory {size_text(peak)}{_beyond(peak, budget)}" if peak else ""),
     }
     rows |= {name: str(found[name]) for name in ("within", "prefer") if name in found}
     if found.get("without_keep_value"):

@@ -197,13 +197,15 @@ def _rows(why: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
     """Yield the names and values below the texts."""
     from rich.text import Text
 
-    recipe = why.recipe
+    from neardup.pipeline.counterfactual import token_noun
+
+    recipe, token = why.recipe, token_noun(why.recipe)
     if _shows_changes(why):
-        legend = Text.assemble(("shared passages", "green"), ", ", ("words that differ", "bold red"))
-        yield "marks", legend if colours else "words that differ stand in «»"
+        legend = Text.assemble(("shared passages", "green"), ", ", (f"{token}s that differ", "bold red"))
+        yield "marks", legend if colours else f"{token}s that differ stand in «»"
     if why.passages:
         longest = max(passage.tokens for passage in why.passages)
-        yield "passages", f"{len(why.passages):,} shared, the longest of {count_text(longest, 'token')}"
+        yield "passages", f"{len(why.passages):,} shared, the longest of {count_text(longest, token)}"
     else:
         yield "passages", "none shared"
     if recipe.ignore:
@@ -211,7 +213,7 @@ def _rows(why: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
         yield "ignored", f"{left:,} and {right:,} features stand in the ignored text, and count for nothing"
     yield "verdict", f"{'near-duplicates' if why.match else 'no near-duplicates'}: {why.reason}"
     if why.needed is not None and _counts_features(recipe):
-        aim = ", to become a candidate" if why.learned else ""
+        aim = ", to become candidates" if why.learned else ""
         yield "needed", f"{why.needed:,} shared features at these sizes{aim}"
     yield "measures", ", ".join(_measure(name, value) for name, value in why.measures.items())
     for place, sentence in enumerate(why.sentences):

@@ -26,7 +26,7 @@ from neardup.cli.command import (
     refuse_ignored,
     switch,
 )
-from neardup.cli.screen import count_text, parse_seconds, parse_size, typed_command
+from neardup.cli.screen import count_text, parse_seconds, parse_size, say, typed_command
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.recipe.recipe import OPTIONS, command_words
 
@@ -492,6 +492,17 @@ def classifier_text(summary: Mapping[str, Any]) -> str:
     return f"{cut}; {found['passed']:,} of {count_text(found['candidates'], 'candidate')} pass{outside_text(found)}"
 
 
+def say_if_foreign(classifier: Classifier | None, summary: Mapping[str, Any]) -> None:
+    """Say that a classifier is not at home in the documents of a run that went on all the same."""
+    found = summary.get("classifier")
+    if classifier is None or found is None or found["outside"] is None:
+        return
+    from neardup.classifier.domain import DomainCounts
+
+    if why := classifier.complaint(DomainCounts(found["candidates"], found["outside"], found["passed"])):
+        say(f"{why}; what its training says of it does not hold here")
+
+
 def outside_text(found: Mapping[str, Any]) -> str:
     """Return what share of the candidates is unlike the training pairs of a classifier; empty where it is not known."""
     if found["outside"] is None or not found["candidates"]:
@@ -500,9 +511,9 @@ def outside_text(found: Mapping[str, Any]) -> str:
 
 
 def cut_text(fingerprint: str, cut: float | None, precision: float, recall: float) -> str:
-    """Return a classifier's name, its cut, and how well it did on the pairs it was trained with."""
+    """Return a classifier's name, its cut, and how well that did on the training pairs, by which it was chosen."""
     least = "no cut" if cut is None or cut == float("-inf") else f"score >= {cut:.4g}"
-    return f"{fingerprint}, {least}: precision {precision:.3f} and recall {recall:.3f} on its training pairs, unseen"
+    return f"{fingerprint}, {least}: precision {precision:.3f} and recall {recall:.3f} on the pairs that chose it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from neardup.cli.options import (
     on_spark,
     opened_index,
     recipe_beside_index,
+    say_if_foreign,
 )
 from neardup.cli.screen import (
     count_text,
@@ -111,6 +112,7 @@ def pairs(
         say(promised)
     if learned:
         say(f"classifier {learned}")
+    say_if_foreign(classifier, result.summary)
 
 
 def _write(result: Result, output: str, *, force: bool) -> None:

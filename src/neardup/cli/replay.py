@@ -231,14 +231,15 @@ def replay(
     checks = {"-o": _check_table, "--originals": _check_table, "--store": check_nothing}
     check_outputs(inputs, *tables, *others, force=force, checks=checks)
 
-    from neardup.documents import FIND_TIME, open_writer
+    from neardup.documents import FIND_TIME, OrderColumn, open_writer
     from neardup.features.reading import silent
 
     written: list[str] = []
     with ExitStack() as open_things, interruptible(written):
         if classifier is not None and classifier.vector.needs_times:
             time_column = time_column or classifier.time_column
-        corpus = open_things.enter_context(read.open(inputs, order_column=time_column or FIND_TIME))
+        column = OrderColumn(time_column, "--time-column") if time_column else FIND_TIME
+        corpus = open_things.enter_context(read.open(inputs, order_column=column))
         say_notes(corpus, recipe)
         say_if_compiling(
             None,

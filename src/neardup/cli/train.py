@@ -252,9 +252,11 @@ def train(
     )
 
     from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
-    from neardup.training.fit import KERNELS
+    from neardup.training.fit import KERNELS, library
     from neardup.training.training import train as train_corpus
 
+    # What is missing is said before kernels are compiled for nothing.
+    library()
     wide, chosen = CANDIDATE_RULE if candidate_rule is None else candidate_rule, chosen_content(html, content) or ""
     with read.open(inputs) as corpus:
         kernels = ["pairs.overlaps", "pairs.discriminant"]
@@ -290,6 +292,8 @@ def train(
         show_training(training)
     for name in written:
         say(f"written: {name}")
+    if output is None:
+        say("no classifier was written: give -o FILE, such as -o classifier.neardup")
 
 
 def _check_classifier(name: str, inputs: Sequence[str], force: bool) -> None:

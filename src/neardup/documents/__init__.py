@@ -12,7 +12,7 @@ from neardup.documents.corpus import Corpus, Ids, corpus_of, open_corpus
 from neardup.documents.output import Writer, check_output, open_writer, write_table
 from neardup.documents.records import Batch, Names, join_ids, join_order, repeated_ids
 from neardup.documents.rejected import Rejected
-from neardup.documents.tables import FIND_TIME, TextColumn
+from neardup.documents.tables import FIND_TIME, OrderColumn, TextColumn
 
 __all__ = [
     "FIND_TIME",
@@ -21,6 +21,7 @@ __all__ = [
     "Corpus",
     "Ids",
     "Names",
+    "OrderColumn",
     "Rejected",
     "TextColumn",
     "Writer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -170,6 +170,18 @@ FIND_TIME = "<the column of times>"
 ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid")
 
 
+class OrderColumn(str):
+    """The name of a column to order by, and the option that named it, for messages."""
+
+    option: str
+
+    def __new__(cls, name: str, option: str) -> Self:
+        """Return the name, which knows its option."""
+        made = super().__new__(cls, name)
+        made.option = option
+        return made
+
+
 #: The column of the texts; several, as names or joined by commas, make one text, line by line; None is found.
 TextColumn = str | Sequence[str] | None
 
@@ -216,10 +228,9 @@ def choose_columns(
     if order == FIND_TIME:
         order = _obvious_time(told)
     elif order:
-        require(
-            told, order, "the keep order or clusters", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted"
-        )
-    return Wanted(names[0], key or None, order or None, max_document, more=tuple(names[1:]))
+        named_by = order.option if isinstance(order, OrderColumn) else "order_column"
+        require(told, order, named_by, lambda kind: not pa.types.is_nested(kind), "it cannot be sorted")
+    return Wanted(names[0], key or None, str(order) if order else None, max_document, more=tuple(names[1:]))
 
 
 def _listed(source: Columns) -> str:
@@ -278,6 +289,6 @@ def _obvious_time(sources: Sequence[Columns]) -> str:
     if found is not None:
         return found
     raise InputError(
-        f"{sources[0].found.name}: no column is obviously the time to keep the newest or oldest by; name it "
-        f"with {option('--time-column')}: {_listed(sources[0])}"
+        f"{sources[0].found.name}: no column is obviously the time; name it with {option('--time-column')}: "
+        f"{_listed(sources[0])}"
     )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents import FIND_TIME, join_order
+from neardup.documents import FIND_TIME, OrderColumn, join_order
 from neardup.errors import RecipeError, option
 from neardup.recipe import KEEP_ORDERS, Recipe
 from neardup.times import FORMS, times_of
@@ -92,8 +92,11 @@ def order_column(recipe: Recipe, time_column: str | None) -> str | None:
     For ``newest`` and ``oldest`` that is the time column, or FIND_TIME where none is named.
     """
     if goes_by_time(recipe.keep):
-        return time_column or FIND_TIME
-    return None if recipe.keep in KEEP_ORDERS else recipe.keep.removesuffix(":lowest")
+        return OrderColumn(time_column, option("--time-column")) if time_column else FIND_TIME
+    if recipe.keep in KEEP_ORDERS:
+        return None
+    keep = f"{option('--keep')} (which takes {', '.join(KEEP_ORDERS)} or a column)"
+    return OrderColumn(recipe.keep.removesuffix(":lowest"), keep)
 
 
 def goes_by_time(keep: str) -> bool:

@@ -236,7 +236,8 @@ def kernels_are_compiled(*kernels: str) -> bool:
 
 def compiling_sentence(*kernels: str) -> str:
     """Return what to tell a user before these kernels (``module.function``) are compiled; empty where they are."""
-    return "" if kernels_are_compiled(*kernels) else "compiling kernels for this machine (once, about 10 s)"
+    said = "compiling kernels that this command needs, once on this machine (about 10 s)"
+    return "" if kernels_are_compiled(*kernels) else said
 
 
 @contextmanager

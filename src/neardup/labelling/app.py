@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
@@ -32,6 +32,11 @@ _FILES = {
     "/page.css": (("pages/marks.css", "labelling/page/page.css"), "text/css"),
     "/page.js": (("labelling/page/page.js",), "text/javascript"),
 }
+#: What a browser shows that may not see the page; its style would be refused, too.
+_NO_PAGE = (
+    '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    '<meta name="color-scheme" content="light dark"><title>neardup label</title><h1>neardup</h1><p>{}</p></html>'
+)
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -114,7 +119,12 @@ def app_of(session: Session, keys: Keys) -> FastAPI:
             cookie = keys.exchange(token) if token else None
             if cookie is None:
                 refused = 403, "This page is opened by a link that works once; take a new one from the terminal."
-        response = await answer(request) if refused is None else PlainTextResponse(refused[1], refused[0])
+        if refused is None:
+            response = await answer(request)
+        elif request.url.path == "/":
+            response = HTMLResponse(_NO_PAGE.format(refused[1]), refused[0])
+        else:
+            response = PlainTextResponse(refused[1], refused[0])
         if cookie is not None:
             response.set_cookie(keys.cookie, cookie, httponly=True, samesite="strict")
         return response

@@ -121,7 +121,9 @@ class FixedQueue:
 
 def similarity_says(asked: Asked, measure: str) -> list[Says]:
     """Return a pair's similarity by a measure, for people."""
-    return [] if asked.similarity is None or not measure else [Says(f"{measure} {asked.similarity:.2f}")]
+    if asked.similarity is None or not measure:
+        return []
+    return [Says(f"similarity {asked.similarity:.2f} by {measure}")]
 
 
 #: As many pairs are enough to choose from; of more, as many are drawn from each stretch of similarity.
@@ -378,7 +380,8 @@ def _facts(lessons: Lessons | None, found: QuickEvaluation | None, vector: Vecto
             "model F1",
             _figure(found.learned.f1),
             f"What is learned from {same} same and {different} different, judged on pairs that it was not learned "
-            f"from; in brackets where it lies with 95% confidence.{flattered}",
+            "from. F1 is 1 where nothing is missed and nothing wrongly taken for the same, and 0 where nothing is "
+            f"right; in brackets where it lies with 95% confidence.{flattered}",
         ),
         Fact(
             "best threshold F1",
@@ -513,12 +516,12 @@ class ActiveLearningQueue:
         said = similarity_says(asked, self._pool.measure)
         g = self._model.g((asked.left, asked.right))
         if g is not None:
-            which = "same" if g >= 0 else "different"
-            says = f"is sure of {which}" if abs(g) >= _SURE else f"leans to {which}"
+            which = "the same" if g >= 0 else "different"
             if abs(g) < _EVEN:
-                said.append(Says(f"the model cannot tell (score {g:+.2f})"))
+                said.append(Says("the model cannot tell"))
             else:
-                said.append(Says(f"the model {says} (score {g:+.2f})", g >= 0))
+                sure = "is sure" if abs(g) >= _SURE else "would say"
+                said.append(Says(f"the model {sure}: {which}", g >= 0))
         return said
 
     def facts(self) -> list[Fact]:

@@ -155,12 +155,19 @@ def flip_of(
     return Flip(threshold, shared, words, tuple(sentence for sentence in sentences if sentence))
 
 
+_CANDIDATES = "become candidates"
+
+
+def _no_longer(goal: str) -> str:
+    return "are no longer candidates" if goal == _CANDIDATES else f"no longer {goal}"
+
+
 def _goal(recipe: Recipe) -> str:
     """Return what a pair does that reaches the (first) threshold."""
     step = recipe.parsed_second_step
     if step is None:
         return "match"
-    return "become a candidate" if step.measure == "learned" else "pass the first step"
+    return _CANDIDATES if step.measure == "learned" else "pass the first step"
 
 
 def _shared(o: int, least: int, most: int) -> int | None:
@@ -182,7 +189,7 @@ def say_threshold(bar: Bar, pair: tuple[int, int, int], threshold: float | None,
     distance, reached = measure(bar.measure).distance, bar.reached(*pair)
     if threshold is not None:
         digits = f"{threshold:.9f}".rstrip("0").rstrip(".")
-        verdict, way = (f"no longer {match}", "higher") if reached else (match, "lower")
+        verdict, way = (_no_longer(match), "higher") if reached else (match, "lower")
         if distance:
             way = {"higher": "lower", "lower": "higher"}[way]
         return f"They {verdict} at a threshold of {digits} or {way}."
@@ -198,7 +205,7 @@ def say_threshold(bar: Bar, pair: tuple[int, int, int], threshold: float | None,
 
 def _say_shared(recipe: Recipe, o: int, least: int, shared: int | None) -> str:
     match = _goal(recipe)
-    verdict = f"no longer {match}" if o >= least else match
+    verdict = _no_longer(match) if o >= least else match
     signature = recipe.parsed_signature
     if shared is None:
         return (
@@ -218,7 +225,7 @@ def _say_shared(recipe: Recipe, o: int, least: int, shared: int | None) -> str:
 def _say_words(recipe: Recipe, words: int | None) -> str:
     if words is None:
         return ""
-    token, n = _token(recipe), recipe.parsed_features.n
+    token, n = token_noun(recipe), recipe.parsed_features.n
     cost = f"(an estimate: a {token} is part of up to {n} {n}-grams)"
     if not words:
         return f"One more changed {token} may part them {cost}."
@@ -253,11 +260,12 @@ def _say_empty(recipe: Recipe, a: int, b: int) -> str:
     empty = " and the ".join(side for side, size in (("left", a), ("right", b)) if not size)
     verb = "have" if a == b else "has"
     whole = recipe.parsed_features.kind in ("words", "qgrams", "skips", "clauses", "sentence_words", "checksum")
-    lacking = _token(recipe) if whole and not recipe.clip else "feature"
+    lacking = token_noun(recipe) if whole and not recipe.clip else "feature"
     return f"The {empty} document {verb} no {lacking} to compare, and an empty one matches nothing."
 
 
-def _token(recipe: Recipe) -> str:
+def token_noun(recipe: Recipe) -> str:
+    """Return what the features of a recipe are made of: words or characters, one of them."""
     return "character" if FEATURE_KINDS[recipe.parsed_features.kind].by_character else "word"
 
 

@@ -207,8 +207,8 @@ def run(
         looked for then, whatever ``pairs_per_document`` says.
     prefer : Preference, optional
         What comes before the recipe's ``keep``.
-    encoder : object with ``encode(texts)``, optional
-        What makes the embeddings for ``semantic``.
+    encoder : Encoder, optional
+        An object whose ``encode(texts)`` makes the embeddings for ``semantic``.
     classifier : Classifier, optional
         Where ``recipe`` is that of a classifier: that classifier.
     progress : callable, optional

@@ -513,8 +513,8 @@ def train(
         Of the folds, and of the pairs that a search looks at first.
     threads : int, optional
         They change the time of reading and measuring, never the answer; machines are trained in one.
-    encoder : object with ``encode(texts)``, optional
-        For the measure ``semantic``.
+    encoder : Encoder, optional
+        An object whose ``encode(texts)`` makes the embeddings for the measure ``semantic``.
     title_column, time_column : str, optional
         For measures that compare titles or times; found by their names.
     progress : callable, optional

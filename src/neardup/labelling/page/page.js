@@ -131,6 +131,11 @@
       box.append(element("dt", "", fact.name), element("dd", "", fact.value));
       return box;
     }));
+    // Where nothing hovers, there is no other place for them.
+    one("meanings").replaceChildren(...facts.flatMap((fact) => [
+      element("dt", "", fact.name), element("dd", "", fact.meaning),
+    ]));
+    one("meanings").hidden = !facts.length;
   }
 
   function showBefore(before) {
