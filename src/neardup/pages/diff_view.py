@@ -9,6 +9,7 @@ from typing import NamedTuple
 from neardup.pages.diff import Differences, Mark, Shown, differences, direction_of
 from neardup.pages.document_view import Row, View, view_of
 from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, fold, html_of, macro_of, rest_of
+from neardup.pages.numbers import counted
 from neardup.text.alignment import Block
 from neardup.text.normalize import Token
 
@@ -113,8 +114,8 @@ def _rest(left_out: Sequence[_Part]) -> str:
 
 def _counted(words: Sequence[int], equal: bool, more: str) -> str:
     if equal:
-        return f"{words[0]:,} {more}equal words"
-    return f"{words[0]:,} {more}words on the left, {words[1]:,} on the right"
+        return counted(words[0], f"{more}equal word")
+    return f"{counted(words[0], f'{more}word')} on the left, {words[1]:,} on the right"
 
 
 def _head(shown: Shown, view: View, at: int, *, marked: bool) -> str:
@@ -122,7 +123,7 @@ def _head(shown: Shown, view: View, at: int, *, marked: bool) -> str:
     pieces = title.pieces(0, len(title.words), plain=not (marked and title.words))
     parts = [excerpt(shown.id)] if pieces else []
     parts += [excerpt(shown.time)] if shown.time else []
-    parts.append(Html(f"{len(side.words):,} word{'' if len(side.words) == 1 else 's'}"))
+    parts.append(Html(counted(len(side.words), "word")))
     beyond = len(shown.text) - len(side.text)
     if beyond:
         parts.append(Html(f"{beyond:,} further characters were not compared"))
@@ -205,8 +206,9 @@ def change_of(keeper: Shown, member: Shown) -> Change:
 
 
 def beginning(document: Shown) -> Html:
-    """Return how a document's text begins, as a paragraph."""
-    return macro_of("change.html", "beginning", clipped(document.text, _BEGINNING), direction_of(document.text))
+    """Return how a document's text begins, as a paragraph, without the title that it may begin with."""
+    begins = document.text.removeprefix(f"{document.title}\n").lstrip() or document.text
+    return macro_of("change.html", "beginning", clipped(begins, _BEGINNING), direction_of(document.text))
 
 
 class _Hunk(NamedTuple):
