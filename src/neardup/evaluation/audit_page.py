@@ -131,12 +131,12 @@ def _points(found: AuditResult) -> Html:
 
 
 def _strata(found: AuditResult) -> Html:
-    head = ["range of scores", "pairs", "drawn", "judged", "same", "unsure", "share of duplicates"]
+    head = ["range of scores", "share of duplicates", "pairs", "drawn", "judged", "same", "unsure"]
     rows = [
         [
             f"{'' if band.returned else 'not '}returned, {band.between(found.scale_of(band))}",
-            *(band.pairs, band.drawn, band.judged, band.same, band.unsure),
             _figure(band.share) if band.judged else "nothing judged",
+            *(band.pairs, band.drawn, band.judged, band.same, band.unsure),
         ]
         for band in found.strata
     ]

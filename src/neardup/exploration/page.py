@@ -134,9 +134,9 @@ _KINDS = {"words": "Runs of words (n-grams)", "qgrams": "Runs of characters (q-g
 #: What a row says of a view: how it separates pairs, and what its histogram looks like.
 _SEPARATED = ("unrelated pairs reach", "90% of similar pairs score", "gap")
 _FIGURES = ("valley", "pairs above it", "share nothing")
-_CAPTION = (
-    "How well each separates similar pairs of the sample. The valley is the range in which few pairs lie, between "
-    "unrelated pairs and related ones; how far unrelated pairs reach is estimated for the whole corpus."
+_MEANT = (
+    "The valley is the range in which few pairs lie, between unrelated pairs and related ones. How far unrelated pairs "
+    "reach is estimated for the whole corpus; the wider the gap between that and what similar pairs score, the better."
 )
 
 
@@ -161,12 +161,12 @@ def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
     rows = [[view.name, *_separated(separated.get(view.name)), *_figures(view)] for view in exploration.views]
     best = {at for at, view in enumerate(exploration.views) if view is advised}
     head, rows = _filled(["compared", *_SEPARATED, *_FIGURES], rows)
-    figured = table(head, rows, caption=_CAPTION, best=best)
+    figured = table(head, rows, caption="How well each separates similar pairs of the sample", best=best)
     intro = (
         "All pairs of the sample by their similarity: unrelated pairs make the mountain on the left, copies the rise "
         "on the right. The axis of pairs is logarithmic."
     )
-    return section("histograms", "How similar are two documents?", *parts, figured, intro=intro)
+    return section("histograms", "How similar are two documents?", *parts, _MEANT, figured, intro=intro)
 
 
 def _filled(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[str], list[list[object]]]:

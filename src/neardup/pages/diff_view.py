@@ -139,10 +139,17 @@ def _cells(view: View, row: Row, room: int) -> _Cells:
     found = [_pieces(pieces, (max(room, _LEAST) + 1) * _A_WORD) for pieces in view.pieces(row)]
     size = max(*row.words, *(-(-size // _A_WORD) for _, size in found))
     cells = "".join(
-        f'<div class="cell {side}" dir="{direction}">{html}</div>'
+        f'<div class="cell {side}" dir="{direction}">{_ended(html)}</div>'
         for side, direction, (html, _) in zip(_SIDES, view.directions, found, strict=True)
     )
     return _Cells(f'<div class="row {"alike" if row.equal else "differs"}">{cells}</div>', row.words, size)
+
+
+def _ended(html: Html) -> str:
+    """Return the HTML of a cell, with empty lines at its end marked: on a phone they would follow each side."""
+    text = html.rstrip()
+    end = html[len(text) :]
+    return f'{text}<span class="end">{end}</span>' if end.count("\n") > 1 else html
 
 
 def _pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:

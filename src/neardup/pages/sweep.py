@@ -190,7 +190,7 @@ def rule_in_words(recipe: Recipe) -> str:
         return f"Two documents match if at most {recipe.threshold:g} of the 64 bits of their SimHashes differ."
     if unit is None or of is None or wanted.multiset or recipe.signature or recipe.is_weighted:
         return ""
-    runs = f"runs of {counted(wanted.n, unit)}"
+    runs = f"{unit}s" if wanted.n == 1 else f"runs of {wanted.n} {unit}s"
     share = f"they share at least {100 * recipe.threshold:g}% of {of.format(runs)}"
     if step is None:
         return f"Two documents match if {share}."
