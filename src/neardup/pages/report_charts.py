@@ -48,26 +48,25 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
     some = [(place, count) for place, count in enumerate(counts) if count]
     if not some:
         return nothing(f"no {y}")
-    line = "cut"
     if of == BITS:
         rows = [_bar(_bits(place), count) for place, count in some]
-        most = max(row["bits"] for row in rows)
-        x = bits("low", of, most if cut is None else max(most, round(64 * (1 - cut))))
+        x = bits("low", of, max(_bits(some[0][0]), 0 if cut is None else round(64 * (1 - cut))))
         told = tooltips(bits=("d", of), count=(",", y))
-        # The line stands between two bars.
-        line = "64 * (1 - cut) + 0.5"
-        seen = f"datum.high <= {line} + 1e-9"
+        # The rule stands between two bars.
+        end = "64 * (1 - cut) + 0.5"
+        seen = f"datum.high <= {end} + 1e-9"
     else:
         rows = [{"low": at / BINS, "high": (at + 1) / BINS, "count": count, "none": NOTHING} for at, count in some]
         lowest = min(row["low"] for row in rows)
         x = similarities("low", of, lowest=lowest if cut is None else min(lowest, cut), step=_BAND)
         told = tooltips(low=(".2f", "from"), high=(".2f", "to"), count=(",", y))
-        seen = "datum.high > cut + 1e-9"
+        end = "cut"
+        seen = f"datum.high > {end} + 1e-9"
     drawn = histogram(rows, x, log_counts("count", y, most=max(counts)), told)
     if cut is None:
         return Plot(layer=[drawn])
     colour = alt.condition(seen, alt.value(COLOURS[0]), alt.value(FAINT))
-    layers = [drawn.encode(color=colour), moving_rule(line)]
+    layers = [drawn.encode(color=colour), moving_rule(end)]
     chart: Plot = Plot(layer=layers).add_params(alt.param(name="cut", value=cut))
     return chart
 
