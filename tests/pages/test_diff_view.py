@@ -195,6 +195,8 @@ def test_a_title_is_not_said_again_where_the_text_begins() -> None:
     assert Markup(beginning(Shown("a", "The port", "The port\n\nThe port is open."))).text == "The port is open."
     assert Markup(beginning(Shown("a", "The port", "The ports are open."))).text == "The ports are open."
     assert Markup(beginning(Shown("a", "The port", "The port\n"))).text == "The port"
+    change = change_of(Shown("a", "The port", "The port\nis open."), Shown("b", "The port", "The port\nis closed."))
+    assert [(kind, words) for kind, words, _ in change.pieces] == [("equal", "is"), ("del", "open"), ("ins", "closed")]
 
 
 def test_empty_lines_at_the_end_of_a_side_can_be_left_out() -> None:

@@ -194,9 +194,12 @@ class Change(NamedTuple):
 
 
 def change_of(keeper: Shown, member: Shown) -> Change:
-    """Return how a document differs from its keeper."""
-    texts = keeper.text[:_COMPARED], member.text[:_COMPARED]
-    cut = max(len(keeper.text), len(member.text)) > _COMPARED
+    """Return how a document differs from its keeper, but for a title that both texts begin with."""
+    whole = keeper.text, member.text
+    if keeper.title == member.title and all(text.startswith(f"{member.title}\n") for text in whole):
+        whole = _body(keeper), _body(member)
+    texts = whole[0][:_COMPARED], whole[1][:_COMPARED]
+    cut = max(map(len, whole)) > _COMPARED
     found = differences(*texts)
     hunks = list(_hunks(found))
     said = []
@@ -214,8 +217,12 @@ def change_of(keeper: Shown, member: Shown) -> Change:
 
 def beginning(document: Shown) -> Html:
     """Return how a document's text begins, as a paragraph, without the title that it may begin with."""
-    begins = document.text.removeprefix(f"{document.title}\n").lstrip() or document.text
-    return macro_of("change.html", "beginning", clipped(begins, _BEGINNING), direction_of(document.text))
+    return macro_of("change.html", "beginning", clipped(_body(document), _BEGINNING), direction_of(document.text))
+
+
+def _body(document: Shown) -> str:
+    """Return a text without the title that it may begin with, for the page has it above."""
+    return document.text.removeprefix(f"{document.title}\n").lstrip() or document.text
 
 
 class _Hunk(NamedTuple):
