@@ -62,7 +62,7 @@ def test_the_short_form(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert cells[1:5] == [str(points[threshold][name]) for name in names]
     for name in ("lengths", "scripts", "exact copies"):
         assert any(line.startswith(name) for line in lines), name
-    assert "10 of 10 texts" in done.stdout
+    assert "10 copies of 10 texts" in done.stdout
     assert any(line.startswith("begin with words:") for line in lines)
     assert lines[-1].startswith(f"  neardup dedup {stories}")
     # Only the command is longer than the terminal is wide: it can be copied.

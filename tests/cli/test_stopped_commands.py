@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from calling import FOX, NEVER, ROSE, finished, neardup, process, refused
+from markup import Markup
 from saying import says
 
 FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
@@ -120,7 +121,7 @@ def test_the_page_of_a_watcher_that_runs_and_of_one_that_has_stopped(inbox: Path
     said = neardup("report", "news.db", "-o", "page.html").stderr
     assert says(said, "6 items", "4 duplicates", "page.html")
     page = Path("page.html").read_text("utf-8")
-    assert "neardup report news.db -o page.html" in page
+    assert "neardup report news.db -o page.html" in Markup(page).text
     assert "wire/again.txt" in page
     started.send_signal(signal.SIGTERM)
     code, _, err = finished(started)

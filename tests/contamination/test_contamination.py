@@ -173,6 +173,8 @@ def test_the_page_shows_both_texts_and_escapes_them(corpora: tuple[Path, Path], 
     assert "<i>x</i>" not in written
     assert "&lt;b&gt;rivers&lt;/b&gt;" in written
     assert "continent" in written
+    head = written[written.index("<header") : written.index("</header>")]
+    assert head.index(str(test)) < head.index(str(hostile))
 
 
 def test_a_long_item_stands_beside_all_that_contains_it(tmp_path: Path) -> None:

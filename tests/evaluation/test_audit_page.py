@@ -13,7 +13,7 @@ from saying import says
 from test_audit import DATA, duplicates, votes
 
 import neardup as nd
-from neardup.documents import corpus_of
+from neardup.documents import corpus_of, open_corpus
 from neardup.errors import OutputError, RecipeError
 from neardup.evaluation.audit import Audit, Sample, draw_sample, examples_of
 from neardup.recipe import Recipe
@@ -92,6 +92,23 @@ def test_the_page_and_what_it_says() -> None:
         *found.notes(),
     ):
         assert words in page.text
+
+
+def test_the_page_names_its_corpus_and_writes_shares_in_one_form(tmp_path: Path) -> None:
+    texts = tmp_path / "texts.jsonl"
+    rows = [dict(zip(DATA, row, strict=True)) for row in zip(*DATA.values(), strict=True)]
+    texts.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    with open_corpus([str(texts)]) as corpus:
+        of = draw_sample(corpus, recipe=Recipe(features="words:2", threshold=0.6), candidate_rule="0.15", sample=60)
+        found = of.audit(judged(of))
+    page = found.to_html()
+    assert str(texts) in page[page.index("<header") : page.index("</header>")]
+    share = f"{found.precision.value:.1%}"
+    # In a tile, in the table of thresholds, and in what was audited.
+    assert page.count(share) >= 3
+    assert f"{found.precision.value:.3f}" not in page
+    assert "stratum" not in page
+    assert "documents in memory" in found_in(drawing()).to_html()
 
 
 def test_from_python_with_documents_that_would_do_harm(tmp_path: Path) -> None:

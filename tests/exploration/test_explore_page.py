@@ -58,6 +58,10 @@ def test_the_page_is_short_before_and_whole_after_it_is_opened(whole: Path, tmp_
         assert page.evaluate("document.documentElement.scrollHeight") < 6000
         assert titles(page) == page.locator(".contents a").all_text_contents() == SECTIONS
         assert page.locator(".tiles .value").all_text_contents() == ["40", "703", "words:3", "38%", "5"]
+        assert page.locator(".tiles small").last.inner_text() == "copies of 2 texts"
+        # What says nothing of a view has a dash.
+        cells = page.locator("#histograms > .scroll tbody tr").last.locator("td")
+        assert cells.all_inner_texts()[:3] == ["–"] * 3
         assert page.locator("pre.command").inner_text().startswith("neardup dedup 'it'\"'\"'s here.jsonl' --features")
         advice = page.inner_text("#advice")
         for words in (

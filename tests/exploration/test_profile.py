@@ -7,10 +7,11 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
+import explored
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,9 +20,13 @@ from places import SHARED as DATA
 
 from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
+from neardup.exploration import messages
 from neardup.exploration.profile import (
     QUANTILES,
+    Copies,
     CorpusProfile,
+    ScriptCount,
+    Scripts,
     beginning,
     binned,
     main_script,
@@ -112,6 +117,16 @@ def test_bins_and_quantiles(lengths: list[int]) -> None:
 
 @pytest.mark.shared
 @pytest.mark.skipif(not DATA.exists(), reason="the shared corpora are not there")
+def test_what_is_said_in_short_adds_up() -> None:
+    found = explored.profile()
+    scripts = tuple(ScriptCount(name, 10, 0.2, ()) for name in ("Latin", "Arabic", "Thai", "Han", "Greek"))
+    said = messages.contents(replace(found, scripts=Scripts(50, scripts)))
+    assert said["scripts"] == ["Latin 20%, Arabic 20%, Thai 20%, others 40%"]
+    assert said["exact copies"] == ["5 copies of 2 texts"]
+    none = messages.contents(replace(found, scripts=Scripts(50, scripts[:1]), copies=Copies(0, 0, 0, ())))
+    assert (none["scripts"], none["exact copies"]) == (["Latin 20%"], ["none"])
+
+
 def test_adverts_of_the_blog_are_told_as_they_are() -> None:
     path = DATA / "adzuna" / "adzuna.jsonl.gz"
     with open_corpus([path]) as corpus:

@@ -191,6 +191,19 @@ def test_hostile_texts_stay_texts() -> None:
     found.encode("utf-8")
 
 
+def test_a_title_is_not_said_again_where_the_text_begins() -> None:
+    assert Markup(beginning(Shown("a", "The port", "The port\n\nThe port is open."))).text == "The port is open."
+    assert Markup(beginning(Shown("a", "The port", "The ports are open."))).text == "The ports are open."
+    assert Markup(beginning(Shown("a", "The port", "The port\n"))).text == "The port"
+    change = change_of(Shown("a", "The port", "The port\nis open."), Shown("b", "The port", "The port\nis closed."))
+    assert [(kind, words) for kind, words, _ in change.pieces] == [("equal", "is"), ("del", "open"), ("ins", "closed")]
+
+
+def test_empty_lines_at_the_end_of_a_side_can_be_left_out() -> None:
+    look = side_by_side(shown("one fox\n\nand a dog"), shown("one owl\n\nand a dog"))
+    assert look.count('<span class="end">\n\n</span></div>') == 2
+
+
 def texts_of(look: str, tag: str) -> list[str]:
     return [html.unescape(re.sub("<[^>]*>", "", found)) for found in re.findall(f"<{tag}>(.*?)</{tag}>", look, re.S)]
 

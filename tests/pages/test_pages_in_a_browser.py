@@ -210,13 +210,13 @@ def test_the_slider_says_what_another_threshold_would_do(run: Path) -> None:
     result, names = result_of(), list(TEXTS)
     with opened(run) as page:
         sweep = page.evaluate("window.neardup.data.sweep")
-        own, said = sweep["own"], page.locator("#threshold-said")
-        assert sweep["thresholds"][own] == 0.7
+        own, said, thresholds = sweep["own"], page.locator("#threshold-said"), [float(one) for one in sweep["names"]]
+        assert thresholds[own] == 0.7
         assert f"{len(result.kept)} kept" in said.inner_text()
         page.locator("#pairs").scroll_into_view_if_needed()
-        for at in (0, len(sweep["thresholds"]) - 1, own + 10):
+        for at in (0, len(thresholds) - 1, own + 10):
             put(page, at)
-            other = result.at(sweep["thresholds"][at])
+            other = result.at(thresholds[at])
             assert f"{len(other.kept)} kept, {len(other.dropped)} dropped" in said.inner_text()
             assert page.get_attribute("#threshold", "aria-valuetext") == said.inner_text()
             moved = {names[place] for place in set(result.kept) ^ set(other.kept)}
@@ -225,16 +225,16 @@ def test_the_slider_says_what_another_threshold_would_do(run: Path) -> None:
                 name, fate = one.locator(".about > span").first.text_content(), one.locator(".about .fate")
                 assert fate.evaluate("one => !one.hidden") == (name in moved)
                 word = "kept" if name in kept else "dropped"
-                assert name not in moved or fate.text_content() == f"{word} at {sweep['thresholds'][at]:g}"
+                assert name not in moved or fate.text_content() == f"{word} at {thresholds[at]:g}"
             page.wait_for_function(
                 "at => Math.abs((window.neardup.views.pairs?.signal('cut') ?? -1) - at) < 1e-9",
                 arg=sweep["similarities"][at],
             )
         page.locator("#threshold").focus()
         page.keyboard.press("Home")
-        assert f"{sweep['thresholds'][0]:g}" in said.inner_text()
+        assert f"{thresholds[0]:g}" in said.inner_text()
         page.keyboard.press("ArrowRight")
-        assert f"{sweep['thresholds'][1]:g}" in said.inner_text()
+        assert f"{thresholds[1]:g}" in said.inner_text()
         page.locator("#threshold-back").press("Enter")
         assert "as in this run" in said.inner_text()
         assert page.locator(".fate:visible").count() == 0
@@ -244,25 +244,23 @@ def test_the_slider_says_what_another_threshold_would_do(run: Path) -> None:
 def test_the_slider_of_a_replay_is_a_replay_at_each_threshold(replayed: Path, folder: Path) -> None:
     with opened(replayed) as view:
         sweep, said = view.evaluate("window.neardup.data.sweep"), view.locator("#threshold-said")
-        assert (sweep["thresholds"][0], sweep["thresholds"][sweep["own"]]) == (0.5, 0.7)
-        assert says(said.inner_text(), "jaccard ≥ 0.7", "as in this flow", "10 passed, 6 duplicates")
-        for threshold in (0.5, 0.9):
-            put(view, sweep["thresholds"].index(threshold))
-            again = neardup(
-                "replay", folder / "flow.jsonl", *RULES, "--window", "24h", "--threshold", str(threshold)
-            ).stderr
+        assert (sweep["names"][0], sweep["names"][sweep["own"]]) == ("0.5", "0.7")
+        assert says(said.inner_text(), "jaccard ≥ 0.7", "as in this flow", "10 passed, 6 stopped")
+        for threshold in ("0.5", "0.9"):
+            put(view, sweep["names"].index(threshold))
+            again = neardup("replay", folder / "flow.jsonl", *RULES, "--window", "24h", "--threshold", threshold).stderr
             duplicates = int(again.split(" originals, ")[1].split(" duplicate")[0])
-            assert f"{16 - duplicates} passed, {duplicates} duplicates" in said.inner_text()
+            assert f"{16 - duplicates} passed, {duplicates} stopped" in said.inner_text()
             moved = view.locator(".members > li.otherwise .about .fate").all_text_contents()
-            assert all(word in (f"passes at {threshold:g}", f"is stopped at {threshold:g}") for word in moved)
+            assert all(word in (f"passes at {threshold}", f"is stopped at {threshold}") for word in moved)
 
 
 def test_the_slider_of_a_watcher_only_rises_and_says_what_it_means(watched: Path) -> None:
     with opened(watched) as view:
         sweep = view.evaluate("window.neardup.data.sweep")
-        assert (sweep["own"], sweep["thresholds"][0]) == (0, 0.7)
-        put(view, len(sweep["thresholds"]) - 1)
-        assert "16 passed, 0 duplicates (-5)" in view.inner_text("#threshold-said")
+        assert (sweep["own"], sweep["names"][0]) == (0, "0.7")
+        put(view, len(sweep["names"]) - 1)
+        assert "16 passed, 0 stopped (-5)" in view.inner_text("#threshold-said")
         meaning = view.inner_text("#threshold-section")
         assert all(words in meaning for words in ("pairs of this flow", "matched nothing", "replay it to know"))
         assert "Nothing is known" in view.inner_text("#borderline")

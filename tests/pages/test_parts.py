@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markup import Markup
 
 from neardup.pages import numbers
-from neardup.pages.charts import COLOURS
+from neardup.pages.charts import COLOURS, log_counts
 from neardup.pages.html import (
     Chart,
     Html,
@@ -91,6 +91,21 @@ def test_what_is_text_stays_text(name: str) -> None:
     assert found.text.count("alert") % found.text.count(HOSTILE) == 0 if HOSTILE in found.text else True
     # Nothing is escaped twice.
     assert "&amp;lt;script" not in PARTS[name]
+
+
+def test_a_line_of_a_command_does_not_end_inside_an_option() -> None:
+    found = command("neardup dedup my-news.jsonl --keep-order x-y -o '--no <b>'")
+    assert re.findall('<span class="option">([^<]*)</span>', found) == ["--keep-order", "-o"]
+    assert Markup(found).text == "neardup dedup my-news.jsonl --keep-order x-y -o '--no <b>'"
+
+
+@pytest.mark.parametrize("most", [1, 3, 34, 99, 100, 340, 1001, 10**6])
+def test_a_logarithmic_axis_ends_with_a_mark_that_no_count_exceeds(most: int) -> None:
+    axis = log_counts("count", "pairs", most=most).to_dict()
+    marks, (low, top) = axis["axis"]["values"], axis["scale"]["domain"]
+    assert low < 1 <= most <= top == marks[-1] < 3 * most
+    assert marks == sorted(set(marks))
+    assert all(10**power in marks for power in range(len(str(most)) - (most == 1)))
 
 
 def luminance(colour: str) -> float:

@@ -21,7 +21,9 @@ import neardup as nd
 from neardup.documents import corpus_of
 from neardup.pages.batch_report import report_of
 from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Report
+from neardup.pages.report_charts import charts_of
 from neardup.pages.report_page import report_page
+from neardup.pages.sweep import rule_in_words
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
@@ -191,6 +193,50 @@ TABLE = pa.table(
 )
 
 
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        (Recipe(), "at least 85% of the runs of 5 words that either of them has."),
+        (
+            Recipe(features="words:1", threshold=0.2, second_step="learned(d2268620b306f7f8)"),
+            ", and a classifier says so.",
+        ),
+        (
+            Recipe(signature="simhash", measure="hamming", threshold=3),
+            "at most 3 of the 64 bits of their SimHashes differ.",
+        ),
+    ],
+)
+def test_a_match_in_plain_words(recipe: Recipe, said: str) -> None:
+    assert rule_in_words(recipe).startswith("Two documents match if ")
+    assert rule_in_words(recipe).endswith(said)
+
+
+def test_pages_of_simhash_count_bits() -> None:
+    documents = [BASE, BASE.upper(), *(f"{BASE} {more}" for more in ("again", "today it said", "with more to come"))]
+    recipe = Recipe(features="words:1", signature="simhash", measure="hamming", threshold=6)
+    result, report = made(documents, recipe, {"margin": 6})
+    assert report.sweep is not None
+    apart = [round(64 * (1 - pair.similarity)) for pair in result.pairs if pair.similarity < 1]
+    (similar,), (pairs, moved) = charts_of(report)
+    found = {row["bits"]: row["count"] for row in pairs.specification["layer"][0]["data"]["values"]}
+    # Of documents with one SimHash the first stands for all.
+    assert {bits for bits in found if bits <= 6} == set(apart) == {5}
+    assert max(found) > 6
+    assert similar.specification["layer"][0]["encoding"]["x"]["title"] == "bits that differ"
+    # The line stands between the last bar that matches and the first that does not.
+    assert pairs.specification["layer"][1]["transform"][0]["calculate"] == "64 * (1 - cut) + 0.5"
+    assert "12 bits" in moved.behind
+    page = report_page(report)
+    for words in (
+        "thresholds from 12 bits to 0 bits",
+        "bits that differ ≤ 6",
+        "5 bits apart: a match",
+        "8 bits apart: no match",
+    ):
+        assert words in page.replace("\\u2264", "≤")
+
+
 def result_of(**options: Any) -> Result:
     return nd.dedup(TABLE, features="words:2", threshold=0.75, margin=0.4, **options)
 
@@ -213,8 +259,10 @@ def test_the_same_run_has_the_same_page_with_any_threads(tmp_path: Path) -> None
 
 def test_a_page_without_anything_to_tell_opens_and_says_so(tmp_path: Path) -> None:
     nd.dedup([]).report(tmp_path / "none.html")
+    assert "The input had no document." in (tmp_path / "none.html").read_text("utf-8")
     nd.dedup(["a rose", "a tulip"], margin=0.2).report(tmp_path / "few.html")
     for name in ("none.html", "few.html"):
         with browser.opened(tmp_path / name) as view:
             assert "How this was made" in view.inner_text("main")
             assert "Nothing to show: no dropped documents" in view.inner_text("main")
+            assert "The families below" not in view.inner_text("main")

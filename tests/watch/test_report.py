@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 from deciding import classifier_of
+from markup import Markup
 from newsroom import Newsroom, edited, feed_of, lines_of, text_of
+from saying import says
 
 from neardup.errors import RecipeError, StoreError
 from neardup.pages.verdicts import ORIGINAL
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader
+from neardup.watch.release import release
 from neardup.watch.report import Delivered, StoredFlow, StoreReport
 
 
@@ -160,6 +163,52 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "2" in page[page.index("rejected: the file ends in the middle") :][:200]
     assert "about the latest 3 items; 10 arrived" in page
+
+
+def test_what_somebody_released_is_told_apart_from_what_passed(room: Newsroom, tmp_path: Path) -> None:
+    filled(room)
+    with room.watcher() as watcher:
+        watcher.run()
+        assert watcher.index.store is not None
+        for name in ("wire/b.txt", "g3"):
+            release(watcher.index, watcher.index.store, name, "<b>ann</b>")
+    report_of(room, tmp_path / "page.html").write()
+    page = Markup((tmp_path / "page.html").read_text("utf-8")).text
+    assert "matches nothing that the window held5" in page
+    assert "was stopped, and somebody let it pass afterwards2" in page
+    rows = page[page.index("Items that were stopped, and that somebody let pass") :].split("How this was made")[0]
+    # The latest first, with what the verdict had been.
+    assert says(rows, "g3", "exact copy of g1", "wire/b.txt", "near-duplicate, 0.", "of wire/a.txt")
+    assert rows.count("<b>ann</b>") == 2
+    # Those that came before the reported items are not counted.
+    flow = report_of(room, tmp_path / "page.html", items=1).write()
+    assert flow.ids.to_pylist()[flow.before :] == ["g3"]
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "g3" in page
+    assert "wire/b.txt" not in page
+
+
+def test_figures_of_one_are_of_one(room: Newsroom, tmp_path: Path) -> None:
+    room.deliver("a.txt", text_of(1))
+    room.deliver("b.txt", edited(text_of(1)))
+    room.take()
+    report_of(room, tmp_path / "page.html").write()
+    page = (tmp_path / "page.html").read_text("utf-8")
+    for words in (
+        "2: 1 original and 1 duplicate<",
+        "shares of 1 duplicate;",
+        "The least similar pairs that match (1 pair,",
+    ):
+        assert words in page
+    assert "1 duplicates" not in page
+
+
+def test_a_store_without_an_item_says_so(room: Newsroom, tmp_path: Path) -> None:
+    room.take()
+    report_of(room, tmp_path / "page.html").write()
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "No item arrived." in page
+    assert "The families below" not in page
 
 
 def test_a_learned_store_needs_its_classifier(tmp_path: Path) -> None:

@@ -113,6 +113,8 @@ class Contamination:
         What each stage cost.
     spans : pyarrow.Table
         A row for each span in an item and a training text (``SPANS``); empty where ``see`` got them.
+    inputs, test_inputs : list of str
+        The files of the training texts, and of the test set; none for documents in memory.
     """
 
     passages: Passages
@@ -127,6 +129,8 @@ class Contamination:
     read_rows: list[slice | Integers] = field(default_factory=list)
     contaminated_rows: list[Integers] = field(default_factory=list)
     spans: pa.Table = field(default_factory=SPANS.empty_table)
+    inputs: list[str] = field(default_factory=list)
+    test_inputs: list[str] = field(default_factory=list)
 
     @property
     def items(self) -> Items:
@@ -274,7 +278,8 @@ def contamination_of(
     with clock.stage("test set"):
         passages = passages_of(items_of(test, columns), ngrams, min_words)
         share = Fraction(str(at_least))
-    found = Contamination(passages, at_least, np.zeros(len(passages), np.int64), stages=clock.stages)
+    best = np.zeros(len(passages), np.int64)
+    found = Contamination(passages, at_least, best, stages=clock.stages, inputs=train.inputs, test_inputs=test.inputs)
     tables = [found.spans]
     with clock.stage("read"):
         search = partial(_search, passages, (share.numerator, share.denominator))

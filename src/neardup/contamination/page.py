@@ -15,6 +15,8 @@ from neardup.pages.html import (
     command,
     facts,
     fold,
+    joined,
+    named_inputs,
     notes,
     opening,
     search_field,
@@ -77,7 +79,7 @@ def contamination_page(found: Contamination, *, fail_over: float | None = None, 
         by_item.setdefault(int(found.passages.item[one.passage]), one)
     shown = sorted(by_item.values(), key=lambda one: (-one.containment, one.passage))
     body = [
-        opening(_TITLE, rule),
+        opening(_TITLE, joined([named_inputs(found.test_inputs), " in ", named_inputs(found.inputs)]), rule),
         tiles(list(_tiles(found, fail_over))),
         notes(list(_notes(found)), title="What was not looked for"),
         section("columns", "By column", _columns(found)),

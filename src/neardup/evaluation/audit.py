@@ -155,7 +155,8 @@ class Sample:
     """A sample that was drawn from a result and can be judged.
 
     ``counts`` pairs were drawn of each of the ``strata``; ``pairs`` (int64[k]) are the drawn ones, by their places in
-    the population, in an order that tells nothing. ``material`` has the documents, for people who judge.
+    the population, in an order that tells nothing. ``material`` has the documents, for people who judge; ``inputs``
+    are the files that they came from.
     """
 
     def __init__(self, corpus: Corpus, population: Population, *, content: str, sample: int, seed: int) -> None:
@@ -164,7 +165,7 @@ class Sample:
                 f"there is no pair of distinct texts with {population.candidate_rule}, so there is nothing to judge; "
                 "give a looser candidate rule"
             )
-        self.population, self.seed = population, seed
+        self.population, self.seed, self.inputs = population, seed, tuple(corpus.inputs)
         self.material = Material(corpus, population.names, content=content)
         scales = population.scale.edges, population.other_scale.edges
         self.strata, self._place = stratify(population.score, population.returned, population.doubts, *scales)
@@ -256,6 +257,7 @@ class Sample:
             strata=tuple(bands),
             points=tuple(points(strata, cells, population.own, population.moves)),
             duplicates=duplicates(cells),
+            inputs=self.inputs,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neardup.evaluation.audit_result import AuditResult, Example, Examples, figure_text, interval_text
+from neardup.evaluation.audit_result import AuditResult, Example, Examples
 from neardup.evaluation.scores import Figure
 from neardup.pages.diff_view import pair_fold
 from neardup.pages.html import (
@@ -14,6 +14,7 @@ from neardup.pages.html import (
     facts,
     html_of,
     joined,
+    named_inputs,
     notes,
     opening,
     search_field,
@@ -51,14 +52,19 @@ def audit_page(found: AuditResult, *, command: str = "") -> str:
     """Return the page of an audit, with its examples where it has some."""
     check_drawing("a page")
     body = [
-        opening(_TITLE, joined([text(found.point), "; looked at: ", text(found.candidate_rule)])),
+        opening(
+            _TITLE,
+            named_inputs(found.inputs),
+            joined([text(found.point), "; looked at: ", text(found.candidate_rule)]),
+        ),
         tiles(list(_tiles(found))),
         notes(found.notes(), title="Before you trust the figures"),
         section(
             "points",
             "At other thresholds",
             _points(found),
-            intro="Where a stratum (a range of scores) begins, the labels say as much as at the working point.",
+            intro="Where a range of scores begins from which pairs were drawn, the labels say as much as at the "
+            "working point.",
         ),
         section("strata", "What was drawn", _strata(found), intro=_drawn(found)),
         *_examples(found),
@@ -97,10 +103,14 @@ def _percent(figure: Figure) -> str:
     return f"{figure.low:.{digits}%} to {figure.high:.{digits}%}"
 
 
+def _in_words(figure: Figure) -> str:
+    return "not known" if figure.value is None else f"{figure.value:.1%} ({_percent(figure)})"
+
+
 def _drawn(found: AuditResult) -> str:
     return (
-        f"Of {found.candidates:,} pairs of distinct texts {found.drawn:,} were drawn at random: from each stratum, "
-        f"a range of scores on one side of the threshold, those with the smallest hashes (seed {found.seed}), half of "
+        f"Of {found.candidates:,} pairs of distinct texts {found.drawn:,} were drawn at random: from each "
+        f"range of scores on one side of the threshold, those with the smallest hashes (seed {found.seed}), half of "
         f"them from what is returned."
     )
 
@@ -110,34 +120,34 @@ def _points(found: AuditResult) -> Html:
     rows = [
         [
             f"{found.scale.shown(point.score):.4g}{', audited' if point.own else ''}",
-            point.returned,
             _figure(point.precision),
             _figure(point.recall),
+            point.returned,
         ]
         for point in found.points
     ]
-    head = [f"{found.scale.name}, {sign}", "pairs returned", "precision", "recall among candidates"]
+    head = [f"{found.scale.name}, {sign}", "precision", "recall among candidates", "pairs returned"]
     return table(head, rows, best=[at for at, point in enumerate(found.points) if point.own])
 
 
 def _strata(found: AuditResult) -> Html:
-    head = ["stratum", "pairs", "drawn", "judged", "same", "unsure", "share of duplicates"]
+    head = ["range of scores", "share of duplicates", "pairs", "drawn", "judged", "same", "unsure"]
     rows = [
         [
             f"{'' if band.returned else 'not '}returned, {band.between(found.scale_of(band))}",
-            *(band.pairs, band.drawn, band.judged, band.same, band.unsure),
             _figure(band.share) if band.judged else "nothing judged",
+            *(band.pairs, band.drawn, band.judged, band.same, band.unsure),
         ]
         for band in found.strata
     ]
     names = dict.fromkeys(found.scale_of(band).name for band in found.strata)
-    return table(head, rows, caption=f"Strata by {' / '.join(names)}")
+    return table(head, rows, caption=f"Ranges of scores by {' / '.join(names)}")
 
 
 def _figure(figure: Figure) -> Html:
     if figure.value is None:
         return escaped("not known")
-    return Html(f"{figure.value:.3f}<small>{escaped(interval_text(figure))}</small>")
+    return Html(f"{figure.value:.1%}<small>{escaped(_percent(figure))}</small>")
 
 
 def _examples(found: AuditResult) -> Iterator[Html]:
@@ -182,8 +192,8 @@ def _about(found: AuditResult, command: str) -> Html:
         "documents": found.documents,
         "copies": f"{found.copies:,} repeat another text byte for byte",
         "candidates": found.candidates,
-        "precision": figure_text(found.precision),
-        "recall among candidates": figure_text(found.recall),
+        "precision": _in_words(found.precision),
+        "recall among candidates": _in_words(found.recall),
         "seed of the sample": found.seed,
         "command": Html(f"<code>{escaped(command)}</code>") if command else "",
         "version": f"neardup {__version__}",
@@ -194,13 +204,13 @@ def _about(found: AuditResult, command: str) -> Html:
 def _reading() -> Html:
     return facts(
         {
-            "precision": "The share of duplicates among the returned pairs, estimated: each stratum's share counts by "
-            "the number of its pairs.",
+            "precision": "The share of duplicates among the returned pairs, estimated: the share in each range of "
+            "scores counts by the number of its pairs.",
             "recall among candidates": "The share of returned pairs among all duplicates that the candidate rule "
             "lets pass. Other pairs were not looked at.",
             "intervals": "95%: where the truth is known, at least 92 of 100 such samples gave intervals that hold it. "
             "They say what drawing pairs leaves open, not whether the labels are right.",
-            "stands for": "Where few pairs of a large stratum were drawn, each speaks for many that nobody read.",
+            "stands for": "Where few pairs of a range with many were drawn, each speaks for many that nobody read.",
             "documents in pairs": "Words that differ are marked and underlined; long equal passages are folded.",
         }
     )

@@ -107,6 +107,8 @@ class AuditResult:
         The drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2.
     examples : Examples or None
         Judged pairs to read: the wrong ones, the missed ones, and those that nobody was sure of.
+    inputs : tuple of str
+        What was audited: files, or none for documents in memory.
     """
 
     point: str
@@ -129,6 +131,7 @@ class AuditResult:
     duplicates: Figure
     sample: pa.Table = field(default=None, compare=False)
     examples: Examples | None = field(default=None, compare=False)
+    inputs: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def own(self) -> Point:

@@ -278,10 +278,11 @@ def _why_threshold(recipe: Recipe, valley: Valley | None, pairs: Floats, *, whol
     if valley is None:
         shared = f", where two texts of equal length share {200 * at / (1 + at):.0f}% of their n-grams"
         means = shared if recipe.measure == "jaccard" else ""
-        return f"There is no valley to cut in, so the threshold is {at:g}{means}. In the {where}, {found}."
+        none = "There is no valley to cut in (a range with few pairs)"
+        return f"{none}, so the threshold is {at:g}{means}. In the {where}, {found}."
     raised = f"; {at:g} is the lowest threshold allowed" if at > valley.high else ""
     if valley.sparse:
-        clear = "a clear valley" if valley.clear else "an empty stretch"
+        clear = "a clear valley (a range with few pairs)" if valley.clear else "an empty stretch"
         return f"The {where} has {clear} from {valley.low:g} to {valley.high:g}{raised}; {found}."
     return (
         f"In the {where}, pairs thin out up to {valley.low:g} and are spread evenly above it, so no cut is sharp"

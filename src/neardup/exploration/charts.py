@@ -56,7 +56,7 @@ def similarity_chart(views: Sequence[View], advised: View | None = None, advice:
         return nothing(_NONE_SHARED)
     data = {"steps": _steps(views, advised, _together(views)), "valley": []}
     here = any(view is advised for view in views)
-    drawn: Plot = _outlines(advice, chosen=here, named=views).properties(datasets=data)
+    drawn: Plot = _outlines(advice, _most(views), chosen=here, named=views).properties(datasets=data)
     return drawn
 
 
@@ -74,7 +74,7 @@ def overlaid(key: str, title: str, views: Sequence[View], advice: Advice, advise
         f"{', '.join(view.name for view in views)}; of {counted(views[0].pairs, 'pair')} "
         f"{' and '.join(dict.fromkeys(nothing))} share nothing"
     )
-    drawn = finished(_outlines(advice if here else None, chosen=here), height=340)
+    drawn = finished(_outlines(advice if here else None, _most(views), chosen=here), height=340)
     data = {"steps": _steps(views, advised, together), "valley": _stretch(advice.valley if here else None)}
     behind, missing = _bins_table(views, together), "" if _any_shared(views) else _NONE_SHARED
     return Chart(key, title, note, told, drawn | {"datasets": data}, behind, missing)
@@ -85,21 +85,27 @@ def _any_shared(views: Sequence[View]) -> bool:
     return any(any(view.counts) for view in views)
 
 
+def _most(views: Sequence[View]) -> int:
+    """Return the most pairs that a step of the histograms has."""
+    return max((pairs for view in views for _, _, pairs in _binned(view, _together(views))), default=0)
+
+
 def _together(views: Sequence[View]) -> int:
     return _TOGETHER if max((view.pairs for view in views), default=0) >= _FEW_PAIRS else _TOGETHER_FEW
 
 
-def _outlines(advice: Advice | None, *, chosen: bool, named: Sequence[View] = ()) -> Plot:
+def _outlines(advice: Advice | None, most: int, *, chosen: bool, named: Sequence[View] = ()) -> Plot:
     """Return the outlines of histograms over a shaded stretch, a chosen one filled, with a rule where advice is given.
 
-    Its data sets are called ``steps`` (``_steps``) and ``valley`` (``_stretch``); a legend names the ``named`` views.
+    Its data sets are called ``steps`` (``_steps``), with up to ``most`` pairs in a step, and ``valley`` (``_stretch``);
+    a legend names the ``named`` views.
     """
     import altair as alt
 
     from neardup.pages.plot import Plot
 
     style = _line_style(named)
-    x, y = similarities("low", "similarity of a pair"), log_counts("shown", "pairs (logarithmic)")
+    x, y = similarities("low", "similarity of a pair"), log_counts("shown", "pairs (logarithmic)", most=most)
     valley = alt.Chart(alt.NamedData(name="valley")).encode(x=x)
     chart = alt.Chart(alt.NamedData(name="steps")).encode(x=x, y=y, **style)
     area = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen").mark_area(interpolate="step-after")
@@ -193,13 +199,14 @@ _FEW_BINS = 8
 def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
     """Return how many pairs of the corpus each threshold would give."""
     rows = [{"threshold": point.threshold, "number": point.pairs} for point in curve.points if point.pairs]
+    most = max((point.pairs for point in curve.points if point.pairs), default=0)
     told = f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_ends(curve.points, 'pairs')}"
     return Chart(
         "pairs-by-threshold",
         "Pairs of the whole corpus",
-        "Each line up the axis means ten times as many.",
+        "The axis of pairs is logarithmic.",
         told,
-        _stepped(rows, log_counts("number", "matching pairs"), "matching pairs", COLOURS[0], advice, curve),
+        _stepped(rows, log_counts("number", "matching pairs", most=most), "matching pairs", COLOURS[0], advice, curve),
         points_table(curve, curve.points, advice, tall=True),
         "" if rows else "no two documents match at any of these thresholds",
     )
@@ -244,7 +251,9 @@ def _stepped(rows: Sequence[Any], y: Any, name: str, colour: str, advice: Advice
 
     x = similarities("threshold", "threshold", lowest=curve.points[0].threshold)
     drawn = line(rows, x, y, tooltips(threshold=("~g", "threshold"), number=(",", name)), colour)
-    return finished(alt.layer(*rule_at(advice.threshold, threshold_name(advice)), *drawn), height=_HEIGHT)
+    # Its name stands below the line, which falls from the left.
+    rule = rule_at(advice.threshold, threshold_name(advice), low=True)
+    return finished(alt.layer(*rule, *drawn), height=_HEIGHT)
 
 
 def _ends(points: Sequence[Point], name: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neardup.exploration.curve import Curve, Point
     from neardup.exploration.examples import Examples
     from neardup.exploration.observations import Observations
-    from neardup.exploration.profile import CorpusProfile, Lengths
+    from neardup.exploration.profile import Copies, CorpusProfile, Lengths
     from neardup.exploration.sample import Sample
     from neardup.exploration.views import View
 
@@ -146,16 +146,25 @@ def band_in_words(examples: Examples) -> str:
     return f"{counted(examples.found, 'pair')} from {examples.low:g} {upper} in {where}"
 
 
+def copies_in_words(copies: Copies) -> str:
+    """Return how many exact copies there are: 17 copies of 13 texts."""
+    return (
+        f"{counted(copies.copies, 'copy', 'copies')} of {counted(copies.groups, 'text')}" if copies.copies else "none"
+    )
+
+
 def contents(profile: CorpusProfile) -> dict[str, list[str]]:
     """Return what a corpus is made of in short: a few lines for each kind of thing."""
-    copies, boilerplate = profile.copies, profile.boilerplate
-    scripts = [f"{one.name} {share(one.documents, profile.scripts.documents)}" for one in profile.scripts.scripts]
+    boilerplate, found = profile.boilerplate, profile.scripts
+    scripts = [f"{one.name} {share(one.documents, found.documents)}" for one in found.scripts[:_NAMED]]
+    others = sum(one.documents for one in found.scripts[_NAMED:])
+    scripts += [f"others {share(others, found.documents)}"] if others else []
     families = counted(profile.families_found, "family", "families")
     largest = f", the largest of {profile.families[0].documents:,} documents" if profile.families else ""
     return {
         "lengths": [lengths_in_words(profile.words)],
-        "scripts": [", ".join(scripts[:_NAMED])],
-        "exact copies": [f"{copies.copies:,} of {counted(copies.groups, 'text')}"],
+        "scripts": [", ".join(scripts)],
+        "exact copies": [copies_in_words(profile.copies)],
         "boilerplate": [
             f"{counted(boilerplate.found, 'passage')} of {boilerplate.run} words or more in "
             f"{counted(boilerplate.documents, 'document')}, {boilerplate.share_of_words:.1%} of all words",

@@ -32,6 +32,7 @@ from neardup.pages.html import (
     fold,
     joined,
     legend,
+    named_inputs,
     notes,
     opening,
     rest_of,
@@ -55,9 +56,6 @@ if TYPE_CHECKING:
     from neardup.exploration.templates import Slot, Template
     from neardup.exploration.views import View
 
-#: So many inputs are named.
-_INPUTS = 4
-
 
 def exploration_page(exploration: Observations) -> str:
     """Return the page of an exploration."""
@@ -66,7 +64,7 @@ def exploration_page(exploration: Observations) -> str:
     body = [
         opening(
             "How similar is this corpus to itself?",
-            joined([_inputs(exploration), f": {messages.compared(exploration.sample)}."]),
+            joined([named_inputs(exploration.inputs), f": {messages.compared(exploration.sample)}."]),
         ),
         _headline(exploration),
         _advice(exploration),
@@ -82,15 +80,6 @@ def exploration_page(exploration: Observations) -> str:
     named = exploration.inputs[0] if len(exploration.inputs) == 1 else "A corpus"
     title = f"{named} explored - neardup"
     return page(title, "\n".join(filter(None, body)), charts, scripts=("search.js",), styles=("explore.css",))
-
-
-def _inputs(exploration: Observations) -> Html:
-    """Return the names of the first inputs, and how many more there are."""
-    if not exploration.inputs:
-        return Html("documents in memory")
-    more = len(exploration.inputs) - _INPUTS
-    named = joined(map(text, exploration.inputs[:_INPUTS]), ", ")
-    return joined([named, f" and {more:,} more" if more > 0 else ""])
 
 
 def _paragraph(words: str) -> Html:
@@ -117,7 +106,8 @@ def _headline(exploration: Observations) -> Html:
         at = "" if advice.given else f" at {advice.threshold:g}"
         dropped = f"{counted(point.dropped, 'document')}{families}{at}"
         rows.append((share(point.dropped, sample.documents), "would be dropped", dropped))
-    rows.append((f"{copies.copies:,}", "exact copies", f"of {counted(copies.groups, 'text')}"))
+    of = f"copies of {counted(copies.groups, 'text')}" if copies.copies else ""
+    rows.append((f"{copies.copies:,}", "exact copies", of))
     return tiles(rows)
 
 
@@ -143,7 +133,11 @@ def _advice(exploration: Observations) -> Html:
 _KINDS = {"words": "Runs of words (n-grams)", "qgrams": "Runs of characters (q-grams)", "": "Recipes"}
 #: What a row says of a view: how it separates pairs, and what its histogram looks like.
 _SEPARATED = ("unrelated pairs reach", "90% of similar pairs score", "gap")
-_FIGURES = ("share nothing", "valley", "pairs above it")
+_FIGURES = ("valley", "pairs above it", "share nothing")
+_MEANT = (
+    "The valley is the range in which few pairs lie, between unrelated pairs and related ones. How far unrelated pairs "
+    "reach is estimated for the whole corpus; the wider the gap between that and what similar pairs score, the better."
+)
 
 
 def grouped(views: Sequence[View]) -> dict[str, list[View]]:
@@ -170,15 +164,15 @@ def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
     figured = table(head, rows, caption="How well each separates similar pairs of the sample", best=best)
     intro = (
         "All pairs of the sample by their similarity: unrelated pairs make the mountain on the left, copies the rise "
-        "on the right. Each line up the axis means ten times as many pairs."
+        "on the right. The axis of pairs is logarithmic."
     )
-    return section("histograms", "How similar are two documents?", *parts, figured, intro=intro)
+    return section("histograms", "How similar are two documents?", *parts, _MEANT, figured, intro=intro)
 
 
 def _filled(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[str], list[list[object]]]:
-    """Return a table without the columns that say nothing."""
+    """Return a table without the columns that say nothing, and with a dash where a cell says nothing."""
     kept = [at for at in range(len(head)) if any(row[at] != "" for row in rows)]
-    return [head[at] for at in kept], [[row[at] for at in kept] for row in rows]
+    return [head[at] for at in kept], [["–" if row[at] == "" else row[at] for at in kept] for row in rows]
 
 
 def _separated(found: Separation | None) -> list[str]:
@@ -190,10 +184,11 @@ def _separated(found: Separation | None) -> list[str]:
 
 def _figures(view: View) -> list[object]:
     valley = view.valley
-    found: list[object] = [share(view.zero, view.pairs)]
+    nothing = share(view.zero, view.pairs)
     if valley is None:
-        return [*found, "none", ""]
-    return [*found, f"{valley.low:g} to {valley.high:g}{'' if valley.clear else ', not clear'}", valley.after]
+        return ["none", "", nothing]
+    unclear = Html("" if valley.clear else "<small>not clear</small>")
+    return [joined([f"{valley.low:g} to {valley.high:g}", unclear]), valley.after, nothing]
 
 
 def _cutoffs(exploration: Observations) -> Html:
@@ -415,7 +410,7 @@ def _how_to_read(exploration: Observations) -> Html:
 def _about(exploration: Observations) -> Html:
     sample = exploration.sample
     known: dict[str, object] = {
-        "input": _inputs(exploration),
+        "input": named_inputs(exploration.inputs),
         "sample": f"{messages.compared(sample)}; seed {sample.seed}",
         "compared": text(", ".join(dict.fromkeys(view.name for view in exploration.views))),
         "neardup": exploration.version,

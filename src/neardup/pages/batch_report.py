@@ -220,7 +220,7 @@ def _too_many() -> str:
 
 
 def _versions(found: Findings) -> dict[str, str]:
-    versions = {"chain of steps": str(CHAIN_VERSION), "Unicode": unicodedata.unidata_version}
+    versions = {"steps from text to features": f"version {CHAIN_VERSION}", "Unicode": unicodedata.unidata_version}
     if found.recipe.content == "html":
         versions["trafilatura"] = metadata.version("trafilatura")
     return versions

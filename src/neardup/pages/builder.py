@@ -16,6 +16,7 @@ from neardup.pages.diff import Shown
 from neardup.pages.html import clipped
 from neardup.pages.report import (
     BATCH,
+    BITS,
     FLOW,
     KEPT,
     NEAR,
@@ -25,6 +26,7 @@ from neardup.pages.report import (
     Member,
     Report,
     Row,
+    Wording,
     binned,
 )
 from neardup.pages.sweep import Swept, name_of, rule_in_words, similarity_at, similarity_of, swept, value_of
@@ -233,8 +235,10 @@ def build_report(
     known = known or KnownPairs.nothing(scale.threshold, _UNKNOWN)
     chosen, examples = _families(verdicts, extent), _examples(verdicts, known, extent, about.everything)
     members = np.array([place for one in chosen for place in (*one.stay, *one.go)], np.int64)
-    moved = None
-    if about.movable:
+    moved, is_flow = None, verdicts.times is not None
+    words = FLOW if is_flow else BATCH
+    reported = len(verdicts) - verdicts.before if verdicts.present is None else int(verdicts.present.sum())
+    if about.movable and reported:
         bands = recipe.search == "lsh" and not scale.second
         moved = swept(verdicts, scale, known, watched=members, everything=about.everything, whole=not bands)
     places = {*members.tolist(), *(place for one in examples.every for place in one[:2])}
@@ -244,8 +248,6 @@ def build_report(
         view.watch(moved, members)
     rows, removed = listed_rows(verdicts, extent), verdicts.duplicates
     begins, alive = sources.words(rows), np.unique(verdicts.family[removed])
-    is_flow = verdicts.times is not None
-    reported = len(verdicts) - verdicts.before if verdicts.present is None else int(verdicts.present.sum())
     similar = known.similarity[known.similarity < 1] if is_flow else known.similarity
     against = "everything in it" if about.everything else "the originals in it"
     window = {"window": f"{about.window}; items are compared with {against}"} if about.window else {}
@@ -288,8 +290,8 @@ def build_report(
         ],
         rows_total=len(removed),
         facts=window | dict(about.facts),
-        notes=[*about.notes, *_notes(verdicts, about, extent, len(chosen))],
-        wording=FLOW if is_flow else BATCH,
+        notes=[*_nothing(about, words, reported), *about.notes, *_notes(verdicts, about, extent, len(chosen))],
+        wording=words,
         lags=lags_of(verdicts),
         left=about.left,
     )
@@ -303,13 +305,20 @@ def _reasons(verdicts: Verdicts) -> list[tuple[str, int, str]]:
     before = "a document before it" if verdicts.times is None else "the item it repeats"
     meanings = (
         f"the text equals that of {before}, byte for byte",
-        f"other bytes, but the same features as {before}",
-        f"features of its own, which match those of {keeper}",
+        f"other bytes, but nothing that is compared differs from {before}",
+        f"differs in what is compared, and matches {keeper}",
     )
     return [
         (name, int((why == at).sum()), meaning)
         for at, (name, meaning) in enumerate(zip(REASONS[1:], meanings, strict=True), 1)
     ]
+
+
+def _nothing(about: About, words: Wording, reported: int) -> list[str]:
+    """Return that nothing came, where that is so."""
+    if reported or about.quarantined:
+        return []
+    return ["The input had no document." if words is BATCH else "No item arrived."]
 
 
 def _notes(verdicts: Verdicts, about: About, extent: Extent, shown: int) -> list[str]:
@@ -429,9 +438,11 @@ class _View:
     def example(self, pair: _Picked) -> Example:
         """Return two documents to read side by side."""
         scale, known = self._scale, self._known
-        value = value_of(scale.measure, pair.similarity, distance=scale.distance)
-        numbers = known.numbers(pair.edge) if known.numbers is not None and pair.edge >= 0 else ""
-        head = f"{name_of(scale)} {value}: {'a match' if pair.matches else 'no match'}"
+        what = name_of(scale)
+        value = value_of(what, pair.similarity, distance=scale.distance)
+        numbers = known.numbers(pair.edge) if known.numbers is not None and pair.edge >= 0 and what != BITS else ""
+        alike = f"{value} apart" if what == BITS else f"{what} {value}"
+        head = f"{alike}: {'a match' if pair.matches else 'no match'}"
         said = "; ".join(filter(None, (head, numbers)))
         return Example(self._shown(pair.left), self._shown(pair.right), pair.similarity, pair.matches, said)
 

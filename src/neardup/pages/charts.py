@@ -67,16 +67,20 @@ def log_axis(**options: Any) -> alt.Axis:
 def log_counts(name: str, title: str, *, most: float = 0) -> alt.Y:
     """Return an axis of counts on a logarithmic scale; its lowest line is half of one, so that one can be seen.
 
-    Marked are the powers of ten; where ``most``, the highest count, is below 100, twice and five times these, too.
+    Marked are the powers of ten; where ``most``, the highest count, is below 100, twice and five times these, too. The
+    axis ends with a mark, the first of these three that is not below ``most``.
     """
     import altair as alt
 
+    scale = alt.Scale(type="log", domainMin=NOTHING)
     if not most:
         marks = [10.0**power for power in range(-3, 13)]
     else:
-        powers = [10.0**power for power in range(len(str(int(most))))]
-        marks = powers if len(powers) > 2 else [part * power for power in powers for part in (1, 2, 5)]
-    scale = alt.Scale(type="log", domainMin=NOTHING)
+        powers = [10**power for power in range(len(str(int(most))))]
+        fine = [part * power for power in powers for part in (1, 2, 5)] + [10 * powers[-1]]
+        top = next(mark for mark in fine if mark >= most)
+        marks = [mark for mark in (powers if len(powers) > 2 else fine) if mark < top] + [top]
+        scale = alt.Scale(type="log", domain=[NOTHING, top])
     return alt.Y(f"{name}:Q", scale=scale, title=title, axis=log_axis(values=marks))
 
 
@@ -164,22 +168,34 @@ def dashed(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
     return alt.Chart(alt.Data(values=list(rows))).mark_rule(color=FAINT, strokeDash=[5, 4], strokeWidth=1.5)
 
 
-def rule_at(threshold: float, name: str) -> list[alt.Chart]:
-    """Return a dashed rule at a threshold, with its name beside it."""
+def rule_at(threshold: float, name: str, *, low: bool = False) -> list[alt.Chart]:
+    """Return a dashed rule at a threshold, with its name beside it, near the axis where ``low``."""
     import altair as alt
 
     rows = [{"at": threshold, "name": f"{name} {threshold:g}"}]
     rule, data = dashed(rows).encode(x="at:Q"), alt.Data(values=rows)
     place = {"align": "left", "dx": 5} if threshold < 0.75 else {"align": "right", "dx": -5}
-    named = alt.Chart(data).mark_text(baseline="top", dy=4, fontSize=12, **place)
-    return [rule, named.encode(x="at:Q", y=alt.value(0), text="name:N")]
+    ends = {"baseline": "bottom", "dy": -4} if low else {"baseline": "top", "dy": 4}
+    named = alt.Chart(data).mark_text(fontSize=12, **place, **ends)
+    return [rule, named.encode(x="at:Q", y=alt.value("height" if low else 0), text="name:N")]
 
 
-def moving_rule() -> alt.Chart:
-    """Return a rule at the chart's parameter ``cut``, which a slider moves."""
+def bits(name: str, title: str, most: int) -> alt.X:
+    """Return an axis of numbers of bits that differ, from ``most`` down to none: what is alike stands on the right."""
     import altair as alt
 
-    data = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="cut")
+    scale = alt.Scale(domain=[most + 0.5, -0.5], nice=False, zero=False)
+    step = most // 16 + 1
+    return alt.X(
+        f"{name}:Q", title=title, scale=scale, axis=alt.Axis(format="d", values=list(range(0, most + 1, step)))
+    )
+
+
+def moving_rule(at: str = "cut") -> alt.Chart:
+    """Return a rule at the chart's parameter ``cut``, which a slider moves, or at what is calculated of it."""
+    import altair as alt
+
+    data = alt.Chart(alt.Data(values=[{}])).transform_calculate(at=at)
     return data.mark_rule(color=COLOURS[1], strokeWidth=2).encode(x="at:Q")
 
 

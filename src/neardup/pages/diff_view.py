@@ -9,6 +9,7 @@ from typing import NamedTuple
 from neardup.pages.diff import Differences, Mark, Shown, differences, direction_of
 from neardup.pages.document_view import Row, View, view_of
 from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, fold, html_of, macro_of, rest_of
+from neardup.pages.numbers import counted
 from neardup.text.alignment import Block
 from neardup.text.normalize import Token
 
@@ -113,8 +114,8 @@ def _rest(left_out: Sequence[_Part]) -> str:
 
 def _counted(words: Sequence[int], equal: bool, more: str) -> str:
     if equal:
-        return f"{words[0]:,} {more}equal words"
-    return f"{words[0]:,} {more}words on the left, {words[1]:,} on the right"
+        return counted(words[0], f"{more}equal word")
+    return f"{counted(words[0], f'{more}word')} on the left, {words[1]:,} on the right"
 
 
 def _head(shown: Shown, view: View, at: int, *, marked: bool) -> str:
@@ -122,7 +123,7 @@ def _head(shown: Shown, view: View, at: int, *, marked: bool) -> str:
     pieces = title.pieces(0, len(title.words), plain=not (marked and title.words))
     parts = [excerpt(shown.id)] if pieces else []
     parts += [excerpt(shown.time)] if shown.time else []
-    parts.append(Html(f"{len(side.words):,} word{'' if len(side.words) == 1 else 's'}"))
+    parts.append(Html(counted(len(side.words), "word")))
     beyond = len(shown.text) - len(side.text)
     if beyond:
         parts.append(Html(f"{beyond:,} further characters were not compared"))
@@ -138,10 +139,17 @@ def _cells(view: View, row: Row, room: int) -> _Cells:
     found = [_pieces(pieces, (max(room, _LEAST) + 1) * _A_WORD) for pieces in view.pieces(row)]
     size = max(*row.words, *(-(-size // _A_WORD) for _, size in found))
     cells = "".join(
-        f'<div class="cell {side}" dir="{direction}">{html}</div>'
+        f'<div class="cell {side}" dir="{direction}">{_ended(html)}</div>'
         for side, direction, (html, _) in zip(_SIDES, view.directions, found, strict=True)
     )
     return _Cells(f'<div class="row {"alike" if row.equal else "differs"}">{cells}</div>', row.words, size)
+
+
+def _ended(html: Html) -> str:
+    """Return the HTML of a cell, with empty lines at its end marked: on a phone they would follow each side."""
+    text = html.rstrip()
+    end = html[len(text) :]
+    return f'{text}<span class="end">{end}</span>' if end.count("\n") > 1 else html
 
 
 def _pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:
@@ -186,9 +194,12 @@ class Change(NamedTuple):
 
 
 def change_of(keeper: Shown, member: Shown) -> Change:
-    """Return how a document differs from its keeper."""
-    texts = keeper.text[:_COMPARED], member.text[:_COMPARED]
-    cut = max(len(keeper.text), len(member.text)) > _COMPARED
+    """Return how a document differs from its keeper, but for a title that both texts begin with."""
+    whole = keeper.text, member.text
+    if keeper.title == member.title and all(text.startswith(f"{member.title}\n") for text in whole):
+        whole = _body(keeper), _body(member)
+    texts = whole[0][:_COMPARED], whole[1][:_COMPARED]
+    cut = max(map(len, whole)) > _COMPARED
     found = differences(*texts)
     hunks = list(_hunks(found))
     said = []
@@ -205,8 +216,13 @@ def change_of(keeper: Shown, member: Shown) -> Change:
 
 
 def beginning(document: Shown) -> Html:
-    """Return how a document's text begins, as a paragraph."""
-    return macro_of("change.html", "beginning", clipped(document.text, _BEGINNING), direction_of(document.text))
+    """Return how a document's text begins, as a paragraph, without the title that it may begin with."""
+    return macro_of("change.html", "beginning", clipped(_body(document), _BEGINNING), direction_of(document.text))
+
+
+def _body(document: Shown) -> str:
+    """Return a text without the title that it may begin with, for the page has it above."""
+    return document.text.removeprefix(f"{document.title}\n").lstrip() or document.text
 
 
 class _Hunk(NamedTuple):

@@ -16,6 +16,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from neardup.errors import OutputError
+from neardup.pages.numbers import counted
 
 #: Control characters but tab and line feed, and halves of surrogate pairs: no page can hold them.
 _UNSHOWABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -152,6 +153,18 @@ def text(value: object) -> Html:
     return Html(f'<bdi dir="auto">{excerpt(str(value)) if plain else html_of(value)}</bdi>')
 
 
+#: So many inputs are named.
+_INPUTS = 4
+
+
+def named_inputs(names: Sequence[str]) -> Html:
+    """Return the names of the first inputs, and how many more there are."""
+    if not names:
+        return Html("documents in memory")
+    more = len(names) - _INPUTS
+    return joined([joined(map(text, names[:_INPUTS]), ", "), f" and {more:,} more" if more > 0 else ""])
+
+
 def _cuts(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield what is left out inside of a text, and its end: where each begins and ends, and what it holds."""
     at = 0
@@ -196,6 +209,8 @@ def _not_shown(number: int, what: str) -> str:
     return f'<bdi class="dim left-out" dir="ltr"> … {number:,} {what} not shown … </bdi>'
 
 
+#: The name of an option in a command line.
+_OPTION = re.compile(r"(?<!\S)--?[a-z][a-z-]*")
 #: Texts up to so many characters stand on one line in a table.
 _SHORT = 24
 
@@ -219,6 +234,7 @@ def _environment() -> Any:
     )
     made.filters["plain"] = plain
     made.globals |= {"text": text, "excerpt": excerpt, "is_html": _is_html, "aligned": _aligned}
+    made.globals |= {"with_options": _with_options, "counted": counted}
     return made
 
 
@@ -238,6 +254,11 @@ def _part(macro: str, *values: object) -> Html:
 
 def _is_html(value: object) -> bool:
     return hasattr(value, "__html__")
+
+
+def _with_options(line: str) -> Html:
+    """Return a command line as HTML in which no line ends inside the name of an option."""
+    return Html(_OPTION.sub(r'<span class="option">\g<0></span>', escaped(line)))
 
 
 def _aligned(at: int, left: int, value: object) -> Html:

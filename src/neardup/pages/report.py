@@ -76,6 +76,8 @@ FLOW = Wording(
 KEPT, COPY, EQUAL_FEATURES, NEAR = "kept", "exact copy", "equal features", "near-duplicate"
 #: Similarities are counted in so many bins: bin i holds those from i / BINS to below (i + 1) / BINS, the last 1, too.
 BINS = 100
+#: What thresholds are of where pairs are told apart by the bits of their SimHashes.
+BITS = "bits that differ"
 #: What rounding may have put a hair below the beginning of a bin is in it.
 _DIGITS = 7
 
@@ -165,7 +167,7 @@ class Sweep:
     pairs: Sequence[int]
     #: The place of the run's own threshold.
     own: int
-    #: What the threshold is of, such as ``jaccard``.
+    #: What the threshold is of, such as ``jaccard``, or BITS.
     what: str
     #: Whether pairs match at or below the threshold.
     distance: bool = False
@@ -211,6 +213,8 @@ class Report:
     versions: Mapping[str, str] = field(default_factory=dict)
     #: Why documents were dropped: name, number, and what the name means.
     reasons: Sequence[tuple[str, int, str]] = ()
+    #: How many of the kept ones somebody released after they had been dropped.
+    released: int = 0
     #: Records that were rejected, by reason; they are not among ``documents``.
     quarantined: Sequence[tuple[str, int]] = ()
     #: In BINS bins, the similarities of dropped documents to their keepers.

@@ -11,6 +11,7 @@ from neardup.pages.charts import (
     FAINT,
     NOTHING,
     bars,
+    bits,
     count_axis,
     finished,
     histogram,
@@ -21,7 +22,9 @@ from neardup.pages.charts import (
     tooltips,
 )
 from neardup.pages.html import Chart, table
-from neardup.pages.report import BINS, Report, Sweep, Wording
+from neardup.pages.numbers import counted
+from neardup.pages.report import BINS, BITS, Report, Sweep, Wording
+from neardup.pages.sweep import threshold_text
 
 if TYPE_CHECKING:
     import altair as alt
@@ -36,31 +39,45 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
     """Return a histogram of similarities as an Altair chart, counts on a logarithmic scale.
 
     The counts are in ``BINS`` bins, as ``binned`` gives them. What lies below ``cut``, a parameter of the chart, is
-    faint.
+    faint. Where the similarities are of BITS, there is a bar for each number of bits.
     """
     import altair as alt
 
     from neardup.pages.plot import Plot, nothing
 
-    rows = [
-        {"low": place / BINS, "high": (place + 1) / BINS, "count": count, "none": NOTHING}
-        for place, count in enumerate(counts)
-        if count
-    ]
-    if not rows:
+    some = [(place, count) for place, count in enumerate(counts) if count]
+    if not some:
         return nothing(f"no {y}")
-    lowest = min(row["low"] for row in rows)
-    drawn = histogram(
-        rows,
-        similarities("low", of, lowest=lowest if cut is None else min(lowest, cut), step=_BAND),
-        log_counts("count", y, most=max(counts, default=0)),
-        tooltips(low=(".2f", "from"), high=(".2f", "to"), count=(",", y)),
-    )
+    if of == BITS:
+        rows = [_bar(_bits(place), count) for place, count in some]
+        x = bits("low", of, max(_bits(some[0][0]), 0 if cut is None else round(64 * (1 - cut))))
+        told = tooltips(bits=("d", of), count=(",", y))
+        # The rule stands between two bars.
+        end = "64 * (1 - cut) + 0.5"
+        seen = f"datum.high <= {end} + 1e-9"
+    else:
+        rows = [{"low": at / BINS, "high": (at + 1) / BINS, "count": count, "none": NOTHING} for at, count in some]
+        lowest = min(row["low"] for row in rows)
+        x = similarities("low", of, lowest=lowest if cut is None else min(lowest, cut), step=_BAND)
+        told = tooltips(low=(".2f", "from"), high=(".2f", "to"), count=(",", y))
+        end = "cut"
+        seen = f"datum.high > {end} + 1e-9"
+    drawn = histogram(rows, x, log_counts("count", y, most=max(counts)), told)
     if cut is None:
         return Plot(layer=[drawn])
-    above = alt.condition("datum.high > cut + 1e-9", alt.value(COLOURS[0]), alt.value(FAINT))
-    chart: Plot = Plot(layer=[drawn.encode(color=above), moving_rule()]).add_params(alt.param(name="cut", value=cut))
+    colour = alt.condition(seen, alt.value(COLOURS[0]), alt.value(FAINT))
+    layers = [drawn.encode(color=colour), moving_rule(end)]
+    chart: Plot = Plot(layer=layers).add_params(alt.param(name="cut", value=cut))
     return chart
+
+
+def _bits(place: int) -> int:
+    """Return how many of 64 bits differ where the similarity is in that bin; no two numbers share one."""
+    return 64 * (BINS - place) // BINS
+
+
+def _bar(number: int, count: int) -> dict[str, float]:
+    return {"bits": number, "low": number - 0.5, "high": number + 0.5, "count": count, "none": NOTHING}
 
 
 def _sweep_chart(sweep: Sweep, wording: Wording) -> alt.LayerChart:
@@ -72,12 +89,15 @@ def _sweep_chart(sweep: Sweep, wording: Wording) -> alt.LayerChart:
             sweep.similarities, sweep.thresholds, sweep.dropped, sweep.pairs, strict=True
         )
     ]
-    title = f"{sweep.what}, shown as a similarity" if sweep.distance else f"threshold ({sweep.what})"
-    x = similarities("at", title, lowest=sweep.similarities[0], step=_BAND)
+    if sweep.what == BITS:
+        x, line_at = bits("shown", f"threshold ({BITS})", round(sweep.thresholds[0])), "64 * (1 - cut)"
+    else:
+        title = f"{sweep.what}, shown as a similarity" if sweep.distance else f"threshold ({sweep.what})"
+        x, line_at = similarities("at", title, lowest=sweep.similarities[0], step=_BAND), "cut"
     y = alt.Y("dropped:Q", title=_gone(wording), axis=count_axis(max(sweep.dropped)), scale=alt.Scale(domainMin=0))
     tooltip = tooltips(shown=("~g", "threshold"), dropped=(",", wording.gone), pairs=(",", "pairs"))
     cut = alt.param(name="cut", value=sweep.similarities[sweep.own])
-    return alt.layer(*line(rows, x, y, tooltip), moving_rule()).add_params(cut)
+    return alt.layer(*line(rows, x, y, tooltip), moving_rule(line_at)).add_params(cut)
 
 
 def charts_of(report: Report) -> tuple[list[Chart], list[Chart]]:
@@ -91,44 +111,44 @@ def charts_of(report: Report) -> tuple[list[Chart], list[Chart]]:
 
 
 def _to_keepers(report: Report) -> Chart:
-    total, gone = sum(report.similarity), _gone(report.wording)
+    total, gone, of = sum(report.similarity), _gone(report.wording), report.similarity_of
     alike = report.similarity[-1] if total else 0
-    told = f"Histogram of the similarities of {total:,} {gone} to what they match; {alike:,} have 0.99 or more."
+    same = "equal in all bits" if of == BITS else "with 0.99 or more"
+    told = f"Histogram of similarities to what they match: {counted(total, gone.removesuffix('s'))}, {alike:,} {same}."
     return Chart(
         "similarity",
         report.wording.alike,
-        f"{report.wording.documents} by similarity; the scale is logarithmic",
+        f"{report.wording.documents} by {of if of == BITS else 'similarity'}; the scale is logarithmic",
         told,
-        finished(similarity_chart(report.similarity, report.similarity_of, y=gone)),
-        _bins(report.similarity, gone),
+        finished(similarity_chart(report.similarity, of, y=gone)),
+        _bins(report.similarity, of, gone),
         "" if total else f"no {gone}",
     )
 
 
 def _of_pairs(report: Report) -> Chart:
     total = sum(report.pair_similarity)
-    told = f"Histogram of the similarities of {total:,} pairs; those below the threshold are grey."
+    told = f"Histogram of the similarities of {counted(total, 'pair')}; those that do not match are grey."
     return Chart(
         "pairs",
         "Pairs on both sides of the threshold",
         f"{report.wording.pairs}; logarithmic; grey: beyond the slider",
         told,
         finished(similarity_chart(report.pair_similarity, report.similarity_of, y="pairs", cut=report.threshold or 0)),
-        _bins(report.pair_similarity, "pairs"),
+        _bins(report.pair_similarity, report.similarity_of, "pairs"),
     )
 
 
 def _of_thresholds(sweep: Sweep, wording: Wording) -> Chart:
     first, last = sweep.dropped[0], sweep.dropped[-1]
+    names = [threshold_text(threshold, sweep.what) for threshold in sweep.thresholds]
     told = (
-        f"Line of {_gone(wording)} by threshold: {first:,} at {sweep.thresholds[0]:g}, "
-        f"{sweep.dropped[sweep.own]:,} at {sweep.thresholds[sweep.own]:g}, {last:,} at {sweep.thresholds[-1]:g}."
+        f"Line of {_gone(wording)} by threshold: {first:,} at {names[0]}, "
+        f"{sweep.dropped[sweep.own]:,} at {names[sweep.own]}, {last:,} at {names[-1]}."
     )
     rows: list[list[Any]] = [
-        [f"{threshold:g}", kept, dropped, pairs]
-        for threshold, kept, dropped, pairs in zip(
-            sweep.thresholds, sweep.kept, sweep.dropped, sweep.pairs, strict=True
-        )
+        [name, kept, dropped, pairs]
+        for name, kept, dropped, pairs in zip(names, sweep.kept, sweep.dropped, sweep.pairs, strict=True)
     ]
     return Chart(
         "thresholds",
@@ -145,9 +165,13 @@ def _gone(wording: Wording) -> str:
     return wording.gone if wording.gone.endswith("s") else f"{wording.gone} {wording.documents}"
 
 
-def _bins(counts: Sequence[int], what: str) -> Any:
-    rows = [[f"{place / BINS:.2f} to {(place + 1) / BINS:.2f}", count] for place, count in enumerate(counts) if count]
-    return table(["similarity", what], rows, tall=True)
+def _bins(counts: Sequence[int], of: str, what: str) -> Any:
+    rows = [
+        [_bits(place) if of == BITS else f"{place / BINS:.2f} to {(place + 1) / BINS:.2f}", count]
+        for place, count in enumerate(counts)
+        if count
+    ]
+    return table([BITS if of == BITS else "similarity", what], rows, tall=True)
 
 
 def _by_lag(lags: Sequence[tuple[str, int]]) -> Chart:
@@ -171,9 +195,9 @@ def _by_lag(lags: Sequence[tuple[str, int]]) -> Chart:
     return Chart(
         key="lag",
         title="How long after its original a duplicate came",
-        note=f"the percentages are shares of {total:,} duplicates; the figures also add them up from the top, to what "
-        "a shorter window would have seen",
-        told=f"Of {total:,} duplicates, half came no later than {half} after what they repeat.",
+        note=f"the percentages are shares of {counted(total, 'duplicate')}; the figures also add them up from the top, "
+        "to what a shorter window would have seen",
+        told=f"Of {counted(total, 'duplicate')}, half came no later than {half} after what they repeat.",
         specification=finished(alt.layer(drawn, shares), height=24 * len(rows) + 50),
         behind=table(
             ["after the original", "duplicates", "share", "share up to here"],

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from neardup.documents.output import OutputFile, check_place
 from neardup.errors import OutputError
 from neardup.pages.diff_view import beginning, change_of, side_by_side
-from neardup.pages.html import Chart, Html, bar, rendered, stages_table, table, text
+from neardup.pages.html import Chart, Html, bar, escaped, rendered, stages_table, table, text
+from neardup.pages.numbers import counted
 from neardup.pages.page import check_drawing, page
 from neardup.pages.report import COPY, EQUAL_FEATURES, Example, Family, Report, Sweep, Wording
 from neardup.pages.report_charts import charts_of
-from neardup.pages.sweep import value_of
+from neardup.pages.sweep import threshold_text, value_of
 
 #: Said of a document whose text or features a removed one had before it, where its keeper has others.
 _OF_REMOVED = {COPY: "copy of a dropped one", EQUAL_FEATURES: "equal to a dropped one"}
@@ -52,12 +52,12 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
         family_facts=_family_facts,
         family_more=_family_more,
         range_of=_range_of,
+        counted=counted,
+        threshold_text=threshold_text,
     )
     words, sweep = report.wording, report.sweep
-    said = {name: getattr(words, name) for name in ("kept", "gone", "keeps", "removes", "run")}
-    shown = (
-        {} if sweep is None else {key: value for key, value in asdict(sweep).items() if key not in ("exact", "note")}
-    )
+    said = {name: getattr(words, name) for name in ("kept", "stopped", "keeps", "removes", "run")}
+    shown = {} if sweep is None else _moved(sweep)
     return page(
         f"{report.title} - neardup",
         body,
@@ -66,6 +66,15 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
         scripts=["search.js", "slider.js"],
         styles=["report.css"],
     )
+
+
+def _moved(sweep: Sweep) -> dict[str, Any]:
+    """Return what the slider needs of a sweep, its thresholds as names and as rules."""
+    names = [threshold_text(threshold, sweep.what) for threshold in sweep.thresholds]
+    sign = "≤" if sweep.distance else "≥"
+    rules = [f"{sweep.what} {sign} {threshold:g}" for threshold in sweep.thresholds]
+    figures = {name: getattr(sweep, name) for name in ("own", "kept", "dropped", "pairs", "similarities")}
+    return figures | {"names": names, "rules": rules}
 
 
 def _share(number: int, of: int) -> str:
@@ -105,12 +114,21 @@ def _seconds(seconds: float) -> str:
 def _reasons(report: Report) -> list[list[object]]:
     words, read = report.wording, _read(report)
     rows = [
-        (words.kept, words.kept_means, report.kept),
+        (words.kept, words.kept_means, report.kept - report.released),
+        *(
+            [("released", "was stopped, and somebody let it pass afterwards", report.released)]
+            if report.released
+            else []
+        ),
         *((name, meaning, number) for name, number, meaning in report.reasons),
         *((f"rejected: {name}", "never compared", number) for name, number in report.quarantined),
     ]
     return [
-        [name, meaning, number, bar(number / read if read else 0, _share(number, read))]
+        [
+            Html(f"{escaped(name)}<small>{escaped(meaning)}</small>"),
+            number,
+            bar(number / read if read else 0, _share(number, read)),
+        ]
         for name, meaning, number in rows
     ]
 
@@ -150,10 +168,9 @@ def _family_facts(family: Family, words: Wording) -> str:
 
 
 def _family_more(family: Family, words: Wording) -> str:
-    more = [f"{family.hidden:,} more members are not listed"] if family.hidden else []
+    more = [f"{counted(family.hidden, 'more member')} not listed"] if family.hidden else []
     if family.apart:
-        pairs = "pair" if family.apart == 1 else "pairs"
-        more.append(f"{family.apart:,} {pairs} of those listed match their {words.keeper}, but not each other")
+        more.append(f"{counted(family.apart, 'pair')} of those listed match their {words.keeper}, but not each other")
     return "; ".join(more)
 
 

@@ -18,7 +18,7 @@
     fate: element.querySelector("summary .fate"),
     members: watched.filter((one) => element.contains(one.element)),
   }));
-  const short = (value) => String(Number(value.toPrecision(6)));
+  const pairs = (number) => `${numbers.format(number)} ${number === 1 ? "pair" : "pairs"}`;
 
   function strong(text) {
     const element = document.createElement("strong");
@@ -29,13 +29,13 @@
   function show() {
     const at = Number(slider.value);
     const own = at === sweep.own;
-    const threshold = short(sweep.thresholds[at]);
+    const threshold = sweep.names[at];
     const more = (name) => (own ? "" : ` (${signed.format(sweep[name][at] - sweep[name][sweep.own])})`);
     said.replaceChildren(
-      strong(`${sweep.what} ${sweep.distance ? "≤" : "≥"} ${threshold}`),
+      strong(sweep.rules[at]),
       own ? ` as in this ${wording.run}: ` : " instead: ",
-      `${numbers.format(sweep.kept[at])} ${wording.kept}, ${numbers.format(sweep.dropped[at])} ${wording.gone}${more("dropped")}, `,
-      `${numbers.format(sweep.pairs[at])} pairs${more("pairs")}`,
+      `${numbers.format(sweep.kept[at])} ${wording.kept}, ${numbers.format(sweep.dropped[at])} ${wording.stopped}${more("dropped")}, `,
+      `${pairs(sweep.pairs[at])}${more("pairs")}`,
     );
     slider.setAttribute("aria-valuetext", said.textContent);
     back.disabled = own;

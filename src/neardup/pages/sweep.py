@@ -9,7 +9,7 @@ import numpy as np
 
 from neardup.keep.keepers import Bools, Graph, Integers, graph, numbers_of_pairs, standing
 from neardup.pages.numbers import counted
-from neardup.pages.report import Sweep
+from neardup.pages.report import BITS, Sweep
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
@@ -158,14 +158,14 @@ def swept(
 
 def name_of(scale: Scale) -> str:
     """Return what thresholds are of."""
-    return "probability" if scale.measure == "learned" else scale.measure
+    return {"learned": "probability", "hamming": BITS}.get(scale.measure, scale.measure)
 
 
 def similarity_of(scale: Scale, recipe: Recipe) -> str:
     """Return what the similarities of a report are of."""
-    if scale.measure == "learned":
-        return "probability"
-    shown = {"euclidean": "1 / (1 + distance)", "hamming": "1 - distance / 64"}.get(scale.measure, scale.measure)
+    if scale.measure in ("learned", "hamming"):
+        return name_of(scale)
+    shown = {"euclidean": "1 / (1 + distance)"}.get(scale.measure, scale.measure)
     if scale.measure in ("edit", "semantic"):
         return f"{shown} similarity"
     step = recipe.parsed_second_step
@@ -183,19 +183,29 @@ _OF = {
 
 
 def rule_in_words(recipe: Recipe) -> str:
-    """Return what a match is in plain words, for sets of runs of words or characters; empty for other recipes."""
-    wanted, of = recipe.parsed_features, _OF.get(recipe.measure)
+    """Return what a match is in plain words; empty for recipes of which they do not say it."""
+    wanted, of, step = recipe.parsed_features, _OF.get(recipe.measure), recipe.parsed_second_step
     unit = {"words": "word", "qgrams": "character"}.get(wanted.kind)
-    if unit is None or of is None or wanted.multiset or recipe.signature or recipe.is_weighted or recipe.second_step:
+    if recipe.measure == "hamming" and step is None:
+        return f"Two documents match if at most {recipe.threshold:g} of the 64 bits of their SimHashes differ."
+    if unit is None or of is None or wanted.multiset or recipe.signature or recipe.is_weighted:
         return ""
-    runs = f"runs of {counted(wanted.n, unit)}"
-    return f"Two documents match if they share at least {100 * recipe.threshold:g}% of {of.format(runs)}."
+    runs = f"{unit}s" if wanted.n == 1 else f"runs of {wanted.n} {unit}s"
+    share = f"they share at least {100 * recipe.threshold:g}% of {of.format(runs)}"
+    if step is None:
+        return f"Two documents match if {share}."
+    return f"Two documents match if {share}, and a classifier says so." if step.measure == "learned" else ""
+
+
+def threshold_text(threshold: float, what: str) -> str:
+    """Return a threshold for people, with its unit where it is of whole numbers: 0.85, 3 bits."""
+    return counted(round(threshold), "bit") if what == BITS else f"{threshold:g}"
 
 
 def value_of(what: str, similarity: float, *, distance: bool) -> str:
     """Return a similarity as people compare it with the threshold of that measure: a distance as a distance."""
-    if what == "hamming":
-        return f"{round(64 * (1 - similarity))} bits"
+    if what == BITS:
+        return counted(round(64 * (1 - similarity)), "bit")
     if distance:
         return f"distance {1 / similarity - 1:.4g}" if similarity else "no distance"
     return f"{similarity:.4f}"

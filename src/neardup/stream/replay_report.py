@@ -394,7 +394,7 @@ _COLUMNS = {
     "held": "held",
     "bytes": "window MB",
     "cpu_us_median": "median µs",
-    "cpu_us_p99": "p99 µs",
+    "cpu_us_p99": "99 of 100 within, µs",
 }
 
 
@@ -450,7 +450,7 @@ def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
     yield Chart(
         "hour",
         "Time by hour",
-        f"point: median; line: up to p99{some}",
+        f"point: median; line: up to what 99 of 100 items stay within{some}",
         f"Points of the median time an item, in microseconds on a logarithmic axis, {count}.",
         by_hour(hours),
         _hours_table(hours, ("items", "cpu_us_median", "cpu_us_p99")),

@@ -446,6 +446,19 @@ class Stored(NamedTuple):
         return self.verdict.id
 
 
+class Release(NamedTuple):
+    """A duplicate that somebody took back."""
+
+    serial: int  #: of the original that it is since
+    id: str
+    at: float  #: when, in seconds since 1970
+    by: str  #: who
+    #: What its verdict had been.
+    kind: str
+    of: str
+    similarity: float
+
+
 class Given(NamedTuple):
     """What is known of a document that was given before."""
 
@@ -744,6 +757,12 @@ class StoreReader:
         """Return the Verdict on the document of that id, None if there is none."""
         found = self.find(name, text=False)
         return None if found is None else found.verdict
+
+    def releases(self, since: int) -> list[Release]:
+        """Return the duplicates that somebody took back and that have this serial or a later one since, in order."""
+        query = "SELECT serial, id, at, by, kind, of, similarity FROM released WHERE serial >= ? ORDER BY serial"
+        with self._reading() as connection:
+            return [Release(*row) for row in connection.execute(query, (since,))]
 
     def text_of(self, name: str) -> str | None:
         """Return the text of the document of that id, None unless the window holds it."""

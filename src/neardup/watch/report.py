@@ -20,10 +20,12 @@ from neardup.errors import NeardupError, OutputError, RecipeError
 from neardup.keep.keepers import Integers
 from neardup.pages.builder import named
 from neardup.pages.diff import Shown
-from neardup.pages.report import Extent
-from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts
+from neardup.pages.html import Html, joined, section, table, text
+from neardup.pages.numbers import counted
+from neardup.pages.report import COPY, NEAR, Extent
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts, time_text
 from neardup.stream.index import stored_recipe
-from neardup.stream.store import Stored, StoreReader
+from neardup.stream.store import Release, Stored, StoreReader
 from neardup.text.html import content_of
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered, shown, sidecar_of
 from neardup.watch.outputs import open_file
@@ -166,6 +168,12 @@ class StoredFlow:
         head, feed, _ = text[: _TITLE + 1].partition("\n")
         return Shown(self._rows[place].id, head.strip() if feed else "", text)
 
+    def releases(self) -> list[Release]:
+        """Return which of the reported items were stopped and then released by somebody, the latest first."""
+        reported = {row.serial for row in self._rows[self.flow.before :]}
+        found = self._reader.releases(min(reported, default=0))
+        return [release for release in reversed(found) if release.serial in reported]
+
     def titles(self, places: Sequence[int]) -> dict[int, str]:
         """Return the titles that classifiers go by, of held items."""
         found = {}
@@ -243,7 +251,7 @@ class StoreReport:
         Raises ``NeardupError`` if the store cannot be read, or the page not be written.
         """
         from neardup.documents.output import OutputFile
-        from neardup.pages.report_page import report_page
+        from neardup.pages.report_page import Section, report_page
         from neardup.stream.store import StoreReader
 
         with StoreReader(self.store) as reader:
@@ -252,7 +260,10 @@ class StoreReport:
             recipe = self._recipe(reader)
             originals, duplicates, content = (folders.get(name, "") for name in ("originals", "duplicates", "content"))
             stored = StoredFlow(reader, Delivered(originals, duplicates, content, _READ), recipe.content, self.items)
-            data = report_page(self._report(reader, stored, recipe, folders.get("inbox", self.store))).encode()
+            report = self._report(reader, stored, recipe, folders.get("inbox", self.store))
+            releases = stored.releases()
+        sections = [Section(_released(releases))] if releases else []
+        data = report_page(replace(report, released=len(releases)), sections).encode()
         with OutputFile(self.output) as file:
             file.write(data + b"\n")
         return stored.flow
@@ -295,10 +306,10 @@ class StoreReport:
 
         facts = {
             "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            "in the window": f"{reader.held_count:,} documents",
+            "in the window": counted(reader.held_count, "document"),
             "store": self.store,
-            "arrived since the store began": f"{counts['arrived']:,}: {counts['originals']:,} originals and "
-            f"{counts['duplicates']:,} duplicates",
+            "arrived since the store began": f"{counts['arrived']:,}: {counted(counts['originals'], 'original')} and "
+            f"{counted(counts['duplicates'], 'duplicate')}",
             "flags since then": flags_of(counts),
             "classifier since then": asked_of(reader).in_words,
         }
@@ -329,6 +340,21 @@ class StoreReport:
         )
         sources = Sources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
         return build_report(flow, about, sources, self.extent)
+
+
+def _released(releases: Sequence[Release]) -> Html:
+    """Return who released which items, when, and what the verdicts on them had been."""
+    rows = [
+        [
+            text(one.id),
+            text(one.by or "not named"),
+            time_text(round(one.at * 1e6)),
+            joined([COPY if one.kind == "exact" else f"{NEAR}, {one.similarity:.4f}", " of ", text(one.of)]),
+        ]
+        for one in releases
+    ]
+    intro = "Items that were stopped, and that somebody let pass afterwards. They count as passed."
+    return section("released", "Released", table(["item", "by", "at (UTC)", "had been"], rows, left=4), intro=intro)
 
 
 def asked_of(reader: StoreReader) -> DomainCounts:
