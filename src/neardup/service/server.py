@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -196,8 +197,10 @@ def bound(host: str, port: int) -> Iterator[list[Any]]:
         return sockets
 
     try:
-        sockets = asyncio.run(opened())
-    except OSError:
+        # This thread may have a loop that runs, as in a notebook.
+        with ThreadPoolExecutor(1) as thread:
+            sockets = thread.submit(asyncio.run, opened()).result()
+    except (OSError, UnicodeError):
         raise _taken(host, port) from None
     try:
         yield sockets
