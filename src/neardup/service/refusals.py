@@ -56,6 +56,8 @@ def sentence_of(error: Mapping[str, Any], call: Callable[..., Any]) -> str:
     if len(path) > 1 and path[-1] in _EITHER and kind != "extra_forbidden":
         path.pop()
         said = said if kind == "finite_number" else "is {value}, and must be a number or a text; give one of them"
+    if kind == "missing" and not path:
+        said = "is missing; send an object in JSON, {fields}"
     values = {"value": _named(error.get("input")), "fields": _fields_at(call, path, kind), **error.get("ctx", {})}
     where = ascii(".".join(map(str, path))[:200])[1:-1] or "The body"
     # A batch is refused before any of it is judged.
