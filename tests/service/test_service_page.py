@@ -69,7 +69,12 @@ def test_stops_are_listed_and_released(client: httpx.Client) -> None:
         before = page.locator("#stops li").count()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         asked: list[str] = []
-        page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+
+        def dismiss(dialog: Any) -> None:
+            asked.append(dialog.message)
+            dialog.dismiss()
+
+        page.once("dialog", dismiss)
         page.locator('#stops [data-release="b"]').click()
         assert asked[0].startswith("Release b?")
         assert client.get("/v1/indexes/main/documents/b").json()["verdict"]["kind"] == "near"
