@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 #: Seconds that a watcher may take to answer: it finishes its current batch first.
 _WAIT = 60.0
 
-StoreFile = Annotated[str, typer.Argument(metavar="STORE", show_default=False, help="The store of neardup watch or serve.")]
+StoreFile = Annotated[
+    str, typer.Argument(metavar="STORE", show_default=False, help="The store of neardup watch or serve.")
+]
 
 
 @with_options
