@@ -63,7 +63,7 @@ def test_without_the_packages_that_draw_a_report_is_refused(
 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "vl_convert" else real(name))
     said = refused("dedup", news, "--dry-run", "--report", tmp_path / "r.html")
-    assert 'pip install "neardup[report]"' in said
+    assert "pip install 'neardup[report]' brings" in said
 
 
 def test_how_far_it_looks_and_how_much_it_shows_can_be_said(news: Path, tmp_path: Path) -> None:

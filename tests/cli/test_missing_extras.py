@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 from calling import names_in, neardup, write_lines
 from labelled_texts import labelled, write_labels
 
+import neardup as nd
+from neardup.errors import NeardupError
+from neardup.service.server import check_packages
 from neardup.text import html
 
 WITH_TABLES = "--duplicates", "{out}/dups.csv", "--quarantine", "{out}/q.jsonl"
@@ -85,3 +89,12 @@ def test_a_store_is_made_when_there_is_something_to_keep(command: tuple[str, ...
     places = {"corpus": corpus, "labels": labels, "out": out, "missing": tmp_path / "missing.csv"}
     neardup(*(part.format_map(places) for part in command), code=2)
     assert names_in(out) == set()
+
+
+def test_extras_are_named_in_one_way() -> None:
+    sources = [path.read_text("utf-8") for path in Path(nd.__file__).parent.rglob("*.py")]
+    named = [found for source in sources for found in re.findall(r"pip install.*", source)]
+    assert len(named) > 8
+    assert [one for one in named if not re.match(r"pip install 'neardup\[[a-z{}]+\]'(``)? brings", one)] == []
+    with pytest.raises(NeardupError, match=r"^the tools need nothing_of_that_name, which is not installed;"):
+        check_packages("mcp", "nothing_of_that_name")

@@ -9,6 +9,8 @@ import pytest
 from calling import FOX, names_in, refused, write_lines
 from saying import says
 
+from neardup.cli.screen import EXIT_CODES
+
 
 @pytest.mark.parametrize(
     ("arguments", "parts"),
@@ -99,3 +101,10 @@ def test_no_permission(corpus: Path, tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir(0o500)
     assert says(refused("dedup", corpus, "-o", locked / "out.jsonl"), str(locked), "written", "user")
+
+
+def test_the_page_of_exit_codes_excepts_what_the_help_excepts() -> None:
+    """Who presses Ctrl-C to end what runs until then has not interrupted it."""
+    page = (Path(__file__).parents[2] / "docs" / "input.md").read_text("utf-8").replace("`", "")
+    assert "label, serve and watch end with 0" in EXIT_CODES[130]
+    assert f"| 130 | {EXIT_CODES[130]} |" in page

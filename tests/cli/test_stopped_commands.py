@@ -52,6 +52,8 @@ def test_what_was_stopped_and_why() -> None:
     assert len(rows("--today")) == 3
     tomorrow = datetime.fromtimestamp(time.time() + 86_400, UTC).date().isoformat()
     assert rows("--since", tomorrow) == []
+    said = neardup("stopped", "news.db", "--since", tomorrow).stderr
+    assert says(said, f"0 items stopped since {tomorrow}T00:00:00Z", "the time of the item itself")
     assert len(rows("--since", "2024-01-01")) == 3
 
 
@@ -61,7 +63,8 @@ def test_a_released_file_goes_to_the_originals_and_its_copies_are_stopped(inbox:
     assert Path("out/wire/again.txt").read_text() == f"{FOX} today"
     assert not list(Path("dup").rglob("again.txt*"))
     assert [row["id"] for row in rows()] == ["x", "y"]
-    assert says(refused("release", "news.db", "wire/again.txt"), "'wire/again.txt'", "neardup stopped")
+    assert says(refused("release", "news.db", "wire/again.txt"), "'wire/again.txt' was released already by ann at 20")
+    assert says(refused("release", "news.db", "fox.txt"), "'fox.txt' was not stopped: it is an original")
     (inbox / "third.txt").write_text(f"{FOX} today")
     neardup(*WATCH, "--once")
     assert rows()[-1] | {"time": ""} == {
@@ -102,7 +105,7 @@ def test_beside_a_watcher_the_list_is_read_and_the_watcher_releases() -> None:
         assert time.monotonic() < end
         time.sleep(0.05)
     assert says(neardup("release", "news.db", "x", "--by", "ann").stderr, "x is an original now", "out/more.jsonl")
-    assert says(refused("release", "news.db", "x"), "'x'", "neardup stopped")
+    assert says(refused("release", "news.db", "x"), "'x' was released already by ann")
     assert "x" not in [row["id"] for row in rows()]
     started.send_signal(signal.SIGTERM)
     code, _, err = finished(started)
@@ -156,4 +159,4 @@ def test_what_is_no_store_is_refused() -> None:
 
 def test_packages_that_draw_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert 'pip install "neardup[report]"' in refused("report", "news.db", "-o", "page.html")
+    assert "pip install 'neardup[report]' brings" in refused("report", "news.db", "-o", "page.html")

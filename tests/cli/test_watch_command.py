@@ -132,6 +132,17 @@ def test_a_store_in_use_is_refused_in_one_sentence(inbox: Path, tmp_path: Path) 
     assert not Path("out").exists()
 
 
+def test_a_folder_that_cannot_be_made_is_refused_before_there_is_a_store(inbox: Path) -> None:
+    Path("taken").write_text("a file, not a folder")
+    for option in ("--originals", "--done"):
+        folders = {"--originals": "out"} | {option: "taken/out"}
+        given = [word for pair in folders.items() for word in pair]
+        said = refused("watch", "in", "--store", "news.db", *given, *FAST)
+        assert says(said, f"taken/out for {option} cannot be made", "name a folder")
+    assert sorted(path.name for path in Path().iterdir()) == ["in", "taken"]
+    assert len(list(inbox.iterdir())) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [

@@ -145,7 +145,7 @@ def test_a_missing_library_is_one_sentence_with_the_way_out(monkeypatch: pytest.
     ):
         with pytest.raises(NeardupError) as refused:
             ask()
-        assert 'pip install "neardup[html]"' in str(refused.value)
+        assert "pip install 'neardup[html]' brings it" in str(refused.value)
         assert "\n" not in str(refused.value)
 
 

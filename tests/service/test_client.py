@@ -87,7 +87,7 @@ def test_the_same_again_is_no_error_and_another_text_is(client: nd.Client) -> No
         client.add(nd.Document("a", OTHER))
     with pytest.raises(InputError, match="'a': This id"):
         client.add_many([nd.Document("a", OTHER), nd.Document("b", OTHER)])
-    with pytest.raises(InputError, match="greater than or equal to 1"):
+    with pytest.raises(InputError, match="k is 0; give 1 or more"):
         client.query(FOX, 0)
 
 

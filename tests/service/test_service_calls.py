@@ -10,7 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
+from calling import refused
 from deciding import classifier_of
+from saying import says
 from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served, texts
 
 import neardup as nd
@@ -145,8 +147,23 @@ def test_a_stop_is_taken_back(client: httpx.Client) -> None:
     assert (reply.status_code, reply.json()["verdict"]["kind"]) == (200, "original")
     assert client.get(f"{MAIN}/stopped").json()["stopped"] == []
     assert verdicts(enter(client, document("c", f"{EDITED} again"))) == [("c", 201, "near", "b")]
-    problem(client.post(f"{DOCUMENTS}/b/release"), 409, "was not stopped")
+    problem(client.post(f"{DOCUMENTS}/b/release"), 409, "'b' was released already by ann at 20")
+    problem(client.post(f"{DOCUMENTS}/a/release"), 409, "'a' was not stopped: it is an original")
     problem(client.post(f"{DOCUMENTS}/nobody/release"), 404)
+
+
+def test_the_command_says_how_to_release_what_a_service_has(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        client.put("/v1/indexes/wire", json={}).raise_for_status()
+        batch = {"documents": [document("a"), document("b/1", EDITED)]}
+        for name, store in (("main", "news.db"), ("wire", "news.db.indexes/wire.db")):
+            client.post(f"/v1/indexes/{name}/documents", json=batch).raise_for_status()
+            said = refused("release", tmp_path / store, "b/1")
+            call = f"{str(client.base_url).rstrip('/')}/v1/indexes/{name}/documents/b%2F1/release"
+            assert says(said, store, "is in use by neardup serve", "'b/1'", f"POST {call}")
+            assert client.post(call).json()["verdict"]["kind"] == "original"
+            assert says(refused("release", tmp_path / store, "b/1"), "'b/1' was released already at 20")
+            assert says(refused("release", tmp_path / store, "nobody"), "no item with the id 'nobody'")
 
 
 def test_what_was_stopped_comes_in_pages(client: httpx.Client) -> None:
@@ -293,6 +310,21 @@ def test_queries_are_answered_while_others_write(tmp_path: Path) -> None:
         for thread in asking:
             thread.join()
         assert not wrong
+
+
+def test_a_query_parameter_that_is_not_known_is_refused(client: httpx.Client) -> None:
+    problem(
+        client.get(f"{MAIN}/stopped?limt=3"), 422, "'limt' is not known; this call takes cursor, evidence, limit and"
+    )
+    problem(client.get(f"{MAIN}?limit=3"), 422, "'limit' is not known; this call takes none")
+    problem(enter(client, document("a"), mod="check"), 422, "'mod' is not known; this call takes evidence and mode")
+    problem(
+        enter(client, document("a"), mode="chek"), 422, "mode is 'chek', which is not known; give 'enter' or 'check'"
+    )
+    problem(client.get(f"{MAIN}/stopped?limit=0"), 422, "limit is '0'; give 1 or more")
+    assert client.get(MAIN).json()["documents"] == 0
+    # A probe asks with what no cache has seen.
+    assert client.get("/readyz?now=1").is_success
 
 
 def test_a_batch_may_have_so_many_documents(tmp_path: Path) -> None:

@@ -157,6 +157,8 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
         served(tmp_path / "other", port=port_of(client)),
     ):
         pass
+    # No store was made before the port was asked for.
+    assert not list((tmp_path / "other").iterdir())
     with served(tmp_path / "other") as client:
         assert client.get("/healthz").is_success
 
@@ -196,20 +198,39 @@ def test_every_answer_forbids_browsers_what_is_not_needed(tmp_path: Path) -> Non
 
 
 BAD_BODIES: list[tuple[bytes, dict[str, str], int, str]] = [
-    (b"", {}, 422, ""),
-    (b"{", {}, 422, ""),
-    (b"[]", {}, 422, ""),
-    (b"null", {}, 422, ""),
-    (b'{"documents": [{"id": "a"}]}', {}, 422, "documents.0.text"),
-    (b'{"documents": [{"id": "", "text": "x"}]}', {}, 422, "documents.0.id"),
-    (b'{"documents": [{"id": 7, "text": "x"}]}', {}, 422, "documents.0.id"),
-    (b'{"documents": [{"id": "a", "text": "x", "texts": 1}]}', {}, 422, "texts"),
+    (b"", {}, 422, "The body is missing; send an object in JSON, its fields are documents"),
+    (b"{bad", {}, 422, "The body is no JSON at character 2 ("),
+    (b"[]", {}, 422, "The body is a list, and must be an object; its fields are documents"),
+    (b"null", {}, 422, "The body is "),
+    (b"{}", {}, 422, "documents is missing; give it"),
+    (b'{"documents": {}}', {}, 422, "documents is an object, and must be a list; write it in square brackets"),
+    (b'{"documents": [7]}', {}, 422, "documents.0 is 7, and must be an object; its fields are id, text, timestamp and"),
+    (b'{"documents": [{"id": "a"}]}', {}, 422, "documents.0.text is missing; give it; no document of the request was"),
+    (b'{"documents": [{"id": "", "text": "x"}]}', {}, 422, "documents.0.id is empty"),
+    (
+        b'{"documents": [{"id": 7, "text": "x"}]}',
+        {},
+        422,
+        "documents.0.id is 7, and must be a text; write it in quotes",
+    ),
+    (
+        b'{"documents": [{"id": "a", "txt": "x", "text": ""}]}',
+        {},
+        422,
+        "documents.0.txt is not known; its fields are id,",
+    ),
     (b'{"documents": [{"id": "a", "text": "\\ud800"}]}', {}, 422, ""),
-    (b'{"documents": [{"id": "a", "text": "x", "timestamp": NaN}]}', {}, 422, ""),
-    (b'{"documents": [{"id": "a", "text": "x", "timestamp": 1e999}]}', {}, 422, ""),
-    (b'{"documents": [{"id": "a", "text": "\xff"}]}', {}, 400, ""),
-    (b"[" * 200_000, {}, 400, ""),
-    (b'{"a":' * 100_000, {}, 400, ""),
+    (b'{"documents": [{"id": "a", "text": "x", "timestamp": NaN}]}', {}, 422, "must be a finite number"),
+    (b'{"documents": [{"id": "a", "text": "x", "timestamp": 1e999}]}', {}, 422, "must be a finite number"),
+    (
+        b'{"documents": [{"id": "a", "text": "x", "timestamp": []}]}',
+        {},
+        422,
+        "is a list, and must be a number or a text",
+    ),
+    (b'{"documents": [{"id": "a", "text": "\xff"}]}', {}, 400, "send JSON in UTF-8"),
+    (b"[" * 200_000, {}, 400, "send JSON in UTF-8"),
+    (b'{"a":' * 100_000, {}, 400, "send JSON in UTF-8"),
     (b'{"documents": []}', {"Content-Type": "text/plain"}, 415, "application/json"),
     (b'{"documents": []}', {"Content-Type": "application/json; charset=latin-1"}, 415, "UTF-8"),
     (b'{"documents": []}', {"Content-Encoding": "gzip"}, 415, "as it is"),

@@ -19,7 +19,7 @@ WRITE = "w" * 20
 
 
 @contextmanager
-def page_of(client: httpx.Client, width: int = 1280) -> Iterator[Any]:
+def page_of(client: httpx.Client, width: int = 1280, *, warns: bool = True) -> Iterator[Any]:
     """Open the page; it may ask its own service only, and nothing may go wrong."""
     context = chromium().new_context(viewport={"width": width, "height": 900})
     context.set_default_timeout(120_000)
@@ -28,7 +28,8 @@ def page_of(client: httpx.Client, width: int = 1280) -> Iterator[Any]:
     try:
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        heard = {"error"} if warns else {"error", "warning"}
+        page.on("console", lambda said: wrong.append(said.text) if said.type in heard else None)
         page.on("request", lambda asked: None if asked.url.startswith((own, "data:")) else wrong.append(asked.url))
         page.goto(own)
         yield page
@@ -67,6 +68,17 @@ def test_stops_are_listed_and_released(client: httpx.Client) -> None:
         page.locator("#stops li").first.wait_for()
         before = page.locator("#stops li").count()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        asked: list[str] = []
+
+        def dismiss(dialog: Any) -> None:
+            asked.append(dialog.message)
+            dialog.dismiss()
+
+        page.once("dialog", dismiss)
+        page.locator('#stops [data-release="b"]').click()
+        assert asked[0].startswith("Release b?")
+        assert client.get("/v1/indexes/main/documents/b").json()["verdict"]["kind"] == "near"
+        page.once("dialog", lambda dialog: dialog.accept())
         page.locator('#stops [data-release="b"]').click()
         until(lambda: page.evaluate(f"document.querySelectorAll('#stops li').length === {before - 1}"))
         verdict = client.get("/v1/indexes/main/documents/b").json()["verdict"]
@@ -75,6 +87,42 @@ def test_stops_are_listed_and_released(client: httpx.Client) -> None:
         until(lambda: page.evaluate("!document.querySelector('#again').disabled"))
         assert page.locator('#stops [data-release="b"]').count() == 0
         assert page.locator("#trouble").is_hidden()
+
+
+def test_more_stops_are_shown_when_they_are_asked_for(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        enter(client, document("a"), *(document(f"copy-{number}") for number in range(30)))
+        with page_of(client) as page:
+            page.locator("#stops .answer", has_text="The newest 25 are listed").wait_for()
+            assert page.locator("#stops li").count() == 25
+            page.click("#more")
+            until(lambda: page.locator("#stops li").count() == 30)
+            assert page.evaluate("document.activeElement.dataset.release") == "copy-4"
+            assert page.locator("#more").count() == 0
+
+
+def test_without_documents_the_page_says_so_in_words(tmp_path: Path) -> None:
+    with served(tmp_path) as client, page_of(client, warns=False) as page:
+        nothing = page.locator("#flow", has_text="Nothing has arrived since the service was started")
+        nothing.wait_for()
+        assert not page.locator("#flow .chart").first.is_visible()
+        enter(client, document("a"))
+        page.click("#again")
+        for chart in ("arrived", "share", "latency"):
+            page.locator(f"#{chart}").scroll_into_view_if_needed()
+            page.locator(f"#{chart} svg").wait_for()
+        assert page.locator("#nothing").is_hidden()
+
+
+def test_the_calls_fit_on_a_phone(client: httpx.Client) -> None:
+    with page_of(client, width=400) as page:
+        page.goto(f"{client.base_url}/docs")
+        assert page.locator("#calls dd").count() > 10
+        wide = (
+            "[...document.querySelectorAll('#calls *')].filter((one) => one.getBoundingClientRect().right > innerWidth)"
+        )
+        assert page.evaluate(f"{wide}.length") == 0
+        page.go_back()
 
 
 def test_documents_are_found_by_id_and_by_word(client: httpx.Client) -> None:

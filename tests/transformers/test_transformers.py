@@ -243,7 +243,7 @@ def test_without_scikit_learn_one_sentence_says_what_to_do() -> None:
         "except RecipeError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip().endswith('is not installed; pip install "neardup[sklearn]"')
+    assert done.stdout.strip().endswith("is not installed; pip install 'neardup[sklearn]' brings it")
     assert "\n" not in done.stdout.strip()
 
 

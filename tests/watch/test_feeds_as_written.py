@@ -115,6 +115,6 @@ def test_without_the_library_the_way_to_it_is_named(monkeypatch: pytest.MonkeyPa
     for cached in (xmlreading._etree, xmlreading._parser):
         cached.cache_clear()
     monkeypatch.setitem(sys.modules, "lxml", None)
-    with pytest.raises(InputError, match=r'lxml.* pip install "neardup\[watch\]"'):
+    with pytest.raises(InputError, match=r"lxml.* pip install 'neardup\[watch\]' brings it"):
         items_in("x.rss", RSS2.encode())
     assert [one.text for one in items_in("x.txt", b"text").items] == ["text"]

@@ -59,7 +59,7 @@ def demo(
     if draws:
         say(f"open {os.path.abspath(places['report'])} in a browser: what was dropped, why, and other thresholds")
     else:
-        say('pip install "neardup[report]" adds a report to the outputs: run the demo again then')
+        say("pip install 'neardup[report]' brings what a report needs: run the demo again then")
     say(f"next, look at your own documents: neardup explore {sample}, with your file in its place")
 
 

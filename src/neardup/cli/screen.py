@@ -72,7 +72,7 @@ EXIT_CODES = {
     1: "the reader of stdout went away, or --fail-over of contamination was exceeded",
     2: "refused, with one sentence on stderr; nothing was written",
     TORN: "done, but an input file is cut short",
-    130: "interrupted",
+    130: "interrupted; label, serve and watch end with 0 at the first Ctrl-C",
 }
 
 

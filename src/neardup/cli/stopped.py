@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 #: Seconds that a watcher may take to answer: it finishes its current batch first.
 _WAIT = 60.0
 
-StoreFile = Annotated[str, typer.Argument(metavar="STORE", show_default=False, help="The store of neardup watch.")]
+StoreFile = Annotated[
+    str, typer.Argument(metavar="STORE", show_default=False, help="The store of neardup watch or serve.")
+]
 
 
 @with_options
 def stopped(
     store: StoreFile,
-    today: Annotated[bool, switch("--today", "Only items of today (UTC).")] = False,
+    today: Annotated[bool, switch("--today", "Only items whose own time is today (UTC).")] = False,
     since: Annotated[str | None, option("TIME", "Only items from this time on: 2026-11-22, 2026-11-22T08:00.")] = None,
     as_json: Annotated[bool, switch("--json", "Print JSON lines.")] = False,
 ) -> None:
@@ -49,7 +51,8 @@ def stopped(
             else:
                 show(visible(_line(row), lines=False))
     if sys.stderr.isatty() or not count:
-        say(f"{count_text(count, 'item')} stopped")
+        by = "" if begin == float("-inf") else f" since {_time(begin)}; what counts is the time of the item itself"
+        say(f"{count_text(count, 'item')} stopped{by}")
 
 
 def _since(today: bool, since: str | None) -> float:
@@ -115,7 +118,8 @@ def release(
 
     It enters the window, so its copies are stopped from now on. The store records who released it, and when.
 
-    While a watcher runs on the store, the watcher does it; otherwise this command does.
+    While a watcher runs on the store, the watcher does it; otherwise this command does. While neardup serve runs on
+    it, release on the page of the service or by its call.
     """
     from neardup.cli.watch import read_statistics
     from neardup.stream.index import Index, stored_recipe
@@ -123,6 +127,9 @@ def release(
     from neardup.watch.release import release as take_back
 
     person = by or getpass.getuser()
+    with StoreReader(store) as reader:
+        # What cannot be released is said before anybody is waited for.
+        reader.stopped_one(name)
     if Lock.is_held(Path(os.path.realpath(store))):
         _say_released(name, request_release(store, name, person, _WAIT))
         return

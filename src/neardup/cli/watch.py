@@ -190,18 +190,21 @@ def watch(
     from neardup.stream.index import Index
     from neardup.watch.inbox import inbox_lock
 
-    with (
-        inbox_lock(inbox, shared=settings.place == "link"),
-        Index(
-            None if classifier else recipe,
-            classifier=classifier,
-            window=windows.window,
-            window_by=windows.window_by,
-            against=windows.against,
-            path=windows.store,
-            sample=statistics,
-        ) as index,
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(inbox_lock(inbox, shared=settings.place == "link"))
+        # Where one of both is refused, nothing is left of the other.
+        with settings.folders_made():
+            index = stack.enter_context(
+                Index(
+                    None if classifier else recipe,
+                    classifier=classifier,
+                    window=windows.window,
+                    window_by=windows.window_by,
+                    against=windows.against,
+                    path=windows.store,
+                    sample=statistics,
+                )
+            )
         warm_up(index)
         _watch(settings, index, windows)
 

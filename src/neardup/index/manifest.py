@@ -143,7 +143,7 @@ def read_manifest(folder: str) -> Manifest:
         If the manifest is damaged, or of another format.
     """
     if not is_index(folder):
-        raise InputError(f"{folder} is no index: make one with neardup index build CORPUS -o {folder}")
+        raise InputError(f"{folder} is no index: make one with neardup index build CORPUS -o INDEX")
     data = files.read(os.path.join(folder, MANIFEST), "name an index that this user may read")
     damaged = StoreError(
         f"the manifest of {folder} is damaged: get {MANIFEST} back from a copy, or build the index again"

@@ -222,7 +222,7 @@ def _environment() -> Any:
         import jinja2
     except ImportError:
         raise OutputError(
-            'pages need Jinja2, which is not installed; pip install "neardup[report]" brings it'
+            "pages need Jinja2, which is not installed; pip install 'neardup[report]' brings it"
         ) from None
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("neardup.pages"),

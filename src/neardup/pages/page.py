@@ -31,7 +31,7 @@ def check_drawing(output: str) -> None:
     """Refuse a page where the packages that draw charts are not installed."""
     if any(importlib.util.find_spec(name) is None for name in ("altair", "jinja2", "vl_convert")):
         raise OutputError(
-            f'{output} needs packages that draw charts and are not installed; pip install "neardup[report]" brings them'
+            f"{output} needs packages that draw charts and are not installed; pip install 'neardup[report]' brings them"
         )
 
 

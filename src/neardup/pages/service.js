@@ -57,10 +57,14 @@
       index.replaceChildren(...content.indexes.map((name) => new Option(name, name, false, name === chosen)));
     }
     minutes = content.minutes;
+    // Axes without anything on them say nothing.
+    find("nothing").hidden = minutes.length > 0;
+    find("drawn").hidden = !minutes.length;
     Object.values(neardup.views).forEach(fill);
   }
 
-  const stops = () => show("stopped", find("stops"));
+  let pages = 1;
+  const stops = () => show("stopped", find("stops"), String(pages));
   const refresh = () => attempt(async () => { await flow(); await stops(); });
 
   find("ask-form").addEventListener("submit", (event) => {
@@ -80,13 +84,23 @@
   index.addEventListener("change", () => {
     find("similar").replaceChildren();
     find("found").replaceChildren();
+    pages = 1;
     refresh();
   });
   find("again").addEventListener("click", (event) => attempt(async () => { await flow(); await stops(); }, event.target));
 
   document.addEventListener("click", (event) => {
+    if (event.target.id === "more") {
+      pages += 1;
+      attempt(async () => {
+        const before = find("stops").querySelectorAll("[data-release]").length;
+        await stops();
+        find("stops").querySelectorAll("[data-release]")[before]?.focus();
+      }, event.target);
+    }
     const name = event.target.dataset?.release;
     if (name === undefined) return;
+    if (!confirm("Release " + name + "?\n\nIt is an original from then on, and its copies are stopped. This cannot be taken back.")) return;
     const path = "/v1/indexes/" + index.value + "/documents/" + encodeURIComponent(name).replaceAll(".", "%2E") + "/release";
     attempt(async () => {
       await send(path, { by: "page" });

@@ -53,7 +53,8 @@ from neardup.service.guard import Guard, Problem, Tokens
 from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
 from neardup.service.metrics import Metrics
 from neardup.service.page import POLICY, PageAnswers, calls_page, frame
-from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, Confined, Server, is_loopback
+from neardup.service.refusals import check_known, sentence_of
+from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, Confined, Server, bound, is_loopback
 from neardup.service.worker import Entered, Worker, checked, entered
 from neardup.stream.document import Document, Verdict
 from neardup.stream.parts import Record
@@ -79,7 +80,12 @@ _REFUSALS = {
 }
 
 
-_UNKNOWN_CALLS = {404: "There is no such call; /docs lists them", 405: "This call has no such method; /docs lists them"}
+#: What is said for the framework, by the status that it gives.
+_SAID = {
+    400: "The body cannot be read; send JSON in UTF-8",
+    404: "There is no such call; /docs lists them",
+    405: "This call has no such method; /docs lists them",
+}
 _DOCUMENTS = re.compile(r"/v1/indexes/([^/]+)/documents")
 _BOOLEANS = {"true": True, "false": False}
 
@@ -130,9 +136,21 @@ def _document(name: str, body: DocumentText) -> Document:
     return Document(name, body.text, body.timestamp, title=body.title)
 
 
-def _may_write(request: Request) -> None:
+async def _may_write(request: Request) -> None:
     if request.scope["rights"] != "write":
         raise Problem(403, "This token may only read; ask with one that may write")
+
+
+async def _check_query(request: Request) -> None:
+    if not request.scope["query_string"]:
+        return
+    paths = request.app.openapi()["paths"]
+    # A probe or a page may be asked with more, so that no cache answers.
+    call = paths.get(request.scope["route"].path_format, {}).get(request.method.lower())
+    if call is not None and request.url.path.startswith("/v1/"):
+        known = [one["name"] for one in call.get("parameters", ()) if one["in"] == "query"]
+        if said := check_known(request.query_params, known):
+            raise Problem(422, said)
 
 
 _Writes = Depends(_may_write)
@@ -170,7 +188,7 @@ class Calls:
         """
         self._check_batch(body.documents)
         if mode == "enter":
-            _may_write(request)
+            await _may_write(request)
         named = self._indexes.get(name)
         given: list[Document | str] = []
         for one in body.documents:
@@ -227,9 +245,11 @@ class Calls:
     ) -> Response:
         """Take back that a document was stopped: it is an original from now on, and its copies are stopped."""
         named, body = self._indexes.get(name), body or ReleaseBody()
-        verdict = named.verdict_of(id)
-        if not verdict.is_duplicate:
-            raise Problem(409, "This document was not stopped, so there is nothing to take back", id=id)
+        named.verdict_of(id)
+        try:
+            named.reader.stopped_one(id)
+        except InputError as error:
+            raise Problem(409, str(error), id=id) from None
         given = id if body.text is None else Document(id, body.text, title=body.title)
         by = body.by
         verdict = await self._writer.run(lambda: named.index.release(given, by))
@@ -405,12 +425,14 @@ def description() -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
         redirect_slashes=False,
+        dependencies=[Depends(_check_query)],
     )
     plain = api.openapi
 
     def whole() -> dict[str, Any]:
         found = plain()
-        found["components"]["schemas"]["ProblemAnswer"] = ProblemAnswer.model_json_schema()
+        if "ProblemAnswer" not in (schemas := found["components"]["schemas"]):
+            schemas["ProblemAnswer"] = ProblemAnswer.model_json_schema()
         return found
 
     api.openapi = whole  # type: ignore[method-assign]
@@ -473,11 +495,9 @@ def _problem_of(request: Request, error: Exception) -> Problem:
             503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422, str(error)
         )
     if isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-        return Problem(422, f"{where[:200]} cannot be used: {first['msg']}")
+        return Problem(422, sentence_of(error.errors()[0], request.scope["endpoint"]))
     if isinstance(error, HTTPException):
-        return Problem(error.status_code, _UNKNOWN_CALLS.get(error.status_code, str(error.detail)))
+        return Problem(error.status_code, _SAID.get(error.status_code, str(error.detail)))
     _log.error("%s %s", request.method, request.scope.get("path"), exc_info=error)
     return Problem(500, "The service has failed; its log says how")
 
@@ -601,13 +621,15 @@ class Service:
         names = {name.lower() for name in (*LOOPBACK_NAMES, *own, *hosts)}
         self._stack = ExitStack()
         with ExitStack() as stack:
+            # First of all: where the port cannot be had, no store is made.
+            sockets = stack.enter_context(bound(host, port))
             self.indexes = Indexes(store, options, classifiers=classifiers)
             stack.callback(self.indexes.close)
             writer, checker = Worker(entered), Worker(checked)
             stack.callback(writer.close)
             stack.callback(checker.close)
             app = app_of(self.indexes, writer, checker, tokens=tokens, limits=limits, hosts=names)
-            self._server = Server(app, host=host, port=port, grace=_GRACE_S)
+            self._server = Server(app, host=host, sockets=sockets, grace=_GRACE_S)
             self._stack = stack.pop_all()
 
     @property
@@ -623,6 +645,7 @@ class Service:
     def __enter__(self) -> Self:
         try:
             self._stack.enter_context(self._server)
+            self.indexes.note_address(self.address)
         except BaseException:
             self._stack.close()
             raise

@@ -175,6 +175,7 @@ class Indexes:
         self._store, self._classifiers = Path(store), classifiers
         self._folder = self._store.with_name(f"{self._store.name}.indexes")
         self._lock = threading.Lock()
+        self._address = ""
         self._open: dict[str, NamedIndex] = {}
         with ExitStack() as stack:
             stack.callback(self.close)
@@ -211,6 +212,17 @@ class Indexes:
                 f"classifier {name!r} is no name of a file in the folder of classifiers; give its name alone"
             )
         return classifier_of(Path(self._classifiers) / name)
+
+    def note_address(self, address: str) -> None:
+        """Tell other processes that find a store in use where the service answers."""
+        with self._lock:
+            self._address = address
+            for named in self._open.values():
+                self._note_address(named)
+
+    def _note_address(self, named: NamedIndex) -> None:
+        if self._address:
+            named.store.note_address(f"{self._address}/v1/indexes/{named.name}")
 
     def get(self, name: str) -> NamedIndex:
         """Return an index.
@@ -254,6 +266,7 @@ class Indexes:
             made = NamedIndex(name, options.index(self._folder / f"{name}.db"))
             if isinstance(noted, str):
                 made.store.set_state(_CLASSIFIER, noted)
+            self._note_address(made)
             self._open[name] = made
             return made, True
 

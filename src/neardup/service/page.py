@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from neardup.pages.charts import COLOURS, finished, kinds_of, time_axis, tooltips
 from neardup.pages.diff import Shown
 from neardup.pages.diff_view import beginning, change_of, side_by_side
-from neardup.pages.html import Chart, Html, closing, joined, opening, rendered, section, table, tiles
+from neardup.pages.html import Chart, Html, closing, facts, joined, opening, rendered, section, tiles
 from neardup.pages.page import page
 from neardup.service.indexes import MAIN, Indexes, NamedIndex
 from neardup.service.metrics import Metrics
@@ -27,8 +27,12 @@ from neardup.version import __version__
 POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 #: Texts shown beside the one that is asked about, stops that are listed, and documents that a search finds.
 _SIMILAR, _STOPS, _FOUND = 10, 25, 25
+#: How many times as many stops may be asked for.
+_PAGES = [str(number) for number in range(1, 41)]
 #: So many of the latest documents are looked through.
 _AMONG = 50_000
+#: What Vega calls the level of its log that has errors alone.
+_ERRORS = 1
 #: Words that a search goes by.
 _WORDS = 8
 _KINDS = ("originals", "duplicates")
@@ -43,17 +47,17 @@ class PageQuestion(BaseModel):
 
 def calls_page(openapi: Mapping[str, Any]) -> str:
     """Return a page of all calls, from the description of the service."""
-    calls = [
-        [method.upper(), path, call["description"].partition("\n\n")[0].replace("\n", " ")]
+    calls = {
+        f"{method.upper()} {path}": call["description"].partition("\n\n")[0].replace("\n", " ")
         for path, methods in openapi["paths"].items()
         for method, call in methods.items()
-    ]
+    }
     body = [
         opening("Calls of the service", f"neardup {__version__}"),
-        section("calls", "Calls", table(["method", "path", "what it does"], calls, left=3)),
+        section("calls", "Calls", facts(calls)),
         closing("Programs read the same from /openapi.json."),
     ]
-    return page("Calls - neardup", joined(body), {})
+    return page("Calls - neardup", joined(body), {}, styles=["service.css"])
 
 
 @cache
@@ -129,12 +133,14 @@ def _charts() -> list[Chart]:
             latency,
             "latency",
             "Time to an answer, by minute",
-            "of requests that entered documents; a point is the upper end of a bucket of /metrics",
+            "of requests that entered documents; times are rounded up to 1, 2, 5, 10, 20, 50 ms and so on",
             "In how many milliseconds half, and 99 of 100, of the requests of each minute were answered.",
         ),
     ]
+    # Vega draws them once before the script has minutes for them, and would warn of axes without an extent.
+    quiet = {"usermeta": {"embedOptions": {"logLevel": _ERRORS}}}
     return [
-        Chart(key=key, title=title, note=note, told=told, specification=finished(drawn, height=220))
+        Chart(key=key, title=title, note=note, told=told, specification=finished(drawn, height=220) | quiet)
         for drawn, key, title, note, told in shown
     ]
 
@@ -178,14 +184,17 @@ class PageAnswers:
         return _piece(rendered("service_parts.html", kind="similar", said=said, cases=cases))
 
     def stopped(self, question: PageQuestion) -> Response:
-        """Answer what was stopped since midnight (UTC), the newest first."""
+        """Answer what was stopped since midnight (UTC), the newest first; it is asked for a number of pages."""
         named = self._indexes.get(question.index)
         midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-        rows = named.reader.last_stopped(midnight, _STOPS + 1)
+        pages = int(question.asked) if question.asked in _PAGES else 1
+        most = _STOPS * pages
+        rows = named.reader.last_stopped(midnight, most + 1)
         said = "Nothing was stopped today." if not rows else ""
-        if len(rows) > _STOPS:
-            said = f"The last {_STOPS} are listed; GET /v1/indexes/{named.name}/stopped gives all."
-        return _piece(self._listed(named, [row.verdict for row in islice(rows, _STOPS)], said))
+        if len(rows) > most:
+            said = f"The newest {most:,} are listed; the search below finds others."
+        more = len(rows) > most and str(pages + 1) in _PAGES
+        return _piece(self._listed(named, [row.verdict for row in islice(rows, most)], said, more=more))
 
     def found(self, question: PageQuestion) -> Response:
         """Answer which documents have all of some words, or that id."""
@@ -230,7 +239,7 @@ class PageAnswers:
             ],
         )
 
-    def _listed(self, named: NamedIndex, verdicts: list[Verdict], said: str) -> Html:
+    def _listed(self, named: NamedIndex, verdicts: list[Verdict], said: str, *, more: bool = False) -> Html:
         items = []
         for verdict in verdicts:
             own = _shown(named, verdict.id)
@@ -243,7 +252,7 @@ class PageAnswers:
                     "change": None if own is None or other is None else change_of(other, own),
                 }
             )
-        return rendered("service_parts.html", kind="listed", said=said, items=items, beginning=beginning)
+        return rendered("service_parts.html", kind="listed", said=said, items=items, more=more, beginning=beginning)
 
 
 _KINDS_SAID = {

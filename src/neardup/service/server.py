@@ -8,7 +8,8 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -53,8 +54,9 @@ def check_packages(extra: str, *names: str) -> None:
     """
     for name in names:
         if find_spec(name) is None:
-            what = {"label": "the page", "mcp": "the tools", "client": "the client"}.get(extra, "the service")
-            raise NeardupError(f"{what} needs {name}, which is not installed; pip install 'neardup[{extra}]' brings it")
+            needs = {"label": "the page needs", "mcp": "the tools need", "client": "the client needs"}
+            what = needs.get(extra, "the service needs")
+            raise NeardupError(f"{what} {name}, which is not installed; pip install 'neardup[{extra}]' brings it")
 
 
 def is_loopback(host: str) -> bool:
@@ -169,6 +171,49 @@ def _patient(kind: type[Any]) -> type[Any]:
     return Patient
 
 
+@contextlib.contextmanager
+def bound(host: str, port: int) -> Iterator[list[Any]]:
+    """Give sockets that have an address while the block runs; nobody can connect before a server takes them.
+
+    Parameters
+    ----------
+    host : str
+        A name or an address of this machine.
+    port : int
+        The port; 0 for any that is free.
+
+    Raises
+    ------
+    OutputError
+        If the address or the port cannot be had.
+    """
+    import asyncio
+
+    async def opened() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(asyncio.Protocol, host, port, start_serving=False)
+        sockets = [one.dup() for one in server.sockets]
+        server.close()
+        return sockets
+
+    try:
+        # This thread may have a loop that runs, as in a notebook.
+        with ThreadPoolExecutor(1) as thread:
+            sockets = thread.submit(asyncio.run, opened()).result()
+    except (OSError, UnicodeError):
+        raise _taken(host, port) from None
+    try:
+        yield sockets
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _taken(host: str, port: int) -> OutputError:
+    at = "" if host == LOOPBACK else f" of {host}"
+    return OutputError(f"port {port}{at} is in use or not yours; name another with {option('--port')}, or 0 for any")
+
+
 class Server:
     """A server in a thread of its own, from entering the block to leaving it.
 
@@ -180,6 +225,8 @@ class Server:
         Where: a name or an address of this machine.
     port : int
         Where; 0 for any that is free, and then the one that it is.
+    sockets : sequence of socket
+        What ``bound`` gave, in place of the port.
     grace : float
         Seconds that requests which are under way have at the end.
 
@@ -189,10 +236,13 @@ class Server:
         On entering, if the address or the port cannot be had.
     """
 
-    def __init__(self, app: ASGIApp, *, host: str = LOOPBACK, port: int = 0, grace: float = 3) -> None:
+    def __init__(
+        self, app: ASGIApp, *, host: str = LOOPBACK, port: int = 0, sockets: Sequence[Any] = (), grace: float = 3
+    ) -> None:
         import uvicorn
 
         self.host, self.port, self._grace = host, port, grace
+        self._sockets = list(sockets) or None
         config = uvicorn.Config(
             app,
             host=host,
@@ -215,7 +265,12 @@ class Server:
     def _run(self) -> None:
         # Where uvicorn cannot begin, it ends the program.
         with contextlib.suppress(SystemExit):
-            self._server.run()
+            try:
+                self._server.run(self._sockets)
+            except OSError:
+                # Another process that had bound the port, too, was the first to listen.
+                if self._server.started:
+                    raise
 
     @property
     def address(self) -> str:
@@ -241,10 +296,7 @@ class Server:
             log.disabled = False
         if not self._server.started:
             self.__exit__(None, None, None)
-            at = "" if self.host == LOOPBACK else f" of {self.host}"
-            raise OutputError(
-                f"port {self.port}{at} is in use or not yours; name another with {option('--port')}, or 0 for any"
-            )
+            raise _taken(self.host, self.port)
         self.port = int(self._server.servers[0].sockets[0].getsockname()[1])
         return self
 

@@ -135,7 +135,8 @@ def require_packages(who: str, needed: Mapping[str, tuple[int, int]]) -> None:
         if tuple(map(int, re.findall(r"\d+", found)[:2])) < oldest:
             what = f"this is {found}" if found else "it is not installed"
             raise RecipeError(
-                f"{who} {name} {'.'.join(map(str, oldest))} or newer, and {what}: pip install 'neardup[spark]'"
+                f"{who} {name} {'.'.join(map(str, oldest))} or newer, and {what}; "
+                "pip install 'neardup[spark]' brings it"
             )
 
 

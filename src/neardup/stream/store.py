@@ -13,14 +13,16 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
 from io import FileIO
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple, Self
+from urllib.parse import quote
 
 from neardup.classifier.evidence import Contribution
-from neardup.errors import StoreError
+from neardup.errors import InputError, StoreError, UnknownDocument
 from neardup.files import flush_folder
 from neardup.recipe.recipe import difference
 from neardup.stream.document import COUNTS, Verdict, count
@@ -76,12 +78,25 @@ class Lock:
             os.close(handle)
         return False
 
+    @staticmethod
+    def served_at(store: Path) -> str:
+        """Return the address of the service that has a store open; empty where none has noted one."""
+        with contextlib.suppress(OSError):
+            words = Lock.beside(store).read_text("utf-8", "replace").split()
+            if len(words) == 3 and words[0] == _OPEN:
+                return words[2]
+        return ""
+
+    def note_address(self, address: str) -> None:
+        """Note where the service answers that has the store."""
+        self._write(f"{_OPEN} {os.getpid()} {address}\n")
+
     def _take(self) -> None:
         try:
             fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             words = self._words()
-            known = len(words) == 2 and words[0] == _OPEN
+            known = len(words) > 1 and words[0] == _OPEN
             who = f"process {words[1]}" if known else "another process"
             who += " (this one)" if known and words[1] == str(os.getpid()) else ""
             raise StoreError(
@@ -94,7 +109,7 @@ class Lock:
             ) from None
 
     def _words(self) -> list[str]:
-        return self._file.read(200).decode("ascii", "replace").split()
+        return self._file.read(1000).decode("utf-8", "replace").split()
 
     def _write(self, line: str) -> None:
         # What is lost here costs a check at the next start, nothing else; so a full disk is no reason to stop.
@@ -764,6 +779,29 @@ class StoreReader:
         with self._reading() as connection:
             return [Release(*row) for row in connection.execute(query, (since,))]
 
+    def stopped_one(self, name: str) -> Stored:
+        """Return the duplicate of that id, without its text.
+
+        Raises ``UnknownDocument`` if the id has no verdict. Raises ``InputError`` if it was not stopped, or is
+        released already.
+        """
+        row = self.find(name, text=False)
+        if row is None:
+            raise UnknownDocument(
+                f"{self.path} has no item with the id {name!r}; neardup stopped lists all that can be released"
+            )
+        if row.verdict.is_duplicate:
+            return row
+        with self._reading() as connection:
+            query = "SELECT by, at FROM released WHERE serial = ?"
+            released = connection.execute(query, (row.serial,)).fetchone()
+        if released is None:
+            raise InputError(f"{name!r} was not stopped: it is an original, so there is nothing to release")
+        by, at = released
+        when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        whom = f" by {by}" if by else ""
+        raise InputError(f"{name!r} was released already{whom} at {when}, so there is nothing to release")
+
     def text_of(self, name: str) -> str | None:
         """Return the text of the document of that id, None unless the window holds it."""
         found = self.find(name)
@@ -965,6 +1003,10 @@ class Store(StoreReader):
         with self._writing() as connection:
             connection.execute("UPDATE requests SET answer = ? WHERE id = ?", (json.dumps(answer), name))
 
+    def note_address(self, address: str) -> None:
+        """Tell other processes where the service answers that has this store."""
+        self._lock.note_address(address)
+
     def placed(self, serials: Sequence[int]) -> None:
         """Note that documents are in their place; on the disk when it returns."""
         if serials:
@@ -1002,15 +1044,19 @@ _ASK_S = 0.1
 def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: float) -> dict[str, str]:
     """Ask the watcher that has a store to take a duplicate back, and return its answer, as ``Store.answer`` has it.
 
-    Raises ``StoreError`` if the store cannot be written to, or nobody answers; then nothing has changed.
+    Raises ``StoreError`` if the store cannot be written to, a service has it, or nobody answers; then nothing has
+    changed.
     """
     store, answer = Path(os.path.realpath(path)), None
+    _refuse_served(store, name)
     try:
         with contextlib.closing(_connect(store, "rw")) as connection:
             connection.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, NULL)", (name, by))
             try:
                 end = time.monotonic() + seconds
                 while answer is None and time.monotonic() < end:
+                    # One that was starting has an address by now.
+                    _refuse_served(store, name)
                     time.sleep(_ASK_S)
                     (answer,) = connection.execute("SELECT answer FROM requests WHERE id = ?", (name,)).fetchone()
             finally:
@@ -1024,3 +1070,12 @@ def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: f
         )
     found: dict[str, str] = json.loads(answer)
     return found
+
+
+def _refuse_served(store: Path, name: str) -> None:
+    """Refuse to ask for a release where a service has the store, which is asked over HTTP."""
+    if address := Lock.served_at(store):
+        raise StoreError(
+            f"{store} is in use by neardup serve: release {name!r} on its page, or with POST "
+            f"{address}/documents/{quote(name, safe='')}/release"
+        )

@@ -318,7 +318,7 @@ def _extract() -> Callable[[str], str]:
     except ImportError as error:
         raise InputError(
             f"the article of a page is found with trafilatura, and {error.name or error} is not installed; "
-            'pip install "neardup[html]"'
+            "pip install 'neardup[html]' brings it"
         ) from None
     # It says on standard error which pages it finds nothing in; the reason is in the result.
     logging.getLogger("trafilatura").addHandler(logging.NullHandler())

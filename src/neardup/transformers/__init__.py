@@ -1,6 +1,6 @@
 """Features and sketches as steps of scikit-learn: texts in, a matrix with a row a text out.
 
-They need scikit-learn, which ``pip install "neardup[sklearn]"`` brings. What they make of a text is what a recipe with
+They need scikit-learn, which ``pip install 'neardup[sklearn]'`` brings. What they make of a text is what a recipe with
 the same choices compares it by.
 """
 
@@ -14,7 +14,8 @@ except ModuleNotFoundError as error:
     if str(error.name).partition(".")[0] not in ("scipy", "sklearn"):
         raise
     raise RecipeError(
-        f'the transformers are steps of scikit-learn, and {error.name} is not installed; pip install "neardup[sklearn]"'
+        f"the transformers are steps of scikit-learn, and {error.name} is not installed; "
+        "pip install 'neardup[sklearn]' brings it"
     ) from None
 
 __all__ = ["FeatureTransformer", "SimHashTransformer", "SketchTransformer"]

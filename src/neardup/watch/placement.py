@@ -16,13 +16,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from neardup.errors import OutputError
 from neardup.watch import outputs as moving
-from neardup.watch.log import Log, reason
+from neardup.watch.log import Log
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, file_of, sidecar_of, stamp_at
 from neardup.watch.outputs import OutputFolder
 from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, PendingFile
-from neardup.watch.settings import WatchSettings
+from neardup.watch.settings import WatchSettings, unmade
 
 if TYPE_CHECKING:
     from neardup.stream.store import Store
@@ -57,9 +56,7 @@ class Placer:
             try:
                 output.open()
             except OSError as error:
-                raise OutputError(
-                    f"{output.root} for --{duty} cannot be made: {reason(error)}; name a folder that can be written to"
-                ) from None
+                raise unmade(duty, output.root, error) from None
         with suppress(ValueError):
             self._journal = json.loads(self._store.state(_PLACING) or "{}")
         for stored in self._store.unplaced():

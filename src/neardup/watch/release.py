@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from neardup.errors import InputError, OutputError, UnknownDocument
+from neardup.errors import InputError, OutputError
 from neardup.stream.document import Document
 from neardup.watch import outputs as moving
 from neardup.watch.log import reason
@@ -34,9 +34,7 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
     Raises ``NeardupError`` if no such item was stopped, its text is not there any more, or its file cannot be moved;
     then nothing has changed.
     """
-    row = store.find(name)
-    if row is None or not row.verdict.is_duplicate:
-        raise UnknownDocument(f"{store.path} has no stopped item with the id {name!r}; neardup stopped lists them")
+    row = store.stopped_one(name)
     folders = json.loads(store.state(FOLDERS) or "{}")
     if not folders:
         index.release(name, by)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from neardup.errors import InputError, OutputError, RecipeError
+from neardup.watch.log import reason
 from neardup.watch.names import is_passed_over
 
 #: In the inbox: where files go for which no folder is named.
@@ -14,6 +17,7 @@ OWN = ".neardup"
 PLACES = ("move", "link")
 #: Under these names the store knows the folders of its watcher, and how many files and items were rejected and why.
 FOLDERS, QUARANTINED = "folders", "quarantined"
+_DUTIES = ("originals", "duplicates", "quarantine", "done")
 
 
 _WHERE, _WHEN = "Where files go", "When files are taken"
@@ -84,7 +88,7 @@ class WatchSettings:
             if not getattr(self, name):
                 object.__setattr__(self, name, os.path.join(self.inbox, OWN, name))
         seen: dict[str, str] = {}
-        for option in ("originals", "duplicates", "quarantine", "done"):
+        for option in _DUTIES:
             self._check(option, seen)
 
     def _check(self, option: str, seen: dict[str, str]) -> None:
@@ -102,10 +106,44 @@ class WatchSettings:
             raise OutputError(f"{name} is given for --{seen[place]} and for --{option}: name two folders")
         seen[place] = option
 
+    @contextmanager
+    def folders_made(self) -> Iterator[None]:
+        """Make the folders that are missing; what was made goes again where the block raises.
+
+        Raises ``OutputError`` if one cannot be made or written to.
+        """
+        made: list[str] = []
+        try:
+            for option in _DUTIES:
+                name, missing = getattr(self, option), list[str]()
+                place = os.path.abspath(name)
+                while not os.path.isdir(place):
+                    missing.append(place)
+                    place = os.path.dirname(place)
+                try:
+                    for folder in reversed(missing):
+                        os.makedirs(folder, exist_ok=True)
+                        made.append(folder)
+                except OSError as error:
+                    raise unmade(option, name, error) from None
+                if not os.access(name, os.W_OK | os.X_OK):
+                    raise OutputError(f"{name} for --{option} cannot be written to; name a folder that can be")
+            yield
+        except BaseException:
+            for folder in reversed(made):
+                with suppress(OSError):
+                    os.rmdir(folder)
+            raise
+
     def check_store(self, store: str) -> None:
         """Refuse a store that would be taken for an item of the inbox."""
         if _is_taken_from(os.path.realpath(store), os.path.realpath(self.inbox)):
             raise OutputError(f"{store} for --store lies in the inbox {self.inbox}: keep the store outside of it")
+
+
+def unmade(option: str, folder: str, error: OSError) -> OutputError:
+    """Return the error for a folder that cannot be made."""
+    return OutputError(f"{folder} for --{option} cannot be made: {reason(error)}; name a folder that can be written to")
 
 
 def _is_taken_from(place: str, inbox: str) -> bool:

@@ -95,7 +95,8 @@ def _etree() -> Any:
         from lxml import etree
     except ImportError as error:
         raise InputError(
-            f'feeds are read with lxml, and {error.name or error} is not installed; pip install "neardup[watch]"'
+            f"feeds are read with lxml, and {error.name or error} is not installed; "
+            "pip install 'neardup[watch]' brings it"
         ) from None
     return etree
 
