@@ -37,9 +37,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 #: What takes longest comes first, so that no process is left alone with it at the end; each test goes where there is
 #: time, unless what its file builds for all its tests costs more than the tests.
+_ON_SPARK = ("tests/spark/", "tests/promises/test_engines_on_spark.py")
 _FIRST = (
-    "tests/spark/",
-    "tests/promises/test_engines_on_spark.py",
+    *_ON_SPARK,
     "tests/test_docs.py",
     "tests/promises/",
     "tests/pipeline/test_corpora.py",
@@ -73,7 +73,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             if nodeid.startswith(_APART):
                 return nodeid
-            return "tests/spark" if nodeid.startswith("tests/spark/") else str(super()._split_scope(nodeid))
+            return "tests/spark" if nodeid.startswith(_ON_SPARK) else str(super()._split_scope(nodeid))
 
     config.option.loadscopereorder = False
     return ByRoom(config, log)

@@ -116,11 +116,11 @@ def test_clipped_containment_with_a_floor_ordered_by_another_column(spark: Spark
 
 def test_a_classifier_with_titles_and_times(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     # The documents are gone through several times for all candidates.
-    monkeypatch.setattr(search, "_PAIRS_AT_ONCE", 10)
+    monkeypatch.setattr(search, "_PAIRS_AT_ONCE", 60)
     table = table_of(6, 80)
     table = table.append_column("title", pa.array([text[:9] for text in table["text"].to_pylist()]))
     summary = hold_equal(spark, table, "default", partitions=2, classifier=classifier_of("times"), time_column="when")
-    assert summary["search"]["candidates"] > 10
+    assert summary["search"]["candidates"] > 60
 
 
 def test_what_is_no_document_is_rejected(spark: SparkSession) -> None:
