@@ -21,8 +21,8 @@ from neardup.exploration.profile import (
     ScriptCount,
     Scripts,
 )
-from neardup.exploration.runs import Boilerplate, Passage
 from neardup.exploration.sample import Sample
+from neardup.exploration.shared_passages import Boilerplate, Passage
 from neardup.exploration.templates import Slot, Template
 from neardup.exploration.valley import Valley
 from neardup.exploration.views import BINS, CUTOFFS, View

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents import corpus_of
-from neardup.exploration.runs import MOST_PLACES, Growing, Grown, SharedRuns, least_texts, shared_runs, written
+from neardup.exploration.shared_passages import (
+    MOST_PLACES,
+    Growing,
+    Grown,
+    SharedRuns,
+    least_texts,
+    shared_runs,
+    written,
+)
 from neardup.text.normalize import tokens
 
 Run = tuple[str, ...]

@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels.counts import (
-    _SIZES,
-    add_counts,
-    count_features,
-    counted_prefixes,
-    prefix_rooms,
-    prefixes,
-)
+from neardup.kernels.counts import _SIZES, add_counts, count_features, counted_prefixes, prefix_rooms, prefixes
 from neardup.recipe.measures import rule
 
 BITS = 16

@@ -1,4 +1,4 @@
-"""JSON values as they are written, and the types of the columns that they make."""
+"""JSON lines as a source of records: values as they are written, and the types of the columns that they make."""
 
 from __future__ import annotations
 

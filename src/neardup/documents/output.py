@@ -1,4 +1,4 @@
-"""Files that are there in full or not at all: written beside their place and renamed into it."""
+"""Writers of JSON lines, CSV, Parquet and Arrow, whose files are there in full or not at all."""
 
 from __future__ import annotations
 

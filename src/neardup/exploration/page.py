@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from neardup.exploration.examples import ExamplePair, Examples
     from neardup.exploration.observations import Observations
     from neardup.exploration.profile import CorpusProfile
-    from neardup.exploration.runs import Passage
+    from neardup.exploration.shared_passages import Passage
     from neardup.exploration.templates import Slot, Template
     from neardup.exploration.views import View
 

@@ -12,8 +12,17 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents import Corpus
-from neardup.exploration.runs import RUN, Boilerplate, Growing, Grown, Passage, least_texts, shared_runs, written
 from neardup.exploration.sample import Sample, Survey
+from neardup.exploration.shared_passages import (
+    RUN,
+    Boilerplate,
+    Growing,
+    Grown,
+    Passage,
+    least_texts,
+    shared_runs,
+    written,
+)
 from neardup.exploration.templates import LONGEST, Template, pattern_of
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress

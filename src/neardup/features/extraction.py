@@ -1,4 +1,4 @@
-"""Digests of texts and of sets: what tells them apart where an answer depends on it, whoever wrote them."""
+"""Texts as blocks of features, from normalization to signatures; digests that tell texts apart, whoever wrote them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prime numbers, for hash functions that compute modulo one."""
+"""Signatures: a few words made of a document's features, which take their place."""
 
 from __future__ import annotations
 

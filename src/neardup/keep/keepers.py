@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.kernels.counts import components, greedy_keepers, name_keepers
+from neardup.kernels.graph import components, greedy_keepers, name_keepers
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

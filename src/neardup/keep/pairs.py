@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from neardup.documents.records import Names
 from neardup.keep.keepers import Floats, Graph, Integers, graph, numbers_of_pairs
-from neardup.kernels.counts import expand_pairs
+from neardup.kernels.graph import expand_pairs
 
 _ROOM = 1 << 18
 #: In the place of similarities: pairs of equal documents, and the first of the others.

@@ -1,8 +1,9 @@
-"""The code points that Unicode 14.0, the version of the oldest Python taken, leaves unassigned.
+"""What characters are and fold to: classes, case, composition, and code points to ignore, alike in every Python.
 
-A newer Python knows more characters, and its `unicodedata` has classes, mappings and case for them. That a text is the
-same to every Python, each of these code points is taken as what most of them become (`neardup.kernels.characters`),
-whether or not the running Python knows it. Noncharacters, which stay what they are, are not among them.
+A newer Python knows more characters than Unicode 14.0, the version of the oldest Python taken, and its `unicodedata`
+has classes, mappings and case for them. That a text is the same to every Python, each code point that Unicode 14.0
+leaves unassigned is taken as what most of them become, whether or not the running Python knows it. Noncharacters,
+which stay what they are, are not among them.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 from numba import float64, int64, uint64
 
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.counts import root_of
+from neardup.kernels.graph import root_of
 from neardup.kernels.tables import cleared, enter_places, find, room_for, value_of
 
 

@@ -19,7 +19,7 @@ from neardup.evaluation.scores import Figure
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.kernels import Bools, Floats, Integers
-from neardup.kernels.counts import components
+from neardup.kernels.graph import components
 from neardup.labelling.index import LabelIndex, Place
 from neardup.labels.store import majority
 from neardup.pages.documents import Material

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError, option
 from neardup.kernels import Bools, Integers
-from neardup.kernels.counts import components
+from neardup.kernels.graph import components
 from neardup.labels.store import SAME, UNSURE
 from neardup.labels.table import LabelTable, PairRows, RowLabel, places_of
 

@@ -1,4 +1,4 @@
-"""The more accurate measures of two texts, for pairs that passed a lighter one."""
+"""Why two documents match or not: what they share, the measures, and what would have to change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why two texts match or not, in plain Python by the definitions."""
+"""The features of a text with the tokens and places that they come from, in plain Python by the definitions."""
 
 from __future__ import annotations
 

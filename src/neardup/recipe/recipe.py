@@ -1,4 +1,4 @@
-"""What fits what in a recipe: which features, weights, signatures, measures and searches go together."""
+"""A recipe: its options, what they mean, and which of them go together."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.store import FeatureStore
-from neardup.kernels.counts import components, group_pairs
+from neardup.kernels.graph import components, group_pairs
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels import Bools, Integers
-from neardup.kernels.counts import components
+from neardup.kernels.graph import components
 
 #: Each training part has at least so many pairs of each class.
 LEAST_OF_A_CLASS = 2

@@ -1,4 +1,4 @@
-"""Texts, in whatever form they are given, as Arrow arrays for the threads."""
+"""Steps for pipelines of scikit-learn: features and sketches of texts as matrices."""
 
 from __future__ import annotations
 
