@@ -36,13 +36,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("input", nargs="?", default=str(ROOT / "examples" / "newswire.jsonl"))
     parser.add_argument("--fault", action="append", choices=sorted(FAULTS), help="all by default")
-    parser.add_argument("--at", default="features", help="the stage in which something is killed")
+    parser.add_argument("--at", help="the stage in which something is killed: features, of the driver candidates")
     parser.add_argument("--after", type=float, default=1.5, help="seconds after its folder appeared")
     parser.add_argument("--write", metavar="FILE", help="what was found, as JSON")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="neardup-faults-") as folder:
-        faults = given.fault or ["none", "executor", "worker", "driver"]
-        found = injected(given.input, faults, Path(folder), When(given.at, given.after))
+        found = []
+        for fault in given.fault or ["none", "executor", "worker", "driver"]:
+            own = Path(folder, f"of-{fault}")
+            own.mkdir()
+            # Where the driver dies, a stage is complete that --resume takes as it is.
+            stage = given.at or ("candidates" if fault == "driver" else "features")
+            found += injected(given.input, [fault], own, When(stage, given.after))
     if given.write:
         Path(given.write).write_text(json.dumps(found, indent=2) + "\n")
     if not all(fault["same_bytes"] for fault in found):
