@@ -1,7 +1,7 @@
 """Kills an executor, a worker and the driver of a real cluster while it works, and compares what comes out.
 
     .venv/bin/python benchmarks/spark_faults.py [INPUT] [--fault executor --fault worker --fault driver] [--at features]
-        [--after 1.5] [--write FILE]
+        [--after 1.5] [--write]
 
 A master and two workers are started on loopback (scripts/cluster). Each fault is a kill -9 some seconds after a stage
 began, which has to be so long that its tasks still run; kept documents and duplicates have to be, byte for byte, those
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--fault", action="append", choices=sorted(FAULTS), help="all by default")
     parser.add_argument("--at", help="the stage in which something is killed: features, of the driver candidates")
     parser.add_argument("--after", type=float, default=1.5, help="seconds after its folder appeared")
-    parser.add_argument("--write", metavar="FILE", help="what was found, as JSON")
+    parser.add_argument("--write", action="store_true", help="write what was found to results/spark-faults.json")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="neardup-faults-") as folder:
         found = []
@@ -49,9 +49,35 @@ def main() -> None:
             stage = given.at or ("candidates" if fault == "driver" else "features")
             found += injected(given.input, [fault], own, When(stage, given.after))
     if given.write:
-        Path(given.write).write_text(json.dumps(found, indent=2) + "\n")
+        write(found)
     if not all(fault["same_bytes"] for fault in found):
         sys.exit(1)
+
+
+#: What is killed, in words.
+KILLED = {
+    "none": "nothing",
+    "executor": "an executor",
+    "worker": "a worker and its executor",
+    "driver": "the driver and its JVM",
+}
+
+
+def write(found: list[dict[str, Any]]) -> None:
+    """Write what was found where ``tables.py`` finds it, with its table."""
+    from measuring import RESULTS, save, table
+
+    rows = []
+    for one in found:
+        command = "it goes on"
+        if one["exit_code"] != 0:
+            command = f"it ends; `--resume` takes up what is complete, here stages: {one['resumed_stages']}"
+        rows.append([KILLED[one["fault"]], command, "yes" if one["same_bytes"] else "**no**"])
+    # Where the input lies on this machine tells nobody anything.
+    sys.argv = [Path(word).name for word in sys.argv]
+    name = "spark-faults"
+    shown = table(["killed with `kill -9`", "the command", "the bytes of memory"], rows)
+    save(RESULTS / f"{name}.json", {"rows": found}, {name: shown})
 
 
 class When(NamedTuple):
