@@ -66,7 +66,7 @@ class Known(NamedTuple):
     ----------
     rows, sizes, text_bytes : int64[n]
         Their rows in frames; how many features each has, and bytes of text.
-    marks, text_marks : uint64[n, 2]
+    marks, text_digests : uint64[n, 2]
         Digests of their features, and what equal texts have in common.
     own : int
         How many are of the input: those of a reference follow.
@@ -78,7 +78,7 @@ class Known(NamedTuple):
     sizes: Integers
     text_bytes: Integers
     marks: npt.NDArray[np.uint64]
-    text_marks: npt.NDArray[np.uint64]
+    text_digests: npt.NDArray[np.uint64]
     own: int
     ids: Any
     keep: Any
@@ -91,7 +91,7 @@ class Known(NamedTuple):
             self.sizes[chosen],
             self.text_bytes[chosen],
             self.marks[chosen],
-            self.text_marks[chosen],
+            self.text_digests[chosen],
             int(own.sum()),
             None if self.ids is None else self.ids.filter(pa.array(chosen)),
             None if self.keep is None else self.keep.filter(pa.array(own)),
@@ -158,7 +158,7 @@ def find(
         found = second_step(
             found,
             recipe,
-            equal_texts(known.text_marks, known.text_bytes, found.representative < 0),
+            equal_texts(known.text_digests, known.text_bytes, found.representative < 0),
             None,
             judge=judged_by_workers(stages, recipe, classifier, read, known.rows, parts),
             reference=names.reference,
@@ -166,7 +166,7 @@ def find(
     if classifier is not None:
         classifier.check_domain(DomainCounts.of(found.statistics))
     present = np.arange(len(known.rows)) < known.own
-    documents = Documents(names, order, known.text_marks, known.text_bytes, present)
+    documents = Documents(names, order, known.text_digests, known.text_bytes, present)
     summary = {
         "undecidable": int((present & (found.representative < 0)).sum()),
         "without_keep_value": missing,
@@ -219,7 +219,7 @@ def _known(features: DataFrame, read: Read, recipe: Recipe, stages: Stages) -> t
         reports = [json.loads(report) for report in table["fault"].drop_null().to_pylist()]
     table = table.filter(pc.not_equal(table["row"], NO_ROW)).combine_chunks()
     known = {name: table[name].to_numpy() for name in _KNOWN}
-    marks, text_marks = (
+    marks, text_digests = (
         np.column_stack([known[f"{what}{i}"] for i in range(2)]).view(np.uint64) for what in ("mark", "text_mark")
     )
     values = [table[name].combine_chunks() if name in more else None for name in ("id", "keep")]
@@ -227,7 +227,7 @@ def _known(features: DataFrame, read: Read, recipe: Recipe, stages: Stages) -> t
     own = int((known["row"] < REFERENCE).sum())
     if values[1] is not None:
         values[1] = values[1].slice(0, own)
-    return Known(known["row"], sizes, known["text_bytes"], marks, text_marks, own, *values), reports
+    return Known(known["row"], sizes, known["text_bytes"], marks, text_digests, own, *values), reports
 
 
 def _accepted(known: Known, corpus: Corpus) -> Known:

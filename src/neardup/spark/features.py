@@ -14,10 +14,10 @@ from zstandard import ZstdCompressor, ZstdDecompressor
 from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, as_strings, lengths_of, not_utf8
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import Extractor
-from neardup.features.reading import heaviest_of
+from neardup.features.reading import largest_square_sum
 from neardup.features.statistics import Statistics
-from neardup.features.store import Block, addresses_of
-from neardup.kernels.counts import add_counts, count_features, keyed_marks
+from neardup.features.store import Block, set_addresses
+from neardup.kernels.counts import add_counts, count_features, keyed_digests
 from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
 from neardup.search.join import FEWEST_BITS
@@ -142,7 +142,7 @@ def known_batches(
             block = extractor(texts)
             if bits:
                 every = np.arange(len(block.sizes))
-                count_features(addresses_of(block.features, block.sizes), block.sizes, every, shift, table)
+                count_features(set_addresses(block.features, block.sizes), block.sizes, every, shift, table)
             yield (known := _known(block, faults, piece, carried, keys))
             schema = known.schema
     if schema is None:
@@ -160,8 +160,8 @@ def _known(block: Block, faults: Integers, batch: pa.RecordBatch, carried: list[
     # No step meets the features of two sets again, so that marks decide which are equal: whoever does not know the keys
     # finds none that only seem so.
     found_marks = np.empty((len(block.sizes), 2), np.uint64)
-    keyed_marks(block.features, block.sizes, keys, found_marks)
-    marks, texts = (np.ascontiguousarray(each.T).view(np.int64) for each in (found_marks, block.text_marks))
+    keyed_digests(block.features, block.sizes, keys, found_marks)
+    marks, texts = (np.ascontiguousarray(each.T).view(np.int64) for each in (found_marks, block.text_digests))
     sizes = np.where(faults < 0, faults, block.sizes).astype(np.int32)
     found = [texts[0], texts[1], block.text_bytes, sizes, marks[0], marks[1]]
     none = [pa.nulls(batch.num_rows, kind) for kind in (pa.int32(), pa.binary())]
@@ -179,7 +179,7 @@ def set_batches(
             block = extractor(checked_texts(piece)[0])
             features = np.ascontiguousarray(block.features)
             rows = piece.column("row").to_numpy()
-            yield Held(rows, block.sizes, addresses_of(features, block.sizes), features)
+            yield Held(rows, block.sizes, set_addresses(features, block.sizes), features)
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -238,7 +238,7 @@ def held(batch: pa.RecordBatch) -> Held:
     ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     features = np.frombuffer(b"" if data is None else data, "<u8")[ends[0] // 8 : ends[-1] // 8]
     sizes = np.diff(ends) // 8
-    return Held(batch.column("row").to_numpy(), sizes, addresses_of(features, sizes), features)
+    return Held(batch.column("row").to_numpy(), sizes, set_addresses(features, sizes), features)
 
 
 def is_other(rows: Shared[Integers], asked: Integers) -> Bools:
@@ -372,7 +372,7 @@ def frequency_batches(recipe: Recipe, batches: Iterator[pa.RecordBatch]) -> Iter
             block = extractor(texts.filter(pa.array(faults == 0)) if faults.any() else texts)
             features, df = np.unique(block.features, return_counts=True)
             documents += len(block.sizes)
-            heaviest = max(heaviest, heaviest_of(block))
+            heaviest = max(heaviest, largest_square_sum(block))
             columns = [pa.array(features.view(np.int64)), pa.array(df), pa.nulls(len(df), pa.int64())]
             yield pa.RecordBatch.from_arrays(columns, ["feature", "df", "heaviest"])
     columns = [pa.nulls(1, pa.int64()), pa.array([documents]), pa.array([heaviest])]

@@ -135,7 +135,7 @@ def with_features(documents: pa.RecordBatch, extractor: Extractor) -> pa.RecordB
     ends = np.concatenate([[0], np.cumsum(block.sizes * 8)]).astype(np.int64)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(block.features))]
     features = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(block.sizes), buffers)
-    marks = [*block.marks.T, *block.text_marks.T]
+    marks = [*block.set_digests.T, *block.text_digests.T]
     columns = {name: pa.array(np.ascontiguousarray(mark)) for name, mark in zip(_MARKS, marks, strict=True)}
     given = dict(zip(documents.schema.names, documents.columns, strict=True))
     return pa.RecordBatch.from_pydict(given | columns | {"features": features, "bytes": pa.array(block.text_bytes)})

@@ -95,7 +95,7 @@ def work_for(
 def _digest(statistics: Statistics | None) -> str:
     if statistics is None:
         return ""
-    told = f"{statistics.documents} {statistics.distinct} {statistics.heaviest}".encode()
+    told = f"{statistics.documents} {statistics.distinct} {statistics.largest_square_sum}".encode()
     return hashlib.sha256(told + statistics.features.tobytes() + statistics.df.tobytes()).hexdigest()[:16]
 
 
