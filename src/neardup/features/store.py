@@ -89,7 +89,7 @@ class MemoryNeeds(NamedTuple):
     document: float = 0
     feature: float = 0
     text: float = 0
-    purpose: str = "the table of documents"
+    purpose: str = "the sizes and digests of each document"
 
 
 class _StoredBlock(NamedTuple):
