@@ -12,7 +12,7 @@ import workers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.features.extraction import extract
+from neardup.features.extraction import extract_features
 from neardup.features.store import FeatureStore
 from neardup.kernels.bounds import need
 from neardup.kernels.prefixes import partner_sizes
@@ -26,7 +26,7 @@ THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
 
 def in_memory(texts: list[str], recipe: Recipe) -> tuple[dict[int, int], dict[tuple[int, int], Any]]:
     with FeatureStore() as store:
-        store.add(extract(pa.array(texts, pa.large_string()), recipe, allocate=store.allocate))
+        store.add(extract_features(pa.array(texts, pa.large_string()), recipe, allocate=store.allocate))
         found = find_pairs(
             store,
             recipe,

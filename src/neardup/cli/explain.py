@@ -75,10 +75,10 @@ def _statistics(corpus: Corpus, recipe: Recipe) -> Statistics | None:
     """Return what the recipe takes from the whole collection, which is read once more, or None."""
     if not recipe.needs_statistics:
         return None
-    from neardup.features.reading import gather
+    from neardup.features.reading import gather_statistics
 
     with progress_bar() as report:
-        return gather(corpus, recipe, report=report)
+        return gather_statistics(corpus, recipe, report=report)
 
 
 class _Found(NamedTuple):

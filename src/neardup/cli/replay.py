@@ -232,7 +232,7 @@ def replay(
     check_outputs(inputs, *tables, *others, force=force, checks=checks)
 
     from neardup.documents import FIND_TIME, OrderColumn, open_writer
-    from neardup.features.reading import silent
+    from neardup.features.reading import ignore_progress
 
     written: list[str] = []
     with ExitStack() as open_things, interruptible(written):
@@ -249,7 +249,7 @@ def replay(
             *(("pairs.discriminant", "pairs.align") if classifier else ()),
         )
         shown = Shown(sys.stdout, as_json=as_json)
-        report = open_things.enter_context(progress_bar()) or silent
+        report = open_things.enter_context(progress_bar()) or ignore_progress
         statistics = settings.statistics(corpus, report)
         index = open_things.enter_context(settings.index(statistics))
         clock = Clock()

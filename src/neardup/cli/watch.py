@@ -212,13 +212,13 @@ def watch(
 def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
     """Return what a recipe takes from a collection; a sample that is missing or not asked for is refused."""
     from neardup.documents import open_corpus
-    from neardup.features.reading import gather
+    from neardup.features.reading import gather_statistics
     from neardup.stream.index import statistics_for
 
     if sample is None or not recipe.needs_statistics:
         return statistics_for(recipe, None if sample is None else [sample])
     with open_corpus([sample]) as corpus:
-        return gather(corpus, recipe)
+        return gather_statistics(corpus, recipe)
 
 
 def warm_up(index: Index) -> None:

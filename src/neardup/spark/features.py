@@ -14,10 +14,10 @@ from zstandard import ZstdCompressor, ZstdDecompressor
 from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, as_strings, lengths_of, not_utf8
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import Extractor
-from neardup.features.reading import heaviest_of
+from neardup.features.reading import largest_square_sum
 from neardup.features.statistics import Statistics
-from neardup.features.store import Block, addresses_of
-from neardup.kernels.counts import add_counts, count_features, keyed_marks
+from neardup.features.store import Block, set_addresses
+from neardup.kernels.counts import add_counts, count_features, keyed_digests
 from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
 from neardup.search.join import FEWEST_BITS
@@ -142,7 +142,7 @@ def digest_batches(
             block = extractor(texts)
             if table_bits:
                 members = np.arange(len(block.sizes))
-                count_features(addresses_of(block.features, block.sizes), block.sizes, members, shift, table)
+                count_features(set_addresses(block.features, block.sizes), block.sizes, members, shift, table)
             yield (digests := _digests(block, faults, piece, carried, keys))
             schema = digests.schema
     if schema is None:
@@ -159,8 +159,8 @@ def digest_batches(
 def _digests(block: Block, faults: Integers, batch: pa.RecordBatch, carried: list[str], keys: Words) -> pa.RecordBatch:
     # The digests alone decide which sets are equal. Their keys are secret, so nobody can write texts that collide.
     set_digests = np.empty((len(block.sizes), 2), np.uint64)
-    keyed_marks(block.features, block.sizes, keys, set_digests)
-    digests, text_digests = (np.ascontiguousarray(a.T).view(np.int64) for a in (set_digests, block.text_marks))
+    keyed_digests(block.features, block.sizes, keys, set_digests)
+    digests, text_digests = (np.ascontiguousarray(a.T).view(np.int64) for a in (set_digests, block.text_digests))
     sizes = np.where(faults < 0, faults, block.sizes).astype(np.int32)
     values = [text_digests[0], text_digests[1], block.text_bytes, sizes, digests[0], digests[1]]
     no_slice = [pa.nulls(batch.num_rows, kind) for kind in (pa.int32(), pa.binary())]
@@ -178,7 +178,7 @@ def set_batches(
             block = extractor(checked_texts(piece)[0])
             features = np.ascontiguousarray(block.features)
             rows = piece.column("row").to_numpy()
-            yield SetBatch(rows, block.sizes, addresses_of(features, block.sizes), features)
+            yield SetBatch(rows, block.sizes, set_addresses(features, block.sizes), features)
 
 
 def split_batch(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -236,7 +236,7 @@ def decode_sets(batch: pa.RecordBatch) -> SetBatch:
     ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     features = np.frombuffer(b"" if data is None else data, "<u8")[ends[0] // 8 : ends[-1] // 8]
     sizes = np.diff(ends) // 8
-    return SetBatch(batch.column("row").to_numpy(), sizes, addresses_of(features, sizes), features)
+    return SetBatch(batch.column("row").to_numpy(), sizes, set_addresses(features, sizes), features)
 
 
 def is_included(excluded: Broadcast[Integers], rows: Integers) -> Bools:
@@ -314,8 +314,8 @@ def _decompress(data: bytes) -> npt.NDArray[np.uint8]:
     return np.frombuffer(ZstdDecompressor().decompress(data), np.uint8)
 
 
-#: A feature and its df; in a row without a feature, the number of documents and the largest weight of one.
-FREQUENCY_COLUMNS = "feature bigint, df bigint, heaviest bigint"
+#: A feature and its df; in a row without a feature, the number of documents and the largest square sum.
+FREQUENCY_COLUMNS = "feature bigint, df bigint, largest bigint"
 #: The driver and each worker hold sixteen bytes for each feature that several documents contain.
 _MAX_SHARED_FEATURES = 1 << 27
 
@@ -338,7 +338,7 @@ def gather_statistics(stages: Stages, count: Callable[[], DataFrame]) -> Statist
     from pyspark.sql import functions as F
 
     def total() -> DataFrame:
-        return count().groupBy("feature").agg(F.sum("df").alias("df"), F.max("heaviest").alias("heaviest"))
+        return count().groupBy("feature").agg(F.sum("df").alias("df"), F.max("largest").alias("largest"))
 
     frequencies = stages.run("frequencies", total)
     distinct, shared = frequencies.agg(F.count("feature"), F.count_if(F.expr("feature is not null and df > 1"))).first()
@@ -351,23 +351,23 @@ def gather_statistics(stages: Stages, count: Callable[[], DataFrame]) -> Statist
     table = frequencies.where("feature is not null and df > 1").select("feature", "df").toArrow()
     features, df = table["feature"].to_numpy().view(np.uint64), table["df"].to_numpy()
     order = np.argsort(features)
-    documents, heaviest = (0, 0) if totals is None else (totals["df"], totals["heaviest"])
-    return Statistics(documents, distinct, heaviest, features[order], df[order])
+    documents, largest = (0, 0) if totals is None else (totals["df"], totals["largest"])
+    return Statistics(documents, distinct, largest, features[order], df[order])
 
 
 def frequency_batches(recipe: Recipe, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the features of a partition's documents with their df; runs in a worker."""
     is_weighted = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
     extractor = Extractor(recipe.without_statistics(), None, COUNTED if is_weighted else None)
-    documents, heaviest = 0, 0
-    names = ["feature", "df", "heaviest"]
+    documents, largest = 0, 0
+    names = ["feature", "df", "largest"]
     for batch in batches:
         for piece in split_batch(batch):
             texts, faults = checked_texts(piece)
             block = extractor(texts.filter(pa.array(faults == 0)) if faults.any() else texts)
             features, df = np.unique(block.features, return_counts=True)
             documents += len(block.sizes)
-            heaviest = max(heaviest, heaviest_of(block))
+            largest = max(largest, largest_square_sum(block))
             columns = [pa.array(features.view(np.int64)), pa.array(df), pa.nulls(len(df), pa.int64())]
             yield pa.RecordBatch.from_arrays(columns, names)
-    yield pa.RecordBatch.from_arrays([pa.nulls(1, pa.int64()), pa.array([documents]), pa.array([heaviest])], names)
+    yield pa.RecordBatch.from_arrays([pa.nulls(1, pa.int64()), pa.array([documents]), pa.array([largest])], names)

@@ -296,7 +296,7 @@ def stream_config(
 
 
 def _statistics_digest(statistics: Statistics) -> str:
-    totals = f"{statistics.documents} {statistics.distinct} {statistics.heaviest}".encode()
+    totals = f"{statistics.documents} {statistics.distinct} {statistics.largest_square_sum}".encode()
     return hashlib.sha256(totals + statistics.features.tobytes() + statistics.df.tobytes()).hexdigest()[:16]
 
 
@@ -392,7 +392,7 @@ def add_features(documents: pa.RecordBatch, extractor: Extractor) -> pa.RecordBa
     offsets = np.concatenate([[0], np.cumsum(block.sizes * 8)]).astype(np.int64)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(block.features))]
     columns = dict(zip(documents.schema.names, documents.columns, strict=True))
-    for name, digest in zip(_DIGESTS, [*block.marks.T, *block.text_marks.T], strict=True):
+    for name, digest in zip(_DIGESTS, [*block.set_digests.T, *block.text_digests.T], strict=True):
         columns[name] = pa.array(np.ascontiguousarray(digest))
     columns["features"] = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(block.sizes), buffers)
     return pa.RecordBatch.from_pydict(columns | {"bytes": pa.array(block.text_bytes)})
