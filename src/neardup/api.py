@@ -649,7 +649,7 @@ def dedup(
         index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=progress)
     elif against is not None:
         known = isinstance(against, Corpus)
-        corpus.stand_against(against if known else corpus_of(against, text_column=text_column, id_column=id_column))
+        corpus.set_reference(against if known else corpus_of(against, text_column=text_column, id_column=id_column))
     return run(
         corpus,
         wanted,
@@ -736,7 +736,7 @@ def dedup_files(
         index.check_recipe(wanted)
         index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=progress)
     elif against is not None:
-        corpus.stand_against(
+        corpus.set_reference(
             against
             if isinstance(against, Corpus)
             else open_files(

@@ -259,7 +259,7 @@ class ReadOptions:
         if against and index is None:
             corpus = self.open(inputs, order_column=order_column, write=write)
             try:
-                corpus.stand_against(self.open(against, write=False))
+                corpus.set_reference(self.open(against, write=False))
             except BaseException:
                 corpus.close(commit=False)
                 raise

@@ -126,8 +126,8 @@ def say_notes(corpus: Corpus, *recipes: Recipe) -> None:
     """Print what was chosen on opening the corpus, and that files look like web pages if no recipe takes them so."""
     for note in corpus.notes:
         say(note)
-    if corpus.pages and recipes and not any(recipe.content for recipe in recipes):
-        files = count_text(corpus.pages, "document is an HTML file", "documents are HTML files")
+    if corpus.page_count and recipes and not any(recipe.content for recipe in recipes):
+        files = count_text(corpus.page_count, "document is an HTML file", "documents are HTML files")
         say(f"{files}, compared with all tags and navigation; --html compares the main content alone")
 
 
@@ -141,11 +141,11 @@ def say_rejected(corpus: Corpus) -> None:
     if corpus.reference is not None:
         for example in corpus.reference.rejected.examples:
             say(f"rejected, of the reference: {example}")
-    for torn in corpus.all_torn:
+    for torn in corpus.all_torn_files:
         say(
             f"{torn}" if corpus.allow_torn else f"{torn}; get the whole file, or accept what there is with --allow-torn"
         )
-    if corpus.all_torn and not corpus.allow_torn:
+    if corpus.all_torn_files and not corpus.allow_torn:
         EXIT_CODE.set(TORN)
 
 
