@@ -157,7 +157,7 @@ def test_tables_out_and_in(corpus: Path, store: Path, tmp_path: Path) -> None:
     assert Path("labels.csv").read_text() == "id1,id2,label,same,different,unsure\na1,a2,1,2,0,0\nb1,b2,1,1,0,0\n"
     neardup(corpus, "--store", store, "--export", "each.csv", "--each")
     result = neardup(corpus, "--store", "other.db", "--import", "each.csv", "--export", "labels.csv", "--force")
-    assert "5 labels taken in from each.csv\n" in result.stderr
+    assert "5 labels imported from each.csv\n" in result.stderr
     assert export_rows("other.db") == export_rows(store)
     result = neardup(corpus, "--store", "third.db", "--import", "labels.csv", "--labeller", "eve")
     assert "2 labels taken in" in result.stderr
