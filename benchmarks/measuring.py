@@ -63,7 +63,9 @@ class Run:
     Attributes
     ----------
     wall, cpu : float
-        Seconds; cpu is user and system time of the whole process tree.
+        Seconds; cpu is user and system time of the whole process tree. It is the larger of what the system accounts to
+        finished children and what was seen of each process while it ran: a parent that ignores the end of its children,
+        as Spark's daemon of Python workers does, loses their time from the account.
     rss : int
         Bytes of the largest single process at its peak (what ``ru_maxrss`` says of it).
     pss : int
@@ -97,8 +99,10 @@ def measure(command: Sequence[object], *, env: dict[str, str] | None = None) -> 
     reader = threading.Thread(target=lambda: said.append(process.communicate()[0]))
     reader.start()
     pss = rss = 0
+    seconds: dict[int, float] = {}
     while reader.is_alive():
         tree = _tree(process.pid)
+        seconds |= {pid: spent for pid in tree if (spent := _cpu_seconds(pid))}
         pss = max(pss, sum(_memory(pid, "smaps_rollup", "Pss:") for pid in tree))
         rss = max([rss, *(_memory(pid, "status", "VmHWM:") for pid in tree)])
         reader.join(_EVERY)
@@ -107,7 +111,7 @@ def measure(command: Sequence[object], *, env: dict[str, str] | None = None) -> 
     if process.returncode:
         message = said[0].decode(errors="replace")[-1000:]
         raise CommandFailedError(f"{shlex.join(map(str, command))} ended with {process.returncode}:\n{message}")
-    return Run(wall, _children() - before, rss, pss)
+    return Run(wall, max(_children() - before, sum(seconds.values())), rss, pss)
 
 
 def warm_up() -> None:
@@ -165,6 +169,15 @@ def _tree(root: int) -> list[int]:
         tree.append(pid)
         todo += children[pid]
     return tree
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Return the user and system time that a process has taken so far, without its children; 0 if it has ended."""
+    try:
+        fields = Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _memory(pid: int, file: str, field: str) -> int:

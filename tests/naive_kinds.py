@@ -11,8 +11,8 @@ import pyarrow as pa
 from naive_sketches import naive_minhash, naive_simhash, naive_supershingles
 
 from neardup.documents import corpus_of
-from neardup.features.extraction import extract, gram_hashes
-from neardup.features.reading import gather
+from neardup.features.extraction import extract_features, gram_hashes
+from neardup.features.reading import gather_statistics
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
@@ -26,7 +26,9 @@ def feature_maker(recipe: Recipe, sample: Sequence[str]) -> Callable[[str], Feat
     """What gives the features of a text: grams, the places of a sketch with what is in them, or 64 bits."""
     statistics = None
     if recipe.needs_statistics:
-        statistics = gather(corpus_of(list(sample), text_column=None, id_column=None, order_column=None), recipe)
+        statistics = gather_statistics(
+            corpus_of(list(sample), text_column=None, id_column=None, order_column=None), recipe
+        )
     if recipe.signature:
         return cache(lambda text: _signature(text, recipe, statistics))
     languages = "" if recipe.stop_words == "none" else recipe.stop_words
@@ -48,7 +50,7 @@ def feature_maker(recipe: Recipe, sample: Sequence[str]) -> Callable[[str], Feat
 
 
 def _words(text: str, recipe: Recipe, statistics: Statistics | None = None) -> tuple[list[int], list[int]]:
-    block = extract(pa.array([text], pa.large_string()), recipe, statistics)
+    block = extract_features(pa.array([text], pa.large_string()), recipe, statistics)
     return block.features.tolist(), block.weights.tolist()
 
 
@@ -72,8 +74,8 @@ def _signature(text: str, recipe: Recipe, statistics: Statistics | None) -> Feat
         return frozenset([naive_simhash(found, weights or [1] * len(found))])
     if signature.kind == "sketch":
         signer = Signer(recipe, statistics)
-        pairs = zip(signer._a.tolist(), signer._b.tolist(), strict=True)
-        return frozenset(enumerate(min((a * x + b) % signer._p for x in found) for a, b in pairs))
+        pairs = zip(signer._factors.tolist(), signer._shifts.tolist(), strict=True)
+        return frozenset(enumerate(min((a * x + b) % signer._prime for x in found) for a, b in pairs))
     minima = naive_minhash(found, signature.minima, recipe.seed)
     if signature.kind == "supershingle":
         minima = naive_supershingles(minima, signature.numbers[1])

@@ -24,8 +24,8 @@ from neardup.classifier.values import NO_TIME, Measurer, Records
 from neardup.classifier.vector import FEATURE_MEASURES, VECTORS, Part, Vector, statistics_for
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.features.extraction import extract, gram_hashes
-from neardup.features.reading import gather
+from neardup.features.extraction import extract_features, gram_hashes
+from neardup.features.reading import gather_statistics
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.text.stop_words import stop_words
@@ -101,7 +101,7 @@ class Plainly:
             if not part.weights:
                 return naive.of_sets(part.measure, set(one), set(other))
             statistics = self.statistics.get(part.counted)
-            bits = statistics.bits(part.recipe) if statistics else 0
+            bits = statistics.idf_bits(part.recipe) if statistics else 0
             df, count = self.frequencies(features), len(self.records)
             f, g = (naive_features.fixed(side, part.weights, df, count, bits) for side in (one, other))
             return naive.of_weights(part.name, f, g, 4**bits if "idf" in part.weights else 1)
@@ -271,13 +271,13 @@ OTHER = "Oil prices rose sharply in London."
 
 def statistics_of(recipe: Recipe) -> Statistics:
     corpus = corpus_of(COLLECTION, text_column=None, id_column=None, order_column=None)
-    return gather(corpus, recipe, threads=1)
+    return gather_statistics(corpus, recipe, threads=1)
 
 
 def terms_of(text: str, features: str, stop_words: str = "") -> set[str | int]:
     """The terms of a text as words, where they are of the example."""
     recipe = Recipe(features=features, stop_words=stop_words)
-    block = extract(pa.array([text], pa.large_string()), recipe, statistics_of(recipe))
+    block = extract_features(pa.array([text], pa.large_string()), recipe, statistics_of(recipe))
     plain = Recipe(features="words:1")
     words = {int(gram_hashes(word, plain)[0]): word for word in f"{A} {B} {OTHER}".lower().rstrip(".").split()}
     return {words.get(feature, feature) for feature in block.features.tolist()}
@@ -287,10 +287,10 @@ def terms_of(text: str, features: str, stop_words: str = "") -> set[str | int]:
 def test_both_documents_have_the_same_four_terms_in_the_same_order(level: str) -> None:
     for flags in (level, f"{level}:positional"):
         recipe = Recipe(features=f"terms:4{flags}")
-        block = extract(pa.array([A, B], pa.large_string()), recipe, statistics_of(recipe))
+        block = extract_features(pa.array([A, B], pa.large_string()), recipe, statistics_of(recipe))
         assert block.sizes.tolist() == [4, 4]
         assert block.features[:4].tolist() == block.features[4:].tolist()
-        assert block.marks[0].tolist() == block.marks[1].tolist()
+        assert block.set_digests[0].tolist() == block.set_digests[1].tolist()
 
 
 def test_a_fifth_term_tells_them_apart() -> None:

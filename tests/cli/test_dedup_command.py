@@ -23,8 +23,8 @@ from saying import says
 
 import neardup as nd
 from neardup.cli.screen import format_amount, parse_size, printable, printable_line
-from neardup.pages.numbers import sized
 from neardup.errors import TornInput
+from neardup.pages.numbers import sized
 
 
 @pytest.mark.parametrize(

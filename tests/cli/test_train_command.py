@@ -42,7 +42,18 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
     assert lines[0].startswith("189 labelled pairs of 160 documents: ")
     assert lines[0].endswith("; 95% intervals")
     heads = [line.split()[0] for line in lines if line.strip()]
-    for head in ("unseen", "classifier", "best", "gain", "measure", "numbers", "coefficient", "precision", "0.95", "0.99"):
+    for head in (
+        "unseen",
+        "classifier",
+        "best",
+        "gain",
+        "measure",
+        "numbers",
+        "coefficient",
+        "precision",
+        "0.95",
+        "0.99",
+    ):
         assert head in heads or any(head in line for line in lines), head
     assert "best threshold is " in result.stdout
     assert "Kernel linear, C " in result.stdout

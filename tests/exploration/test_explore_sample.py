@@ -63,7 +63,7 @@ def test_the_survey_knows_lengths_copies_and_sources(tmp_path: Path) -> None:
     texts = [row["text"] for row in rows] + ["one", "", "three"]
     assert survey.text_bytes.tolist() == [len(str(text).encode()) for text in texts]
     assert found.bytes == survey.text_bytes.sum()
-    marks = [tuple(mark) for mark in survey.text_marks.tolist()]
+    marks = [tuple(mark) for mark in survey.text_digests.tolist()]
     assert marks[:5] == marks[30:35]
     assert len(set(marks)) == 33
     assert [survey.sources[code] for code in survey.source.tolist()] == (

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.errors import RecipeError
-from neardup.features.extraction import Extractor, extract, gram_hashes
-from neardup.features.reading import gather_texts
+from neardup.features.extraction import Extractor, extract_features, gram_hashes
+from neardup.features.reading import gather_text_statistics
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.runtime import Memory
@@ -66,7 +66,7 @@ TEXTS = st.lists(
 
 
 def sets_of(texts: list[str], recipe: Recipe) -> list[list[int]]:
-    block = extract(pa.array(texts, pa.large_string()), recipe)
+    block = extract_features(pa.array(texts, pa.large_string()), recipe)
     ends = np.cumsum(block.sizes)
     return [block.features[e - s : e].tolist() for s, e in zip(block.sizes.tolist(), ends.tolist(), strict=True)]
 
@@ -110,7 +110,7 @@ def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]
     if not (recipe.parsed_features.multiset or recipe.parsed_features.positional):
         assert [set(s) for s in found] == [{known[gram] for gram in document} for document in expected]
     array = pa.array(texts, pa.large_string())
-    block, few = extract(array, recipe), Extractor(recipe).sets(*text_buffers(array))
+    block, few = extract_features(array, recipe), Extractor(recipe).sets(*text_buffers(array))
     assert all(map(np.array_equal, few, (block.features, block.sizes)))
 
 
@@ -126,7 +126,9 @@ def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: s
         measure="cosine",
     )
     known = hashes_of(texts, recipe)
-    statistics = gather_texts([pa.array(texts, pa.large_string())], recipe) if recipe.needs_statistics else None
+    statistics = (
+        gather_text_statistics([pa.array(texts, pa.large_string())], recipe) if recipe.needs_statistics else None
+    )
     stops = words_of(recipe)[0]
     bare = "words:1" if spec.startswith("terms") else spec
     every = [plain.features(t, bare, "words", stops) for t in texts]
@@ -134,10 +136,10 @@ def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: s
     stays = {gram: not clip or plain.stays(clip, df[gram], len(texts)) for gram in df}
     if statistics is not None and not any(stays.values()) and any(every):
         with pytest.raises(RecipeError, match="leaves none"):
-            extract(pa.array(texts, pa.large_string()), recipe, statistics)
+            extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
         return
-    bits = statistics.bits(recipe) if statistics else 0
-    block = extract(pa.array(texts, pa.large_string()), recipe, statistics)
+    bits = statistics.idf_bits(recipe) if statistics else 0
+    block = extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
     ends = np.cumsum(block.sizes)
 
     def idf(gram: plain.Gram) -> float:
@@ -171,22 +173,22 @@ def test_bulk_text_is_that_of_normalize(texts: list[str], normalizer: str) -> No
 def test_slices_of_arrow_arrays_are_read_where_they_lie(texts: list[str], skip: int) -> None:
     recipe = Recipe(features="words:2")
     padded = pa.array(["something else"] * skip + texts + ["the end"], pa.large_string())
-    sliced = extract(padded.slice(skip, len(texts)), recipe)
-    whole = extract(pa.array(texts, pa.large_string()), recipe)
+    sliced = extract_features(padded.slice(skip, len(texts)), recipe)
+    whole = extract_features(pa.array(texts, pa.large_string()), recipe)
     for name in sliced._fields:
         assert np.array_equal(getattr(sliced, name), getattr(whole, name)), name
 
 
 def test_equal_sets_have_equal_marks_whatever_the_order() -> None:
     texts = ["b c a b c", "a b c a b", "a b c", "x y"]
-    marks = extract(pa.array(texts, pa.large_string()), Recipe(features="words:2")).marks
+    marks = extract_features(pa.array(texts, pa.large_string()), Recipe(features="words:2")).set_digests
     assert len({tuple(m) for m in marks[:2].tolist()}) == 1
     assert len({tuple(m) for m in marks.tolist()}) == 3
 
 
 def test_digests_are_those_of_hashlib() -> None:
     texts = ["Hello, world", "", "日本"]
-    marks = Extractor(Recipe(), digests=True)(pa.array(texts, pa.large_string())).text_marks
+    marks = Extractor(Recipe(), digests=True)(pa.array(texts, pa.large_string())).text_digests
     expected = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
     assert [each.astype("<u8").tobytes() for each in marks] == expected
 
@@ -194,9 +196,9 @@ def test_digests_are_those_of_hashlib() -> None:
 def test_large_documents_grow_the_buffers() -> None:
     text = " ".join(f"word{i}" for i in range(300_000))
     foreign = " ".join(f"wörd{i} 日本" for i in range(100_000))
-    block = extract(pa.array(["short", text, foreign, text], pa.large_string()), Recipe(features="words:3"))
+    block = extract_features(pa.array(["short", text, foreign, text], pa.large_string()), Recipe(features="words:3"))
     assert block.sizes.tolist() == [1, 299_998, 299_998, 299_998]
-    assert block.marks[1].tolist() == block.marks[3].tolist()
+    assert block.set_digests[1].tolist() == block.set_digests[3].tolist()
 
 
 @pytest.mark.parametrize("budget", [None, 0, 250_000_100, 10**9])
@@ -206,7 +208,7 @@ def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> No
         expected = []
         for i in range(20):
             texts = pa.array([f"a{i} b{i} c{j}" for j in range(i % 4)], pa.large_string())
-            block = extract(texts, recipe, allocate=store.allocate)
+            block = extract_features(texts, recipe, allocate=store.allocate)
             expected.append(block.features.copy())
             store.add(block)
         addresses, sizes = store.addresses(), store.sizes

@@ -17,8 +17,8 @@ from naive_text import naive_normalize
 
 import neardup as nd
 from neardup.documents import corpus_of
-from neardup.features.extraction import extract, gram_hashes
-from neardup.features.reading import gather
+from neardup.features.extraction import extract_features, gram_hashes
+from neardup.features.reading import gather_statistics
 from neardup.features.signatures import Signer, closest_prime, is_prime
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
@@ -30,12 +30,12 @@ MANY = ["", "w1", "w1 w2", *(" ".join(random.Random(i).choices(VOCABULARY, k=i))
 
 
 def statistics_of(texts: Sequence[str], recipe: Recipe) -> Statistics:
-    return gather(corpus_of(list(texts), text_column=None, id_column=None, order_column=None), recipe)
+    return gather_statistics(corpus_of(list(texts), text_column=None, id_column=None, order_column=None), recipe)
 
 
 def block_of(texts: Sequence[str], recipe: Recipe) -> Block:
     statistics = statistics_of(texts, recipe) if recipe.needs_statistics else None
-    return extract(pa.array(texts, pa.large_string()), recipe, statistics)
+    return extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
 
 
 def rows(block: Block) -> list[list[int]]:
@@ -48,7 +48,7 @@ def plain(recipe: Recipe) -> Recipe:
 
 
 def numbers_of(signer: Signer) -> tuple[int, list[int], list[int]]:
-    return signer._p, signer._a.tolist(), signer._b.tolist()
+    return signer._prime, signer._factors.tolist(), signer._shifts.tolist()
 
 
 def naive_prime(number: int) -> int:
@@ -143,7 +143,7 @@ def test_a_collection_of_any_size_has_a_prime(distinct: int) -> None:
     assert p in (2, 3, 2**31 - 1)
     features = block_of(["x y z"], plain(recipe)).features.tolist()
     minima = [min((i * x + j) % p for x in features) for i, j in zip(a, b, strict=True)]
-    one = extract(pa.array(["x y z", "y z x"], pa.large_string()), recipe, statistics)
+    one = extract_features(pa.array(["x y z", "y z x"], pa.large_string()), recipe, statistics)
     check_shared(one, [minima, minima])
 
 
@@ -216,7 +216,7 @@ def test_normal_forms_that_are_equal_have_one_checksum(texts: list[str], normali
     block = block_of(texts, recipe)
     assert block.sizes.tolist() == [int(text != "") for text in normal]
     check_shared(block, [[text] if text else [] for text in normal])
-    marks = [tuple(mark) for mark in block.marks.tolist()]
+    marks = [tuple(mark) for mark in block.set_digests.tolist()]
     for i in range(len(texts)):
         for j in range(i):
             assert (marks[i] == marks[j]) == (normal[i] == normal[j])
@@ -228,7 +228,7 @@ def test_equal_sets_have_equal_signatures_and_marks(texts: list[str], signature:
     measure = "hamming" if signature == "simhash" else "jaccard" if signature == "imatch:2" else "overlap"
     recipe = Recipe(features="words:1", signature=signature, measure=measure, threshold=1)
     block = block_of(texts + shuffled, recipe)
-    found, marks = rows(block), block.marks.tolist()
+    found, marks = rows(block), block.set_digests.tolist()
     half = len(texts)
     for i in range(half):
         assert found[i] == found[half + i]

@@ -19,8 +19,8 @@ from saying import says
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError
 from neardup.features import reading
-from neardup.features.extraction import extract, gram_hashes
-from neardup.features.reading import Gathering, gather
+from neardup.features.extraction import extract_features, gram_hashes
+from neardup.features.reading import StatisticsBuilder, gather_statistics
 from neardup.features.statistics import Statistics
 from neardup.kernels.tables import value_of
 from neardup.recipe import Recipe
@@ -37,7 +37,7 @@ TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join), ma
 
 def gathered(texts: Sequence[str], recipe: Recipe, threads: int = 1) -> Statistics:
     corpus = corpus_of(list(texts), text_column=None, id_column=None, order_column=None)
-    return gather(corpus, recipe, threads=threads)
+    return gather_statistics(corpus, recipe, threads=threads)
 
 
 def plain(texts: Sequence[str], recipe: Recipe) -> list[list[naive.Gram]]:
@@ -55,6 +55,11 @@ def hash_of(texts: Sequence[str], recipe: Recipe) -> dict[naive.Gram, int]:
     return found
 
 
+def df_of(statistics: Statistics, features: Words) -> Words:
+    known = dict(zip(statistics.features.tolist(), statistics.df.tolist(), strict=True))
+    return np.array([known.get(feature, 1) for feature in features.tolist()], np.int64)
+
+
 def as_array(numbers: Sequence[int]) -> Words:
     return np.array(numbers, np.uint64)
 
@@ -68,10 +73,10 @@ def test_frequencies_are_those_of_a_counter(texts: list[str], features: str) -> 
     assert (found.documents, found.distinct) == (len(texts), len(df))
     assert sorted(found.df.tolist()) == sorted(count for count in df.values() if count > 1)
     assert np.all(np.diff(found.features.astype(object)) > 0)
-    assert found.heaviest == max((len(set(document)) for document in documents), default=0)
+    assert found.largest_square_sum == max((len(set(document)) for document in documents), default=0)
     if features in LINED_UP:
         hashed = hash_of(texts, recipe)
-        assert found.df_of(as_array([hashed[gram] for gram in df])).tolist() == list(df.values())
+        assert df_of(found, as_array([hashed[gram] for gram in df])).tolist() == list(df.values())
 
 
 @given(TEXTS, st.sampled_from(["terms:1", "terms:3", "terms:64", "terms:2:sentence", "terms:3:positional"]))
@@ -82,8 +87,8 @@ def test_terms_are_counted_before_they_are_chosen(texts: list[str], features: st
     found = gathered(texts, recipe)
     assert found.distinct == len(df)
     hashed = hash_of(texts, recipe)
-    assert found.df_of(as_array([hashed[gram] for gram in df])).tolist() == list(df.values())
-    assert found.heaviest == max((squares(document) for document in documents), default=0)
+    assert df_of(found, as_array([hashed[gram] for gram in df])).tolist() == list(df.values())
+    assert found.largest_square_sum == max((squares(document) for document in documents), default=0)
 
 
 def squares(document: Sequence[naive.Gram]) -> int:
@@ -101,7 +106,7 @@ def test_sampled_windows_are_counted_where_they_are_kept(texts: list[str], width
     df = naive.frequencies(documents)
     statistics = gathered(texts, recipe)
     assert statistics.distinct == len(df)
-    assert statistics.df_of(as_array([every[gram] for gram in df])).tolist() == list(df.values())
+    assert df_of(statistics, as_array([every[gram] for gram in df])).tolist() == list(df.values())
 
 
 @pytest.mark.parametrize("features", ["words:2", "terms:5", "qgrams:3:multiset"])
@@ -115,7 +120,7 @@ def test_pieces_and_threads_change_nothing(
     once = gathered(texts, recipe)
     monkeypatch.setattr(reading, "_PIECE", piece)
     again = gathered(texts, recipe, threads)
-    for name in ("documents", "distinct", "heaviest"):
+    for name in ("documents", "distinct", "largest_square_sum"):
         assert getattr(once, name) == getattr(again, name)
     assert np.array_equal(once.features, again.features)
     assert np.array_equal(once.df, again.df)
@@ -123,15 +128,15 @@ def test_pieces_and_threads_change_nothing(
 
 @given(st.lists(st.dictionaries(st.integers(1, 30), st.integers(1, 5)), max_size=8), st.data())
 def test_many_parts_are_one(parts: list[dict[int, int]], data: st.DataObject) -> None:
-    gathering, whole, heaviest = Gathering(), Counter[int](), 0
+    gathering, whole, heaviest = StatisticsBuilder(), Counter[int](), 0
     for part in parts:
         squared = data.draw(st.integers(0, 9))
         heaviest = max(heaviest, squared)
         gathering.add(3, squared, as_array(sorted(part)), np.array([part[x] for x in sorted(part)], np.int64))
         whole.update(part)
-    found = gathering.done()
+    found = gathering.build()
     several = sorted(feature for feature, df in whole.items() if df > 1)
-    assert (found.documents, found.distinct, found.heaviest) == (3 * len(parts), len(whole), heaviest)
+    assert (found.documents, found.distinct, found.largest_square_sum) == (3 * len(parts), len(whole), heaviest)
     assert found.features.tolist() == several
     assert found.df.tolist() == [whole[feature] for feature in several]
 
@@ -139,10 +144,10 @@ def test_many_parts_are_one(parts: list[dict[int, int]], data: st.DataObject) ->
 def test_parts_beyond_a_million_are_merged_on_the_way() -> None:
     rng = np.random.default_rng(2)
     parts = [np.unique(rng.integers(1, 450_000, 400_000).astype(np.uint64)) for _ in range(4)]
-    gathering = Gathering()
+    gathering = StatisticsBuilder()
     for part in parts:
         gathering.add(1, 1, part, np.ones(len(part), np.int64))
-    found = gathering.done()
+    found = gathering.build()
     features, df = np.unique(np.concatenate(parts), return_counts=True)
     assert found.distinct == len(features)
     assert np.array_equal(found.features, features[df > 1])
@@ -202,7 +207,7 @@ def check_clip(clip: str, documents: int, singles: bool) -> None:
 def test_weights_are_logarithms_in_fixed_point(documents: int, heaviest: int, weights: str) -> None:
     statistics, features = made(documents, True, heaviest)
     recipe = Recipe(features="words:1", weights=weights, measure="cosine")
-    scale = 2 ** statistics.bits(recipe)
+    scale = 2 ** statistics.idf_bits(recipe)
     keys, values, unseen = statistics.lookup(recipe)
     expected = [max(round(scale * math.log(1 + documents / df)), 1) for df in range(1, documents + 1)]
     assert [int(unseen[0]), *(value_of(np.uint64(x), keys, values, unseen[0]) for x in features)] == expected
@@ -225,9 +230,9 @@ def test_the_square_of_a_vector_fits_into_61_bits(documents: int, heaviest: int,
     if longest(0) >= 2**61:
         assert weights == "tfidf"
         with pytest.raises(NeardupError, match=f"{heaviest:,}.*choose weights 'idf'"):
-            statistics.bits(recipe)
+            statistics.idf_bits(recipe)
         return
-    bits = statistics.bits(recipe)
+    bits = statistics.idf_bits(recipe)
     assert 0 <= bits <= 16
     assert longest(bits) < 2**61
     # No place is given away.
@@ -243,7 +248,7 @@ def test_only_weights_by_idf_have_binary_places() -> None:
         "terms": Recipe(features="terms:4"),
         "sums": Recipe(weights="tfidf", measure="weighted_jaccard"),
     }
-    assert {name: statistics.bits(recipe) for name, recipe in of.items()} == {
+    assert {name: statistics.idf_bits(recipe) for name, recipe in of.items()} == {
         "words:1": 0,
         "tf": 0,
         "idf": 16,
@@ -265,12 +270,12 @@ def test_documents_have_the_weights_of_their_features(texts: list[str], features
         documents = naive.clipped(documents, clip)
     if df and not any(documents):
         with pytest.raises(RecipeError, match="leaves none of the"):
-            extract(pa.array(texts, pa.large_string()), recipe, statistics)
+            extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
         return
-    block = extract(pa.array(texts, pa.large_string()), recipe, statistics)
+    block = extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
     ends = np.cumsum(block.sizes).tolist()
     for document, size, end in zip(documents, block.sizes.tolist(), ends, strict=True):
-        expected = naive.fixed(document, weights, df, len(texts), statistics.bits(recipe))
+        expected = naive.fixed(document, weights, df, len(texts), statistics.idf_bits(recipe))
         own = slice(end - size, end)
         found = dict(zip(block.features[own].tolist(), block.weights[own].tolist(), strict=True))
         assert found == {hashed[gram]: weight for gram, weight in expected.items()}

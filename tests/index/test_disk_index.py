@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from saying import says
 
 import neardup as nd
-from neardup.features.extraction import extract
+from neardup.features.extraction import extract_features
 from neardup.index import segment
 from neardup.index.index import DiskIndex
 from neardup.index.manifest import MANIFEST
@@ -49,8 +49,8 @@ def naive_candidates(made: Segment, texts: list[str], recipe: Recipe) -> set[tup
 
     The bound by places stops at some pairs that never match, so this is what a segment may say, and never less.
     """
-    held = [set(extract(texts, recipe).features.tolist()) for texts in singly(made)]
-    asking = [set(extract(one, recipe).features.tolist()) for one in map(column, texts)]
+    held = [set(extract_features(texts, recipe).features.tolist()) for texts in singly(made)]
+    asking = [set(extract_features(one, recipe).features.tolist()) for one in map(column, texts)]
     counts, by = made.counts, Plan.of(recipe).rule
     shift = 64 - (len(counts).bit_length() - 1)
 
@@ -91,7 +91,7 @@ def test_candidates_equal_plain_prefixes(new: list[str], old: list[str], rule: t
             return
         (part,) = index.manifest.segments
         made = Segment(index.path, part, Plan.of(recipe), np.empty(0, np.int64))
-        places, documents = made.candidates(extract(pa.array(new, pa.large_string()), recipe))
+        places, documents = made.candidates(extract_features(pa.array(new, pa.large_string()), recipe))
         found = set(zip(places.tolist(), documents.tolist(), strict=True))
         assert len(found) == len(places)
         assert found <= naive_candidates(made, new, recipe)

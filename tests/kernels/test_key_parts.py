@@ -9,21 +9,21 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels.counts import find_able_by_size
+from neardup.kernels.counts import flag_sets_by_size
 from neardup.kernels.parts import (
     _SLOTS,
-    add_alone,
-    count_places,
-    counted_places,
-    find_able_by_parities,
-    index_part,
+    copy_counted_slots,
+    count_slots,
+    count_unshared,
+    flag_pairs_by_parities,
+    index_keys,
+    keys_by_part,
     list_candidates,
-    note_places,
     parity_lengths,
-    part_keys,
-    part_slots,
     probe_bounds,
-    slots_of_sets,
+    record_slots,
+    slots_by_part,
+    slots_by_set,
     write_parities,
 )
 from neardup.kernels.prefixes import Index, Sets, index_lengths
@@ -54,25 +54,25 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
     part_bits, shift = bits - 3, np.uint64(64 - bits)
     alone, among = np.zeros((2, len(sets)), np.int32)
     lengths, places = np.zeros((8, len(sets)), np.uint32), np.empty(len(features), np.uint32)
-    part_slots(features, sizes, shift, part_bits, lengths, places)
+    slots_by_part(features, sizes, shift, part_bits, lengths, places)
     assert lengths.sum(axis=0).tolist() == [len(s) for s in sets]
     ends, found = np.cumsum(lengths.sum(axis=1)), []
     for begin, end, of_each in zip(ends - lengths.sum(axis=1), ends, lengths, strict=True):
         counts = np.zeros(1 << part_bits, np.uint8)
-        count_places(places[begin:end], of_each, counted, 0, counts)
+        count_slots(places[begin:end], of_each, counted, 0, counts)
         noted = np.zeros((1 << part_bits) // 32 + 1, np.uint64)
-        note_places(places[begin:end], of_each, counted, noted)
-        add_alone(places[begin:end], of_each, noted, alone)
+        record_slots(places[begin:end], of_each, counted, noted)
+        count_unshared(places[begin:end], of_each, noted, alone)
         # As if all features were so much more frequent.
         counts = np.where(counts > 0, np.minimum(counts.astype(np.int64) + more, 255), 0).astype(np.uint8)
         out = places[begin:end].copy()
-        found.append(out[: counted_places(out, of_each, counted, counts, among, out)])
+        found.append(out[: copy_counted_slots(out, of_each, counted, counts, among, out)])
     of_chosen = zip(sets, counted.tolist(), strict=True)
     assert among.tolist() == [chosen * sum(plain[slot(f)] + more < 2 for f in s) for s, chosen in of_chosen]
     assert alone.tolist() == [sum(plain[slot(f)] < 2 for f in s) for s in sets]
 
     able, by = np.empty(len(sets), np.bool_), rule("overlap", threshold, 0.0)
-    find_able_by_size(sizes, alone, by, able)
+    flag_sets_by_size(sizes, alone, by, able)
     # Of sets of one size and smaller ones the smallest that matches has this many, all of them shared.
     least = [min(m for m in range(1, len(s) + 1) if m >= threshold * len(s)) if s else 0 for s in sets]
     assert able.tolist() == [len(s) > 0 and len(s) - n >= m for s, n, m in zip(sets, alone, least, strict=True)]
@@ -80,7 +80,7 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
     # Equal features get equal numbers, others with other slots others, and counts keep their order.
     words = np.concatenate([np.zeros(0, np.uint32), *found])
     numbers, seen = np.empty(len(words), np.uint64), np.empty(len(words), np.uint8)
-    slots_of_sets(lengths * counted, words, part_bits, numbers, seen)
+    slots_by_set(lengths * counted, words, part_bits, numbers, seen)
     assert len(words) == int(sizes[counted].sum())
     ends, of_number = np.cumsum(sizes[counted]).tolist(), dict[int, int]()
     chosen_sets = [s for s, chosen in zip(sets, counted, strict=True) if chosen]
@@ -101,7 +101,7 @@ def candidates(
     """The pairs that the parts of the key space give, one after the other, with room for so many more at a time."""
     count = len(ranks)
     lengths, words = np.zeros((parts, count), np.uint32), np.empty(len(keys), np.uint64)
-    part_keys(keys, sets.lengths[ranks].astype(np.int64), parts, lengths, words)
+    keys_by_part(keys, sets.lengths[ranks].astype(np.int64), parts, lengths, words)
     held, asked = np.empty(count, np.int32), np.empty((count, 4), np.int32)
     index_lengths(sets, by, held)
     sizes = np.arange(int(sets.sizes.max(initial=0)) + 2)
@@ -111,7 +111,7 @@ def candidates(
     for number, end in enumerate(ends.tolist()):
         part = lengths[number], words[end - int(lengths[number].sum()) : end]
         index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), BITS, number * lists)
-        index = index._replace(entries=index_part(part, ranks, held[ranks], asked, index)[0])
+        index = index._replace(entries=index_keys(part, ranks, held[ranks], asked, index)[0])
         at = 0, 0
         while at[0] < count:
             at, written = list_candidates(at, part, ranks, sets, asked, index, by, scratch)
@@ -178,7 +178,7 @@ def test_parities_rule_out_no_pair_that_matches(sets: list[list[int]], threshold
     pairs = [*combinations(range(len(sets)), 2)]
     able = np.empty(len(pairs), np.bool_)
     parities = np.cumsum(lengths) - lengths, lengths, words
-    find_able_by_parities(np.array(pairs, np.int64).reshape(-1, 2), sizes, parities, by, able)
+    flag_pairs_by_parities(np.array(pairs, np.int64).reshape(-1, 2), sizes, parities, by, able)
     for (one, other), found in zip(pairs, able.tolist(), strict=True):
         bits = 64 * int(min(lengths[one], lengths[other]))
         apart = (parity(sets[one], bits) ^ parity(sets[other], bits)).bit_count()

@@ -17,7 +17,7 @@ from places import SAMPLE
 from saying import says
 
 from neardup.documents import open_corpus
-from neardup.features.reading import gather
+from neardup.features.reading import gather_statistics
 from neardup.pipeline.counterfactual import bar_of, flip_of
 from neardup.pipeline.explanation import explain
 from neardup.pipeline.pipeline import run
@@ -251,7 +251,7 @@ def test_a_run_comes_to_the_same_numbers(recipe: Recipe) -> None:
         texts = {item["id"]: item["text"] for item in map(json.loads, file)}
     with open_corpus([SAMPLE]) as corpus:
         pairs = list(run(corpus, recipe).pairs)
-        statistics = gather(corpus, recipe) if recipe.needs_statistics else None
+        statistics = gather_statistics(corpus, recipe) if recipe.needs_statistics else None
     assert len(pairs) > 10
     found = {(left, right) for left, right, _ in pairs}
     for left, right, similarity in pairs[:: max(len(pairs) // 20, 1)]:

@@ -17,8 +17,8 @@ from saying import says
 
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.features.extraction import extract, gram_hashes
-from neardup.features.reading import gather
+from neardup.features.extraction import extract_features, gram_hashes
+from neardup.features.reading import gather_statistics
 from neardup.features.statistics import Statistics
 from neardup.pipeline.explanation import Explanation, Second, explain
 from neardup.recipe import Recipe
@@ -72,7 +72,7 @@ SIGNED = [
 
 def statistics_of(texts: Sequence[str], recipe: Recipe) -> Statistics:
     with corpus_of(list(texts)) as corpus:
-        return gather(corpus, recipe, threads=1)
+        return gather_statistics(corpus, recipe, threads=1)
 
 
 class Definitions:
@@ -146,7 +146,7 @@ def check_places(why: Explanation) -> None:
 
 @given(recipe=st.sampled_from(CHOSEN), texts=COLLECTIONS)
 def test_features_that_a_collection_leaves_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) -> None:
-    definitions = Definitions(texts, recipe, statistics_of(texts, recipe).bits(recipe))
+    definitions = Definitions(texts, recipe, statistics_of(texts, recipe).idf_bits(recipe))
     why = explained(texts, recipe, definitions)
     if why is None:
         return
@@ -164,7 +164,7 @@ def split(items: list[int], at: int) -> tuple[list[int], list[int]]:
 
 @given(recipe=st.sampled_from(WEIGHTED), texts=COLLECTIONS)
 def test_weights_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) -> None:
-    bits = statistics_of(texts, recipe).bits(recipe)
+    bits = statistics_of(texts, recipe).idf_bits(recipe)
     definitions = Definitions(texts, recipe, bits)
     why = explained(texts, recipe, definitions)
     if why is None:
@@ -193,7 +193,7 @@ def check_flip(why: Explanation, recipe: Recipe, again: Callable[[Recipe], Expla
 def test_signatures_are_compared_as_a_run_does(recipe: Recipe, texts: list[str]) -> None:
     statistics = statistics_of(texts, recipe)
     try:
-        block = extract(pa.array(texts[:2], pa.large_string()), recipe, statistics)
+        block = extract_features(pa.array(texts[:2], pa.large_string()), recipe, statistics)
     except RecipeError:
         return
     why = explain(texts[0], texts[1], recipe, statistics)

@@ -17,11 +17,11 @@ import pytest
 import neardup as nd
 from neardup.documents import corpus_of
 from neardup.exploration.sample import draw_sample
-from neardup.features.extraction import extract
+from neardup.features.extraction import extract_features
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.search.matches import equal_sets
-from neardup.spark.features import known_batches
+from neardup.spark.features import digest_batches
 
 _WORD = (1 << 64) - 1
 _FACTOR = 0xD6E8FEB86659FD93
@@ -68,9 +68,9 @@ def test_the_forgeries_are_what_they_should_be() -> None:
         assert text.isprintable()
         assert mixed(text, 128) == mixed(NORWAY, 128)
     assert len(nd.dedup([NORWAY, CLIMBERS], threshold=0.01).pairs) == 0
-    sums = extract(pa.array(SUMS, pa.large_string()), Recipe(features="words:1"))
+    sums = extract_features(pa.array(SUMS, pa.large_string()), Recipe(features="words:1"))
     assert sorted(sums.features.tolist()) == [1, 2, 3, 4]
-    assert len({tuple(mark) for mark in sums.marks.tolist()}) == 1
+    assert len({tuple(mark) for mark in sums.set_digests.tolist()}) == 1
 
 
 @pytest.mark.parametrize("then", ["edit >= 0.9", "jaccard(words:1) >= 0.9"])
@@ -105,7 +105,7 @@ def test_what_is_no_exact_copy_is_not_called_one() -> None:
 
 def test_a_sample_tells_its_texts_apart() -> None:
     with corpus_of([NORWAY, CLIMBERS, NORWAY]) as corpus:
-        marks = draw_sample(corpus, sample=2000)[1].text_marks
+        marks = draw_sample(corpus, sample=2000)[1].text_digests
     assert len(np.unique(marks, axis=0)) == 2
 
 
@@ -129,11 +129,11 @@ def test_a_worker_of_spark_tells_texts_and_sets_apart() -> None:
     texts = [NORWAY, CLIMBERS, NORWAY, *SUMS, " ".join(reversed(SUMS[0].split()))]
     batch = pa.RecordBatch.from_pydict({"row": list(range(len(texts))), "text": texts})
     recipe = Recipe(features="words:1", threshold=0.3, second_step="edit >= 0.9")
-    (found,) = known_batches(recipe, None, [], np.array([1, 2], np.uint64), 0, iter([batch]))
-    marks = list(zip(found["text_mark0"].to_pylist(), found["text_mark1"].to_pylist(), strict=True))
+    (found,) = digest_batches(recipe, None, [], np.array([1, 2], np.uint64), 0, iter([batch]))
+    marks = list(zip(found["text_digest0"].to_pylist(), found["text_digest1"].to_pylist(), strict=True))
     assert marks[0] == marks[2]
     assert len(set(marks)) == 5
-    marks = list(zip(found["mark0"].to_pylist(), found["mark1"].to_pylist(), strict=True))
+    marks = list(zip(found["digest0"].to_pylist(), found["digest1"].to_pylist(), strict=True))
     assert marks[0] == marks[2]
     assert marks[3] == marks[5]
     assert len(set(marks)) == 4
@@ -150,13 +150,13 @@ def test_equal_sets_are_those_with_the_same_features_in_any_order() -> None:
     sets = [[1, 4], [2, 3], [4, 1], [3, 2], [1, 2, 3], [], [3, 1, 2], [5], [2, 3]]
     features = np.array(list(itertools.chain(*sets)), np.uint64)
     sizes = np.array([len(each) for each in sets])
-    block = extract(pa.array([], pa.large_string()), Recipe())
+    block = extract_features(pa.array([], pa.large_string()), Recipe())
     # All sums are equal: sizes and features decide.
     marks = np.zeros((len(sets), 2), np.uint64)
     alone = np.zeros(len(sets), np.bool_)
     alone[8] = True
     with FeatureStore() as store:
-        store.add(block._replace(features=features, sizes=sizes, marks=marks))
+        store.add(block._replace(features=features, sizes=sizes, set_digests=marks))
         assert equal_sets(store, alone).tolist() == [0, 1, 0, 1, 4, -1, 4, 7, -1]
         assert equal_sets(store).tolist() == [0, 1, 0, 1, 4, -1, 4, 7, 1]
 
@@ -164,8 +164,8 @@ def test_equal_sets_are_those_with_the_same_features_in_any_order() -> None:
 def test_equal_vectors_have_the_same_weights_of_the_same_features() -> None:
     features = np.array([1, 4, 4, 1, 4, 1], np.uint64)
     weights = np.array([7, 9, 9, 7, 7, 9], np.int64)
-    block = extract(pa.array([], pa.large_string()), Recipe())
+    block = extract_features(pa.array([], pa.large_string()), Recipe())
     marks = np.zeros((3, 2), np.uint64)
     with FeatureStore() as store:
-        store.add(block._replace(features=features, sizes=np.full(3, 2), marks=marks, weights=weights))
+        store.add(block._replace(features=features, sizes=np.full(3, 2), set_digests=marks, weights=weights))
         assert equal_sets(store).tolist() == [0, 0, 2]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents.records import Names
-from neardup.features.extraction import extract
+from neardup.features.extraction import extract_features
 from neardup.features.store import Block, FeatureStore
 from neardup.keep.keepers import families, graph, keepers
 from neardup.keep.pairs import Pairs
@@ -33,7 +33,9 @@ def joined(texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, b
     with FeatureStore(Memory(budget)) as store:
         for begin in range(0, len(texts), split):
             store.add(
-                extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, allocate=store.allocate)
+                extract_features(
+                    pa.array(texts[begin : begin + split], pa.large_string()), recipe, allocate=store.allocate
+                )
             )
         return self_join(store, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads=threads)
 
@@ -179,7 +181,7 @@ def test_keepers_without_all_pairs_are_those_of_naive(recipe: Recipe, seed: int,
     texts = edited_corpus(rng, count, rng.choice([3, 10, 100]), alphabet)
     order = np.array(rng.sample(range(count), count), np.int64)
     with FeatureStore() as store:
-        store.add(extract(pa.array(texts, pa.large_string()), recipe, allocate=store.allocate))
+        store.add(extract_features(pa.array(texts, pa.large_string()), recipe, allocate=store.allocate))
         bound = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
         found = self_join(store, bound, keep_order=order, most_pairs=-1)
     assert not found.complete or found.statistics["sets_with_enough_shared_features"] == 0

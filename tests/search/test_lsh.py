@@ -18,7 +18,7 @@ from saying import says
 
 import neardup as nd
 from neardup.errors import RecipeError
-from neardup.features.extraction import extract
+from neardup.features.extraction import extract_features
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.search import lsh
@@ -89,7 +89,7 @@ def test_no_match_has_less_than_the_least_jaccard(a: int, b: int, data: st.DataO
 def joined(texts: Sequence[str], recipe: Recipe, threads: int = 1, split: int = 5000) -> Matches:
     with FeatureStore() as store:
         for begin in range(0, len(texts), split):
-            block = extract(
+            block = extract_features(
                 pa.array(list(texts[begin : begin + split]), pa.large_string()), recipe, allocate=store.allocate
             )
             store.add(block)

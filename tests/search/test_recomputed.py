@@ -24,7 +24,7 @@ from saying import says
 import neardup as nd
 from neardup import runtime
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.features.recomputed import Part
+from neardup.features.recomputed import PartFile
 from neardup.search import recomputed
 from neardup.search.matches import groups_that_fit
 
@@ -55,13 +55,13 @@ def outcome(result: nd.Result) -> tuple[Any, ...]:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which of the ways features go, however small the corpus of a test is."""
     if request.param == "counted in parts":
-        monkeypatch.setattr("neardup.features.recomputed._FEWEST_BITS", 8)
-        monkeypatch.setattr("neardup.features.recomputed._FEATURES_AT_A_TIME", 3000)
+        monkeypatch.setattr("neardup.features.recomputed._MIN_BITS", 8)
+        monkeypatch.setattr("neardup.features.recomputed._FEATURES_PER_WRITE", 3000)
     if request.param == "few slots":
         # Features of one document share a slot, and slots say much less than features.
-        monkeypatch.setattr("neardup.features.recomputed._FEWEST_BITS", 7)
-        monkeypatch.setattr("neardup.features.recomputed._SLOTS_FOR_EACH", 0)
-        monkeypatch.setattr("neardup.features.recomputed._FEATURES_AT_A_TIME", 3000)
+        monkeypatch.setattr("neardup.features.recomputed._MIN_BITS", 7)
+        monkeypatch.setattr("neardup.features.recomputed._SLOTS_PER_FEATURE", 0)
+        monkeypatch.setattr("neardup.features.recomputed._FEATURES_PER_WRITE", 3000)
     if request.param != "held":
         monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
         monkeypatch.setattr(recomputed, "_MOST_PARTS", 16)
@@ -315,7 +315,7 @@ import sys
 import neardup as nd
 from neardup.features import recomputed as features
 from neardup.search import recomputed
-features._FEWEST_BITS, recomputed._LEAST_HELD = 4, 50_000
+features._MIN_BITS, recomputed._LEAST_HELD = 4, 50_000
 found = nd.dedup_files(sys.argv[1], features="words:1", threshold=0.5, memory=1_000_000)
 print(len(found.kept), found.summary["search"]["passes_over_the_input"])
 """
@@ -362,13 +362,13 @@ def test_without_a_budget_half_of_the_free_memory_is_for_features(monkeypatch: p
 
 @pytest.mark.parametrize("at_once", [1, 40, 1 << 18])
 def test_counts_of_each_size_are_read_as_they_were_written(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.features.recomputed._READ_AT_ONCE", at_once)
-    monkeypatch.setattr("neardup.features.recomputed._FREED_AT_ONCE", at_once)
+    monkeypatch.setattr("neardup.features.recomputed._READ_SIZE", at_once)
+    monkeypatch.setattr("neardup.features.recomputed._TRUNCATION_STEP", at_once)
     rng = np.random.default_rng(1)
     blocks = [np.zeros(0, np.uint32), np.array([255, 0, 3], np.uint32), np.array([256, 1], np.uint32)]
     blocks += [np.array([70_000, 0], np.uint32), np.zeros(5, np.uint32)]
     items = [rng.integers(0, 1 << 62, int(lengths.sum()), dtype=np.uint64) for lengths in blocks]
-    with Part(np.uint64, runtime.Memory()) as part:
+    with PartFile(np.uint64, runtime.Memory()) as part:
         for lengths, of_them in zip(blocks, items, strict=True):
             part.add(lengths, of_them)
         begin = 0
@@ -379,7 +379,7 @@ def test_counts_of_each_size_are_read_as_they_were_written(at_once: int, monkeyp
             np.testing.assert_array_equal(of_them, known[1])
             begin += len(lengths)
         found = part.whole()
-        for (first, lengths, of_them), *known in zip(part.from_last(), blocks[::-1], items[::-1], strict=True):
+        for (first, lengths, of_them), *known in zip(part.blocks_from_last(), blocks[::-1], items[::-1], strict=True):
             begin -= len(lengths)
             assert first == begin
             np.testing.assert_array_equal(lengths, known[0])

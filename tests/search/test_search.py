@@ -20,8 +20,8 @@ import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.features import reading
-from neardup.features.extraction import extract
-from neardup.features.reading import gather
+from neardup.features.extraction import extract_features
+from neardup.features.reading import gather_statistics
 from neardup.recipe import Recipe
 from neardup.text.stop_words import stop_words
 
@@ -67,8 +67,8 @@ def pairs_of(count: int, pair: Callable[[int, int], float | None]) -> dict[tuple
 
 def simhashes(texts: Sequence[str], recipe: Recipe) -> list[int | None]:
     gathered = corpus_of(list(texts), text_column=None, id_column=None, order_column=None)
-    statistics = gather(gathered, recipe) if recipe.needs_statistics else None
-    block = extract(pa.array(texts, pa.large_string()), recipe, statistics)
+    statistics = gather_statistics(gathered, recipe) if recipe.needs_statistics else None
+    block = extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
     values = iter(block.features.tolist())
     return [next(values) if size else None for size in block.sizes.tolist()]
 

@@ -24,7 +24,7 @@ from sklearn.utils.validation import validate_data
 
 from neardup.api import dedup
 from neardup.errors import RecipeError
-from neardup.features.extraction import extract
+from neardup.features.extraction import extract_features
 from neardup.features.sketches import MinHash, SimHash
 from neardup.recipe import Recipe
 from neardup.transformers import FeatureTransformer, SimHashTransformer, SketchTransformer, steps
@@ -143,7 +143,9 @@ def test_values_are_ones_counts_and_weights_in_real_units() -> None:
 @given(TEXTS, st.integers(1, 40), st.sampled_from(["words:1", "words:1:multiset", "windows:6:8"]))
 def test_a_feature_stands_in_its_column_and_those_that_meet_are_added(texts: list[str], n: int, kind: str) -> None:
     transformer = FeatureTransformer(kind, n_columns=n, threads=1)
-    block = extract(array(texts), Recipe(features=kind.removesuffix(":multiset"), weights="tf", measure="cosine"))
+    block = extract_features(
+        array(texts), Recipe(features=kind.removesuffix(":multiset"), weights="tf", measure="cosine")
+    )
     of_sets = not kind.endswith(":multiset")
     expected = np.zeros((len(texts), n))
     documents = np.repeat(np.arange(len(texts)), block.sizes).tolist()
@@ -188,7 +190,7 @@ def test_sketches_are_those_of_the_features(texts: list[str], count: int, seed: 
     transformer = SketchTransformer(count, seed, kind, threads=1)
     found = transformer.fit_transform(texts)
     assert (found.dtype, found.shape) == (np.uint64, (len(texts), count))
-    block = extract(array(texts), Recipe(features=kind), transformer.statistics_)
+    block = extract_features(array(texts), Recipe(features=kind), transformer.statistics_)
     ends = np.cumsum(block.sizes)
     for row, end, size in zip(found, ends.tolist(), block.sizes.tolist(), strict=True):
         sketch = MinHash(count, seed=seed)
@@ -207,7 +209,7 @@ def test_simhashes_are_those_of_the_features_and_of_a_run(texts: list[str], weig
     assert (bits.dtype, bits.shape) == (np.uint8, (len(texts), 64))
     assert [sum(bit << j for j, bit in enumerate(row)) for row in bits.tolist()] == values[:, 0].tolist()
 
-    block = extract(array(texts), Recipe(measure="cosine", **choices), transformer.statistics_)
+    block = extract_features(array(texts), Recipe(measure="cosine", **choices), transformer.statistics_)
     ends = np.cumsum(block.sizes)
     for i, (end, size) in enumerate(zip(ends.tolist(), block.sizes.tolist(), strict=True)):
         own = block.weights[end - size : end].tolist() or None

@@ -182,7 +182,7 @@ class Classifier:
         for part in self.machine:
             digest.update(np.ascontiguousarray(part, "<f8").tobytes())
         for name, known in sorted(self.statistics.items()):
-            digest.update(json.dumps([name, known.documents, known.distinct, known.heaviest]).encode())
+            digest.update(json.dumps([name, known.documents, known.distinct, known.largest_square_sum]).encode())
             digest.update(known.features.astype("<u8").tobytes())
             digest.update(known.df.astype("<i8").tobytes())
         return digest.hexdigest()[:16]
@@ -360,7 +360,12 @@ def packed(classifier: Classifier) -> bytes:
     counted: list[dict[str, Any]] = []
     for number, (features, one) in enumerate(sorted(classifier.statistics.items())):
         counted.append(
-            {"features": features, "documents": one.documents, "distinct": one.distinct, "heaviest": one.heaviest}
+            {
+                "features": features,
+                "documents": one.documents,
+                "distinct": one.distinct,
+                "heaviest": one.largest_square_sum,
+            }
         )
         arrays |= {f"features-{number}": one.features, f"df-{number}": one.df}
     manifest = {

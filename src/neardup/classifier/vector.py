@@ -11,7 +11,7 @@ import numpy as np
 
 from neardup.documents import Corpus
 from neardup.errors import RecipeError
-from neardup.features.reading import Progress, gather
+from neardup.features.reading import Progress, gather_statistics
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import LONGEST_GRAM
@@ -329,5 +329,7 @@ def statistics_for(
     found: dict[str, Statistics] = {}
     for part in vector.parts:
         if part.counted and part.counted not in found:
-            found[part.counted] = gather(corpus, part.recipe.changed(content=content), threads=threads, report=report)
+            found[part.counted] = gather_statistics(
+                corpus, part.recipe.changed(content=content), threads=threads, report=report
+            )
     return found

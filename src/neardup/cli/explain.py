@@ -81,10 +81,10 @@ def _gather_statistics(corpus: Corpus, recipe: Recipe) -> Statistics | None:
     """Return the statistics of the corpus, which is read once more, if the recipe needs them."""
     if not recipe.needs_statistics:
         return None
-    from neardup.features.reading import gather
+    from neardup.features.reading import gather_statistics
 
     with progress_bar() as progress:
-        return gather(corpus, recipe, report=progress)
+        return gather_statistics(corpus, recipe, report=progress)
 
 
 class _Document(NamedTuple):

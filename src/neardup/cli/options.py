@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from neardup.index.index import DiskIndex
     from neardup.pages.batch_report import Wanted
     from neardup.recipe import Recipe
-    from neardup.spark.command import Engine
+    from neardup.spark.engine import Engine
 
 
 Inputs = Annotated[
@@ -434,7 +434,7 @@ class EngineOptions:
         refuse_ignored(memory_only, "is for the engine in memory: leave it out, or leave out --engine spark")
         if threads and self.master:
             raise RecipeError("--threads and --master both set the number of parallel tasks: give one of them")
-        from neardup.spark.command import Engine
+        from neardup.spark.engine import Engine
 
         engine = Engine(
             master=self.master or f"local[{threads or '*'}]",

@@ -244,7 +244,7 @@ def replay(
     check_outputs(inputs, outputs, force=force, checks=checks)
 
     from neardup.documents import FIND_TIME, OrderColumn, open_writer
-    from neardup.features.reading import silent
+    from neardup.features.reading import ignore_progress
 
     with ExitStack() as stack, written_files() as written:
         if classifier is not None and classifier.vector.needs_times:
@@ -260,7 +260,7 @@ def replay(
             *(("pairs.discriminant", "pairs.align") if classifier else ()),
         )
         printer = HourPrinter(sys.stdout, as_json=as_json)
-        progress = stack.enter_context(progress_bar()) or silent
+        progress = stack.enter_context(progress_bar()) or ignore_progress
         statistics = settings.statistics(corpus, progress)
         index = stack.enter_context(settings.index(statistics))
         clock = Clock()

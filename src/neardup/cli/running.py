@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neardup.index.writer import IndexWriter
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe
-    from neardup.spark.command import Engine
+    from neardup.spark.engine import Engine
 
 
 def find_index(names: Sequence[str] | None) -> DiskIndex | None:
@@ -134,9 +134,9 @@ def run_recipe(
     ``keep_rejected`` says whether Spark returns rejected records; the other parameters are those of ``pipeline.run``.
     """
     if engine is not None:
-        from neardup.spark.command import answered
+        from neardup.spark.engine import run_on_spark
 
-        with answered(
+        with run_on_spark(
             corpus,
             recipe,
             engine,

@@ -169,13 +169,13 @@ def watch(
 def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
     """Return the statistics that a recipe needs, from a sample; refuse one that is missing or not needed."""
     from neardup.documents import open_corpus
-    from neardup.features.reading import gather
+    from neardup.features.reading import gather_statistics
     from neardup.stream.index import statistics_for
 
     if sample is None or not recipe.needs_statistics:
         return statistics_for(recipe, None if sample is None else [sample])
     with open_corpus([sample]) as corpus:
-        return gather(corpus, recipe)
+        return gather_statistics(corpus, recipe)
 
 
 def warm_up(index: Index) -> None:

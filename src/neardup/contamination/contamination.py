@@ -15,7 +15,7 @@ import pyarrow as pa
 from neardup.contamination.items import Items, Passages, items_of, passages_of
 from neardup.documents import Batch, Corpus
 from neardup.errors import RecipeError, option, shown
-from neardup.features.reading import Progress, cut
+from neardup.features.reading import Progress, text_pieces
 from neardup.kernels.contamination import contained_sets, find_grams
 from neardup.runtime import Clock, default_threads, in_order
 from neardup.text.bulk import comparable, text_buffers
@@ -319,7 +319,7 @@ def _pieces(corpus: Corpus, read: list[slice | Integers], progress: Progress | N
 
 def _named(batch: Batch) -> Iterator[_Piece]:
     at = 0
-    for texts in cut(batch):
+    for texts in text_pieces(batch):
         end = at + len(texts)
         names = batch.rows[at:end] if batch.ids is None else batch.ids[at:end]
         yield _Piece(texts, names, batch.rows[at:end])

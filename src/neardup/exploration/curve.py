@@ -162,7 +162,7 @@ class ThresholdSearch:
             if recipe.is_weighted and not matches.complete:
                 return None, None
         read, pairs = self._read, self._pairs(matches, recipe)
-        documents = Documents(read.names, read.order, read.store.text_marks, read.store.text_bytes, read.present)
+        documents = Documents(read.names, read.order, read.store.text_digests, read.store.text_bytes, read.present)
         found = findings_of(self._corpus, recipe, documents, matches, pairs, classifier=None, margin=None)
         point = Point(threshold=recipe.threshold, dropped=int(found.goes.sum()))
         if matches.complete:

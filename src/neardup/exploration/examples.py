@@ -157,7 +157,7 @@ def suspects_of(pairs: PairArrays, survey: Survey, material: Material, *, family
 
     ``pairs`` match, by positions in the corpus; ``family`` (int64[n]) is the family of each document, 0 for none.
     """
-    unequal = np.flatnonzero((survey.text_marks[pairs.left] != survey.text_marks[pairs.right]).any(axis=1))
+    unequal = np.flatnonzero((survey.text_digests[pairs.left] != survey.text_digests[pairs.right]).any(axis=1))
     order = unequal[np.argsort(pairs.similarity[unequal], kind="stable")][:_ASKED]
     if not len(order):
         return ()

@@ -34,7 +34,7 @@ from neardup.exploration.views import (
     vectors_of,
     view_of,
 )
-from neardup.features.reading import Progress, silent
+from neardup.features.reading import Progress, ignore_progress
 from neardup.features.statistics import Statistics
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pages.documents import Material
@@ -141,7 +141,7 @@ def explore(
     The corpus is read some six times, five without the curve, and must stay open as long as the exploration is shown.
     ``inputs`` are what people know it by, ``reading`` the options of reading that the advised command needs.
     """
-    return _Run(corpus, options, checked_threads(threads), memory, progress or silent).explore(
+    return _Run(corpus, options, checked_threads(threads), memory, progress or ignore_progress).explore(
         tuple(inputs or corpus.inputs), reading
     )
 

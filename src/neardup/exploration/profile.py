@@ -372,7 +372,7 @@ def profile_of(
     The corpus was scanned, and is read three times more: twice for boilerplate, and for the documents that are shown.
     The findings are those of a run at the threshold that the families are for.
     """
-    texts = equal_texts(survey.text_marks, survey.text_bytes, np.zeros(len(survey), np.bool_))
+    texts = equal_texts(survey.text_digests, survey.text_bytes, np.zeros(len(survey), np.bool_))
     copies = np.bincount(texts[texts >= 0], minlength=len(texts))
     counting = copies > 0
     if findings is not None:

@@ -14,7 +14,7 @@ from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
 from neardup.evaluation.population import splitmix
 from neardup.features.extraction import text_digests
-from neardup.features.reading import Progress, Remembered, pieces
+from neardup.features.reading import DocumentColumns, Progress, pieces
 from neardup.kernels import Integers, Words
 from neardup.runtime import in_order
 from neardup.text.bulk import text_buffers
@@ -29,7 +29,7 @@ class Survey:
     #: int64[n]: the length of each text (of a recipe with ``content``, of each content) in bytes of UTF-8.
     text_bytes: Integers
     #: uint64[n, 2]: equal for texts that are equal byte for byte.
-    text_marks: Words
+    text_digests: Words
     #: int64[n]: the file of each, as a place in ``sources``; of text files, their folder.
     source: Integers
     sources: tuple[str, ...]
@@ -103,11 +103,11 @@ def draw_sample(
 
     Raises ``InputError`` where several documents have one id.
     """
-    draw, seen, rows = _Draw(sample, seed), Remembered(), deque[Integers]()
+    draw, seen, rows = _Draw(sample, seed), DocumentColumns(), deque[Integers]()
     sizes, marks = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
 
     def see(batch: Batch) -> None:
-        seen.see(batch)
+        seen.add(batch)
         if len(batch.rows):
             rows.append(batch.rows)
 
@@ -124,7 +124,7 @@ def draw_sample(
     survey = Survey(
         names=names,
         text_bytes=np.concatenate(sizes),
-        text_marks=np.concatenate(marks),
+        text_digests=np.concatenate(marks),
         source=codes,
         sources=sources,
     )

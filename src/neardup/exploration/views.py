@@ -16,7 +16,7 @@ from neardup.documents import Corpus
 from neardup.errors import RecipeError
 from neardup.exploration.valley import Valley, valley_of
 from neardup.features.extraction import Extractor
-from neardup.features.reading import Progress, gather, heaviest_of, pieces
+from neardup.features.reading import Progress, gather_statistics, largest_square_sum, pieces
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore, Vectors
 from neardup.keep.pairs import PairArrays
@@ -236,14 +236,13 @@ def frequencies_of(
 ) -> Statistics:
     """Return the document frequencies in a corpus of the features that some texts have, for these texts alone.
 
-    For them it says what ``features.reading.gather`` says, in memory for the features of these texts instead of those
-    of the corpus.
+    They equal those of ``features.reading.gather_statistics``, in memory for the features of these texts alone.
 
     The corpus is read once. Of a recipe with ``content``, the texts are contents already.
     """
     if recipe.signature.startswith("sketch"):
         # Its prime is the one closest to the number of all features.
-        return gather(corpus, recipe, threads=threads, report=report)
+        return gather_statistics(corpus, recipe, threads=threads, report=report)
     weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
     plain, form = recipe.without_statistics(), COUNTED if weighs else None
     wanted = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)
@@ -260,7 +259,7 @@ def frequencies_of(
 
 def _counted(extractor: Extractor, texts: pa.LargeStringArray) -> _Counted:
     block = extractor(texts)
-    return _Counted(len(texts), heaviest_of(block), block.features)
+    return _Counted(len(texts), largest_square_sum(block), block.features)
 
 
 #: Texts in a piece of work for a thread.

@@ -1,1 +1,1 @@
-"""Comparable text to features, vectors and signatures, and what a collection says of them."""
+"""Comparable text to features, vectors and signatures, and the statistics of a collection."""

@@ -1,4 +1,4 @@
-"""Texts as blocks of features, from normalization to signatures; digests that tell texts apart, whoever wrote them."""
+"""Texts to blocks of features: normalization, tokens, grams, sets or vectors, signatures; and digests of texts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from neardup.kernels.grams import (
 )
 from neardup.kernels.tables import EMPTY_TABLE, enter, slots_for
 from neardup.kernels.tokens import hash_tokens
-from neardup.kernels.unicode import text_marks
+from neardup.kernels.unicode import hash_texts
 from neardup.recipe import Recipe
 from neardup.recipe.recipe import word_lists
 from neardup.runtime import SCRATCH
@@ -56,9 +56,9 @@ _NO_WEIGHTS = np.empty(0, np.int64)
 
 
 def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
-    """Return the 128 bits of BLAKE2b of each text (uint64[d, 2]), of uint8 texts and their int64[d + 1] offsets.
+    """Return 128 bits of BLAKE2b per text: uint64[d, 2], of uint8 texts and their int64[d + 1] offsets.
 
-    Two texts with one digest are not known for any such hash; to find a pair takes some 2**64 of them.
+    No two texts with equal digests are known for this hash; finding a pair takes about 2**64 attempts.
     """
     view, ends = data.data, offsets.tolist()
     found = b"".join([blake2b(view[begin:end], digest_size=_BYTES).digest() for begin, end in pairwise(ends)])
@@ -67,7 +67,7 @@ def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
 
 Allocate = Callable[[int], Words]
 
-_WAYS = {
+_GRAM_METHODS = {
     "words": CONTIGUOUS,
     "qgrams": CONTIGUOUS,
     "windows": CONTIGUOUS,
@@ -81,25 +81,25 @@ _WEIGHING = {"": NO_WEIGHTS, "tf": BY_COUNT, "idf": BY_VALUE, "tfidf": BY_BOTH}
 _NO_TOKENS = np.zeros(EMPTY_TABLE, np.uint64)
 
 
-class _Plan(NamedTuple):
-    """What the kernels take besides texts.
+class _KernelPlan(NamedTuple):
+    """The arguments that the kernels take besides texts.
 
     Attributes
     ----------
     by_character : bool
-        Whether grams are of characters.
+        Whether grams consist of characters instead of tokens.
     shape : tuple of int
-        The shape of ``grams_of``.
+        (method, first number, second number), as for ``kernels.grams.grams_of``.
     form : int
-        What becomes of the grams (``kernels.grams``).
+        SET, MULTISET, COUNTED or LISTED (``kernels.grams``).
     positional : bool
-        Whether places, or the ranks of terms, are part of features.
+        Whether a feature includes its position, or the rank of its term.
     modulus : int
-        One in so many grams is kept.
+        Grams are kept if they are 0 modulo this number. Raising it keeps fewer.
     terms : int
-        How many of each segment are chosen; 0 where all features stay.
+        How many terms of each segment are chosen; 0 to keep all features.
     tables : tuple
-        Stop words and antecedents, as open tables of tokens.
+        Stop words and antecedents, as hash tables of tokens.
     lookup : tuple or None
         Keys, values and unseen of a ``Lookup``.
     weighing : int
@@ -118,47 +118,47 @@ class _Plan(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether features are contiguous grams as sets or multisets, and nothing else."""
+        """Whether features are contiguous grams as sets or multisets, without further steps."""
         ordinary = self.shape[0] == CONTIGUOUS and self.form in (SET, MULTISET)
         return (
             ordinary and not (self.positional or self.terms or len(self.tables[0]) > EMPTY_TABLE) and self.modulus == 1
         )
 
 
-def _fresh(size: int) -> Words:
+def _new_array(size: int) -> Words:
     return np.empty(size, np.uint64)
 
 
-def extract(
-    texts: pa.LargeStringArray, recipe: Recipe, statistics: Statistics | None = None, *, allocate: Allocate = _fresh
+def extract_features(
+    texts: pa.LargeStringArray, recipe: Recipe, statistics: Statistics | None = None, *, allocate: Allocate = _new_array
 ) -> Block:
-    """Return the features of texts: see ``Extractor``, which does the same for batch after batch."""
+    """Return the features of one batch of texts; an ``Extractor`` does the same for many batches."""
     return Extractor(recipe, statistics)(texts, allocate)
 
 
 def gram_hashes(text: str, recipe: Recipe) -> Words:
-    """Return the hash of every gram of one text, in the order of the text, repeats repeated.
+    """Return the hash of every gram of one text, in text order, with repeats.
 
-    They are those of the features before repeats are numbered, places added, windows sampled and terms chosen; those of
-    text that the recipe ignores are left out.
+    These are the features before repeats are numbered, positions added, windows sampled and terms chosen. Grams of text
+    that the recipe ignores are left out.
     """
     extractor = Extractor(recipe.without_statistics(), None, LISTED)
     return np.maximum(extractor(pa.array([text], pa.large_string())).features, np.uint64(1))
 
 
 class Extractor:
-    """Makes the features of batches of texts.
+    """Extracts the features of batches of texts.
 
     Parameters
     ----------
     recipe : Recipe
-        Its ``content``, ``normalize``, ``features`` and what follows up to ``signature``.
+        Its ``content``, ``normalize``, ``features`` and the steps up to ``signature``.
     statistics : Statistics, optional
-        Of the collection (``statistics.gather``); for recipes with ``needs_statistics``.
+        Document frequencies of the collection, for recipes with ``needs_statistics``.
     form : int, optional
-        What becomes of the grams (``kernels.grams``) in place of what the recipe asks for.
+        SET, MULTISET, COUNTED or LISTED (``kernels.grams``), to override the form of the recipe.
     digests : bool
-        Whether something depends on which texts are equal, so that their marks are digests. They take time.
+        Whether ``text_digests`` are cryptographic. Needed if a result depends on which texts are equal; it takes time.
     """
 
     def __init__(
@@ -171,22 +171,22 @@ class Extractor:
     ) -> None:
         self._digests = digests
         self._content = method_of(recipe.content) if recipe.content else None
-        self._normalize, self._wanted = recipe.normalize, recipe.parsed_features
+        self._normalize, self._spec = recipe.normalize, recipe.parsed_features
         self._signer = Signer(recipe, statistics) if recipe.signature and form is None else None
         if form is None:
-            form = COUNTED if recipe.weights else MULTISET if self._wanted.multiset else SET
+            form = COUNTED if recipe.weights else MULTISET if self._spec.multiset else SET
         self._counts = form == COUNTED
         lookup = None if statistics is None else statistics.lookup(recipe)
-        self._plan = _plan(recipe, form, lookup)
-        self._known = _known_grams(recipe)
-        self._direct: tuple[Any, Any] | None = None
-        special = self._content or self._wanted.unit or self._signer or self._plan.lookup or self._known is not None
-        if self._plan.is_plain and self._wanted.kind != "checksum" and has_kernel(self._normalize) and not special:
+        self._plan = _kernel_plan(recipe, form, lookup)
+        self._ignored = _ignored_grams(recipe)
+        self._ascii_arguments: tuple[Any, Any] | None = None
+        needs_more = self._content or self._spec.unit or self._signer or self._plan.lookup or self._ignored is not None
+        if self._plan.is_plain and self._spec.kind != "checksum" and has_kernel(self._normalize) and not needs_more:
             shape = self._plan.by_character, self._plan.shape[1], self._plan.form == MULTISET
-            self._direct = (self._normalize == "words", ascii_table(self._normalize)), shape
+            self._ascii_arguments = (self._normalize == "words", ascii_table(self._normalize)), shape
 
-    def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _fresh) -> Block:
-        """Return the features of texts (no nulls), in uint64 arrays that ``allocate`` gives."""
+    def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _new_array) -> Block:
+        """Return the features of texts (no nulls), in uint64 arrays from ``allocate``."""
         if self._content is not None:
             texts = contents(texts, self._content)
         data, offsets = text_buffers(texts)
@@ -200,10 +200,10 @@ class Extractor:
             _NO_WEIGHTS,
         )
         if not self._digests:
-            text_marks(data, offsets, block.text_marks)
-        if self._wanted.kind == "checksum":
+            hash_texts(data, offsets, block.text_digests)
+        if self._spec.kind == "checksum":
             return self._checksums(data, offsets, block, allocate)
-        used, out, weights = self._features(data, offsets, block)
+        used, out, weights = self._extract(data, offsets, block)
         if self._signer is not None:
             return self._signer.sign(block._replace(features=out[:used], weights=weights[:used]), allocate)
         features = allocate(used)
@@ -215,46 +215,46 @@ class Extractor:
         return block._replace(features=features, weights=kept)
 
     def sets(self, data: npt.NDArray[np.uint8], offsets: Integers) -> tuple[Words, Integers]:
-        """Return the features of a few texts and their numbers, as a block has them, without what costs more than they.
+        """Return the features of a few texts and the size of each set, without the digests of a block.
 
         Parameters
         ----------
         data : uint8[m]
             The texts as UTF-8.
         offsets : int64[d + 1]
-            Where each begins, and where the last one ends.
+            Where each text begins, and where the last one ends.
         """
-        if self._direct is not None:
-            features, sizes = ascii_sets(data, offsets, *self._direct)
+        if self._ascii_arguments is not None:
+            features, sizes = ascii_sets(data, offsets, *self._ascii_arguments)
             if len(sizes):
                 return features, sizes
         buffers = pa.py_buffer(offsets), pa.py_buffer(data)
         block = self(pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers))
         return block.features, block.sizes
 
-    def _features(self, data: Any, offsets: Integers, block: Block) -> tuple[int, Words, Integers]:
-        """Fill the sizes and marks of a block; return the number of features, and scratch that begins with them."""
-        unit = self._wanted.unit
+    def _extract(self, data: Any, offsets: Integers, block: Block) -> tuple[int, Words, Integers]:
+        """Fill the sizes and set digests of a block; return the number of features, and the buffers that hold them."""
+        unit = self._spec.unit
         ends, heads = segments(data, offsets, unit) if unit else (offsets, None)
         normal = comparable(data, ends, self._normalize)
         lengths = normal.spans[:, 1] - normal.spans[:, 0]
         room = int(lengths.sum())
-        if not self._wanted.traits.by_character:
+        if not self._spec.traits.by_character:
             room = (room + len(lengths)) // 2
         out = SCRATCH.take("features", np.uint64, room + len(lengths))
         weights = SCRATCH.take("weights", np.int64, len(out)) if self._counts else _NO_WEIGHTS
-        plan, results = self._plan, (block.sizes, block.marks)
-        if plan.is_plain and not unit and self._known is None:
+        plan, results = self._plan, (block.sizes, block.set_digests)
+        if plan.is_plain and not unit and self._ignored is None:
             multiset = plan.form == MULTISET
             used = feature_sets(normal.text, normal.spans, plan.by_character, plan.shape[1], multiset, out, *results)
         else:
             heads = np.arange(len(offsets)) if heads is None else heads
-            used = self._others(normal, heads, out, weights, results)
+            used = self._extract_general(normal, heads, out, weights, results)
         if plan.lookup is not None and not plan.terms:
             used = clip_sets(out[:used], weights, plan.lookup, plan.weighing, *results)
         return used, out, weights
 
-    def _others(
+    def _extract_general(
         self, normal: Comparable, heads: Integers, out: Words, weights: Integers, results: tuple[Integers, Words]
     ) -> int:
         """Write features that are more than contiguous grams; return how many."""
@@ -262,15 +262,15 @@ class Extractor:
         lengths = np.empty(len(normal.spans), np.int64)
         if plan.form == LISTED:
             used: int = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, out, lengths)
-            if self._known is not None:
-                used = drop_grams(self._known, out, lengths)
+            if self._ignored is not None:
+                used = drop_grams(self._ignored, out, lengths)
             results[0][:] = np.add.reduceat(np.append(lengths, 0), heads[:-1]) if len(lengths) else 0
             return used
-        listed = SCRATCH.take("listed", np.uint64, len(out))
-        count = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, listed, lengths)
-        if self._known is not None:
-            count = drop_grams(self._known, listed, lengths)
-        grams = listed[:count]
+        grams_buffer = SCRATCH.take("grams", np.uint64, len(out))
+        count = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, grams_buffer, lengths)
+        if self._ignored is not None:
+            count = drop_grams(self._ignored, grams_buffer, lengths)
+        grams = grams_buffer[:count]
         if plan.terms and plan.lookup is not None:
             choice = plan.terms, plan.positional, plan.weighing
             used = choose_terms(grams, lengths, heads, choice, plan.lookup, out, weights, *results)
@@ -280,49 +280,49 @@ class Extractor:
         return used
 
     def _checksums(self, data: Any, offsets: Integers, block: Block, allocate: Allocate) -> Block:
-        """Return one feature a text, the first 64 bits of its hash; none for an empty text."""
+        """Return one feature per text, the first 64 bits of its checksum; none for an empty text."""
         if self._normalize == "raw":
             normal = Comparable(data, np.stack([offsets[:-1], offsets[1:]], axis=1))
         else:
             normal = comparable(data, offsets, self._normalize)
-        # The constructor itself: hashlib.new looks for it anew each time, which takes longer than most texts.
-        digest_of = partial(getattr(hashlib, self._wanted.flags[0]), usedforsecurity=False)
+        # Not `hashlib.new`, which looks the constructor up on each call: that takes longer than most texts.
+        digest_of = partial(getattr(hashlib, self._spec.flags[0]), usedforsecurity=False)
         view = normal.text.data
         texts: list[Any] = [view[begin:end] for begin, end in normal.spans.tolist()]
         if self._normalize != "raw":
-            # Comparable text parts tokens by one space or several.
+            # In comparable text, tokens are separated by one or more spaces.
             texts = [b" ".join(filter(None, bytes(text).split(b" "))) for text in texts]
         found = b"".join([digest_of(text).digest()[:16] for text in texts])
         digests = np.frombuffer(found, "<u8").astype(np.uint64).reshape(-1, 2)
         block.sizes[:] = list(map(bool, map(len, texts)))
         digests[block.sizes == 0] = 0
-        some = block.sizes > 0
-        block.marks[:] = digests
-        features = allocate(int(some.sum()))
-        features[:] = np.maximum(digests[some, 0], np.uint64(1))
+        nonempty = block.sizes > 0
+        block.set_digests[:] = digests
+        features = allocate(int(nonempty.sum()))
+        features[:] = np.maximum(digests[nonempty, 0], np.uint64(1))
         return block._replace(features=features)
 
 
-def _plan(recipe: Recipe, form: int, lookup: Lookup | None) -> _Plan:
-    wanted = recipe.parsed_features
-    terms = wanted.numbers[0] if wanted.kind == "terms" else 0
-    first, second = (1, 0) if terms else (*wanted.numbers, 0, 0)[:2]
-    stops, begins = word_lists(recipe)
-    return _Plan(
-        by_character=wanted.traits.by_character,
-        shape=(_WAYS.get(wanted.kind, CONTIGUOUS), first, second),
+def _kernel_plan(recipe: Recipe, form: int, lookup: Lookup | None) -> _KernelPlan:
+    spec = recipe.parsed_features
+    terms = spec.numbers[0] if spec.kind == "terms" else 0
+    first, second = (1, 0) if terms else (*spec.numbers, 0, 0)[:2]
+    stop_words, antecedents = word_lists(recipe)
+    return _KernelPlan(
+        by_character=spec.traits.by_character,
+        shape=(_GRAM_METHODS.get(spec.kind, CONTIGUOUS), first, second),
         form=form,
-        positional=wanted.positional,
-        modulus=second if wanted.kind == "windows" else 1,
+        positional=spec.positional,
+        modulus=second if spec.kind == "windows" else 1,
         terms=terms,
-        tables=(_token_table(stops), _token_table(begins)),
+        tables=(_token_table(stop_words), _token_table(antecedents)),
         lookup=(lookup.keys, lookup.values, lookup.unseen) if lookup is not None and len(lookup.keys) else None,
         weighing=_WEIGHING[recipe.weights] if form == COUNTED and lookup is not None else NO_WEIGHTS,
     )
 
 
-def _known_grams(recipe: Recipe) -> Words | None:
-    """Return the grams of the text that a recipe ignores, as an open table; None where it ignores none."""
+def _ignored_grams(recipe: Recipe) -> Words | None:
+    """Return the grams of the text that a recipe ignores, as a hash table; None if it ignores nothing."""
     if not recipe.ignore:
         return None
     found = gram_hashes(recipe.ignore, recipe.changed(ignore="", content=""))

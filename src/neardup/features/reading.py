@@ -1,4 +1,4 @@
-"""Pass one over a corpus: its texts in pieces for the threads, and what is kept of each document besides."""
+"""Pass one over a corpus: texts in pieces for the threads, the columns beside them, and document frequencies."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from neardup.documents import Batch, Corpus, join_ids
 from neardup.documents.records import Names
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
-from neardup.features.store import Block, Column
+from neardup.features.store import Block, GrowingArray
 from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
 from neardup.runtime import check_budget, default_threads, in_order
 from neardup.text.html import content_of
 
-#: The bytes of text in a piece of work: small enough for the processor's cache, large enough for a thread.
+#: Bytes of text per piece: small enough for the processor's cache, large enough to keep a thread busy.
 _PIECE = 1 << 20
 
 Progress = Callable[[str, int, int | None], None]
 
 
-def silent(stage: str, done: int, total: int | None) -> None:
-    """Take what is told of progress, and tell nobody."""
+def ignore_progress(stage: str, done: int, total: int | None) -> None:
+    """Ignore a progress report."""
 
 
 def pieces(
-    corpus: Corpus, stage: str, report: Progress | None = None, see: Callable[[Batch], None] | None = None
+    corpus: Corpus, stage: str, report: Progress | None = None, on_batch: Callable[[Batch], None] | None = None
 ) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts of a corpus in pieces; ``see`` gets each batch before, ``report`` the stage and the bytes."""
+    """Yield the texts of a corpus in pieces; call ``on_batch`` with each batch before its texts."""
     consumed = 0
     for batch in corpus.scan():
-        if see is not None:
-            see(batch)
+        if on_batch is not None:
+            on_batch(batch)
         consumed += batch.consumed
         if report is not None:
             report(stage, consumed, corpus.total_bytes)
-        yield from cut(batch)
+        yield from text_pieces(batch)
 
 
-def texts_again(corpus: Corpus, report: Progress | None = None) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts once more, after ``pieces``, in pieces."""
+def reread_pieces(corpus: Corpus, report: Progress | None = None) -> Iterator[pa.LargeStringArray]:
+    """Yield the texts of a corpus in pieces once more, after ``pieces``."""
     consumed = 0
     for batch in corpus.scan_again():
         consumed += batch.consumed
         if report is not None:
             report("read again", consumed, corpus.total_bytes)
-        yield from cut(batch)
+        yield from text_pieces(batch)
 
 
-def cut(batch: Batch) -> Iterator[pa.LargeStringArray]:
-    """Yield the texts of a batch in pieces for the threads."""
+def text_pieces(batch: Batch) -> Iterator[pa.LargeStringArray]:
+    """Yield the texts of a batch in pieces of about 1 MB."""
     texts = batch.texts
     ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     begin = 0
@@ -66,16 +66,16 @@ def cut(batch: Batch) -> Iterator[pa.LargeStringArray]:
         begin = end
 
 
-class Remembered:
-    """Collects what pass one leaves besides the features; ``order`` holds the order column, batch by batch."""
+class DocumentColumns:
+    """Collects the columns beside the texts: rows, ids, and in ``order`` the order column, batch by batch."""
 
     def __init__(self) -> None:
-        self._rows = Column(np.int64)
+        self._rows = GrowingArray(np.int64)
         self._ids: list[tuple[int, pa.Array]] = []
         self.order: list[pa.Array] = []
 
-    def see(self, batch: Batch) -> None:
-        """Keep a batch's rows, ids and values of the order column."""
+    def add(self, batch: Batch) -> None:
+        """Add the rows, ids and order values of a batch."""
         self._rows.extend(batch.rows)
         if batch.ids is not None:
             self._ids.append((int(batch.rows[0]), batch.ids))
@@ -83,22 +83,24 @@ class Remembered:
             self.order.append(batch.order)
 
     def names(self, first: int | None = None) -> Names:
-        """Return what the documents are called; rows from ``first`` on are those of a reference."""
+        """Return the names of the documents; rows from ``first`` on belong to the reference."""
         parts, self._ids = self._ids, []
         ids = [part for row, part in parts if first is None or row < first]
-        others = [part for _, part in parts[len(ids) :]]
-        found = Names(self._rows.rows, join_ids(ids) if ids else None)
+        reference_ids = [part for _, part in parts[len(ids) :]]
+        names = Names(self._rows.rows, join_ids(ids) if ids else None)
         if first is None:
-            return found
-        called = join_ids(others) if others else pa.array(found.rows[np.searchsorted(found.rows, first) :] - first)
-        return replace(found, reference_names=called)
+            return names
+        if reference_ids:
+            return replace(names, reference_names=join_ids(reference_ids))
+        reference_rows = names.rows[np.searchsorted(names.rows, first) :]
+        return replace(names, reference_names=pa.array(reference_rows - first))
 
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
 
-def gather(
+def gather_statistics(
     corpus: Corpus,
     recipe: Recipe,
     *,
@@ -108,80 +110,80 @@ def gather(
 ) -> Statistics:
     """Return the document frequencies of a recipe's features in a corpus, before clipping and signatures.
 
-    The corpus is read once. A budget of memory that is too little for the table is refused.
+    The corpus is read once. A memory budget (bytes) that is too small for the table of frequencies is refused.
     """
-    return gather_texts(pieces(corpus, "count", report), recipe, threads=threads, memory=memory)
+    return gather_text_statistics(pieces(corpus, "count", report), recipe, threads=threads, memory=memory)
 
 
-def gather_texts(
+def gather_text_statistics(
     batches: Iterable[pa.LargeStringArray], recipe: Recipe, *, threads: int | None = None, memory: int | None = None
 ) -> Statistics:
-    """Return the document frequencies of a recipe's features in texts, however they are parted into batches."""
+    """Return the document frequencies of a recipe's features in texts; how they are batched does not matter."""
     weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
     extractor = Extractor(recipe.without_statistics(), None, COUNTED if weighs else None)
-    gathering = Gathering(memory)
-    for part in in_order(partial(_count, extractor), batches, threads or default_threads()):
-        gathering.add(*part)
-    return gathering.done()
+    builder = StatisticsBuilder(memory)
+    for counts in in_order(partial(_batch_frequencies, extractor), batches, threads or default_threads()):
+        builder.add(*counts)
+    return builder.build()
 
 
-def _count(extractor: Extractor, texts: pa.LargeStringArray) -> tuple[int, int, Words, Integers]:
+def _batch_frequencies(extractor: Extractor, texts: pa.LargeStringArray) -> tuple[int, int, Words, Integers]:
     """Return the number of texts, the largest sum of squared counts, and the distinct features with their df."""
     block = extractor(texts)
     features, df = np.unique(block.features, return_counts=True)
-    return len(texts), heaviest_of(block), features, df.astype(np.int64)
+    return len(texts), largest_square_sum(block), features, df.astype(np.int64)
 
 
-def heaviest_of(block: Block) -> int:
-    """Return the largest sum over a document of squared counts of features; of sets, the number of features."""
+def largest_square_sum(block: Block) -> int:
+    """Return the largest sum over a document of squared feature counts; for sets, the largest set size."""
     counts = block.weights if len(block.weights) else np.ones(len(block.features), np.int64)
     squares = np.concatenate([[0], np.cumsum(counts * counts)])
     ends = np.cumsum(block.sizes)
     return int((squares[ends] - squares[ends - block.sizes]).max(initial=0))
 
 
-#: Bytes of each feature whose documents are counted, with those that wait to be added, as they were measured.
-_BYTES_A_COUNT = 160
+#: Bytes per counted feature, including those not yet merged (measured).
+_BYTES_PER_COUNT = 160
 
 
-class Gathering:
+class StatisticsBuilder:
     """Adds up the document frequencies of a collection, batch by batch."""
 
     def __init__(self, memory: int | None = None) -> None:
         self._documents, self._memory = 0, memory
-        self._heaviest = 0
-        self._waiting: list[tuple[Words, Integers]] = []
+        self._square_sum = 0
+        self._pending: list[tuple[Words, Integers]] = []
         self._size, self._merged = 0, 0
 
-    def add(self, documents: int, heaviest: int, features: Words, df: Integers) -> None:
-        """Add documents with the df of their distinct features."""
+    def add(self, documents: int, square_sum: int, features: Words, df: Integers) -> None:
+        """Add the df of distinct features in a batch of ``documents`` documents."""
         self._documents += documents
-        self._heaviest = max(self._heaviest, heaviest)
-        self._waiting.append((features, df))
+        self._square_sum = max(self._square_sum, square_sum)
+        self._pending.append((features, df))
         self._size += len(features)
         if self._size > 2 * self._merged + (1 << 20):
             self._merge()
 
     def _merge(self) -> None:
-        features = np.concatenate([np.empty(0, np.uint64), *(part[0] for part in self._waiting)])
-        df = np.concatenate([np.empty(0, np.int64), *(part[1] for part in self._waiting)])
+        features = np.concatenate([np.empty(0, np.uint64), *(part[0] for part in self._pending)])
+        df = np.concatenate([np.empty(0, np.int64), *(part[1] for part in self._pending)])
         distinct, place = np.unique(features, return_inverse=True)
         total = np.bincount(place, weights=df, minlength=len(distinct)).astype(np.int64)
-        self._waiting = [(distinct, total)]
+        self._pending = [(distinct, total)]
         self._size = self._merged = len(distinct)
-        needed = _BYTES_A_COUNT * len(distinct)
-        check_budget(self._memory, needed, f"the table of {len(distinct):,} features and more, which is held")
+        needed = _BYTES_PER_COUNT * len(distinct)
+        check_budget(self._memory, needed, f"the table of {len(distinct):,} or more features, which stays in memory")
 
-    def done(self) -> Statistics:
-        """Return the statistics of all that was added."""
+    def build(self) -> Statistics:
+        """Return the statistics of everything added."""
         self._merge()
-        ((features, df),) = self._waiting
+        ((features, df),) = self._pending
         several = df > 1
-        return Statistics(self._documents, len(features), self._heaviest, features[several], df[several])
+        return Statistics(self._documents, len(features), self._square_sum, features[several], df[several])
 
 
-def contents_of(texts: Sequence[str], recipe: Recipe, threads: int) -> Sequence[str]:
-    """Return what a recipe compares of texts: themselves, or their contents."""
+def compared_texts(texts: Sequence[str], recipe: Recipe, threads: int) -> Sequence[str]:
+    """Return what a recipe compares: the texts themselves, or their contents."""
     if not recipe.content:
         return texts
     return list(in_order(lambda text: content_of(text, recipe.content), texts, threads))

@@ -1,9 +1,9 @@
-"""Features that are made again instead of kept: what pass one leaves of them, and the passes that follow.
+"""Features that are recomputed instead of stored: what pass one keeps of them, and the later passes.
 
-Features of word n-grams take more room than the text, and making them again costs less than the file that would hold
-them. Pass one leaves a mark of each set, and writes each feature's slot, in four bytes, to a file of its part of the
-key space. The parts are counted one after the other, and then each slot says how many documents have it. That is enough
-to choose prefixes by; later passes make the features of those documents only that may match.
+Features of word n-grams take more memory than the text, and recomputing them costs less than the file that would hold
+them. Pass one keeps a digest of each set and writes each feature's slot, 4 bytes, to a file for its part of the key
+space. The parts are then counted one by one; each slot's count says how many documents have the feature, which is
+enough to choose prefixes. Later passes recompute only the features of documents that may match.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import pyarrow as pa
 from neardup.documents import Corpus
 from neardup.errors import InputError, NeardupError, OutputError, option
 from neardup.features.extraction import Extractor
-from neardup.features.reading import Progress, texts_again
-from neardup.features.store import Block, Column, Features64, FeatureStore, Needs
-from neardup.kernels.counts import find_able_by_size, keyed_marks, note_first
+from neardup.features.reading import Progress, reread_pieces
+from neardup.features.store import Block, Features64, FeatureStore, GrowingArray, MemoryNeeds
+from neardup.kernels.counts import flag_sets_by_size, keyed_digests, record_first_equal
 from neardup.kernels.parts import (
-    PLACE_BITS,
-    add_alone,
-    count_places,
-    counted_places,
-    note_places,
-    part_slots,
-    slots_of_sets,
+    SLOT_BITS,
+    copy_counted_slots,
+    count_slots,
+    count_unshared,
+    record_slots,
+    slots_by_part,
+    slots_by_set,
 )
 from neardup.recipe.measures import Rule
 from neardup.runtime import SCRATCH, Memory, files_at_once, in_order, trim_memory
@@ -42,26 +42,26 @@ Narrow = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
 Lengths = npt.NDArray[np.uint32]
-Counts8 = npt.NDArray[np.uint8]
-Work = TypeVar("Work")
-Made = TypeVar("Made")
+ByteCounts = npt.NDArray[np.uint8]
+Value = TypeVar("Value")
 
 _FREE = np.uint32(0xFFFFFFFF)
-_MOST_DOCUMENTS = (1 << 32) - 2
-#: The least number of bits that choose a slot of a part.
-_FEWEST_BITS = 16
-#: Slots for each feature that is expected: more would find few more features that no other document has.
-_SLOTS_FOR_EACH = 2
-#: Features whose slots are written to the files of their parts at a time, and the most files.
-_FEATURES_AT_A_TIME, _MOST_PARTS = 1 << 21, 256
-#: One part in so many tells whether features that one set has rule documents out; they do not where this share stays.
-_ONE_IN, _TOO_MANY_ABLE = 16, 0.9
-#: Bytes of a part that are read at once, where its blocks are smaller, and given back to the disk at once.
-_READ_AT_ONCE, _FREED_AT_ONCE = 1 << 18, 1 << 23
+_MAX_DOCUMENTS = (1 << 32) - 2
+#: The fewest bits that choose a slot of a part.
+_MIN_BITS = 16
+#: Slots per expected feature. More slots would find few more features that are unique to a document.
+_SLOTS_PER_FEATURE = 2
+#: Features per write to the files of their parts, and the maximum number of files.
+_FEATURES_PER_WRITE, _MAX_PARTS = 1 << 21, 256
+#: Unshared features are first counted in one part of 16. If more than 90 % of the documents stay matchable by that
+#: estimate, counting the other parts would exclude too few documents to pay.
+_SAMPLED_PARTS, _USELESS_SHARE = 16, 0.9
+#: Bytes of a part per read, where its blocks are smaller, and per truncation.
+_READ_SIZE, _TRUNCATION_STEP = 1 << 18, 1 << 23
 
 
-class _Block(NamedTuple):
-    """Consecutive documents of a part: how many items each has, and from the byte ``begin`` on these."""
+class _FileBlock(NamedTuple):
+    """Consecutive documents of a part: the length of each document's items, then, from byte ``begin``, the items."""
 
     first: int
     documents: int
@@ -72,15 +72,15 @@ class _Block(NamedTuple):
 
 
 def _aligned(size: int) -> int:
-    """Return so many bytes, or a few more, so that whatever lies behind them can be read as numbers."""
+    """Round a size up to a multiple of 8, so that what follows can be read as numbers."""
     return -(-size // 8) * 8
 
 
-def _groups(blocks: Iterable[_Block]) -> Iterator[list[_Block]]:
-    """Yield the blocks, as many together as are read at once, in their order."""
-    group, room = list[_Block](), 0
+def _groups(blocks: Iterable[_FileBlock]) -> Iterator[list[_FileBlock]]:
+    """Yield the blocks in order, grouped into reads of about ``_READ_SIZE`` bytes."""
+    group, room = list[_FileBlock](), 0
     for block in blocks:
-        if group and room + block.bytes > _READ_AT_ONCE:
+        if group and room + block.bytes > _READ_SIZE:
             yield group
             group, room = [], 0
         group.append(block)
@@ -89,25 +89,25 @@ def _groups(blocks: Iterable[_Block]) -> Iterator[list[_Block]]:
         yield group
 
 
-class Part:
-    """What consecutive documents have in a part of the key space, in a file that is read in order.
+class PartFile:
+    """Items of consecutive documents in one part of the key space, in a temporary file that is read in order.
 
     Parameters
     ----------
     dtype : type
-        Of what they have.
+        The type of an item.
     memory : Memory
-        Counts what goes to the file.
+        Counts the bytes that are written.
 
     Attributes
     ----------
     documents, items : int
-        How many documents, and of what they have, there are by now.
+        How many documents and items have been added.
     """
 
     def __init__(self, dtype: type[np.generic], memory: Memory) -> None:
         self._dtype, self._memory = dtype, memory
-        self._file, self._blocks = scratch_file(), list[_Block]()
+        self._file, self._blocks = open_scratch_file(), list[_FileBlock]()
         self.documents = self.items = 0
 
     def __enter__(self) -> Self:
@@ -117,43 +117,45 @@ class Part:
         self.close()
 
     def add(self, lengths: Lengths, items: npt.NDArray[Any]) -> None:
-        """Add further documents, each with so many of the items."""
-        # Of many parts most documents have a few items in each, and four bytes for their number would be most of it.
+        """Append documents: ``lengths`` says how many of the items each one has."""
+        # With many parts, most documents have few items in each, and 4 bytes for each length would dominate the file.
         narrow: npt.NDArray[Any] = lengths.astype(np.uint8) if lengths.max(initial=0) < 256 else lengths
         begin = _aligned(narrow.nbytes)
         room = np.zeros(begin + _aligned(items.nbytes), np.uint8)
         room[: narrow.nbytes] = narrow.view(np.uint8)
         room[begin : begin + items.nbytes] = items.view(np.uint8)
-        self._blocks.append(_Block(self.documents, len(lengths), narrow.dtype, begin, len(items), len(room)))
+        self._blocks.append(_FileBlock(self.documents, len(lengths), narrow.dtype, begin, len(items), len(room)))
         self.documents += len(lengths)
         self.items += len(items)
-        append(room, self._file, self._memory)
+        append_array(room, self._file, self._memory)
 
     def __iter__(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
-        """Yield the first document of each block, how many items each has, and these."""
+        """Yield (first document, lengths, items) of each block."""
         at = 0
         for group in _groups(self._blocks):
-            room = self._read(at, group)
+            room = self._read_group(at, group)
             at += len(room)
-            yield from self._in(group, room)
+            yield from self._split(group, room)
 
-    def from_last(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
-        """Yield the blocks from the last one to the first; the disk has room again for what was read."""
+    def blocks_from_last(self) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
+        """Yield the blocks from last to first, truncating the file behind what was read to free disk space."""
         at = end = sum(block.bytes for block in self._blocks)
         for group in _groups(reversed(self._blocks)):
             at -= sum(block.bytes for block in group)
-            room = self._read(at, group)
-            if end - at >= _FREED_AT_ONCE:
+            room = self._read_group(at, group)
+            if end - at >= _TRUNCATION_STEP:
                 end = self._file.truncate(at)
-            yield from reversed(list(self._in(group[::-1], room)))
+            yield from reversed(list(self._split(group[::-1], room)))
 
-    def _read(self, at: int, group: list[_Block]) -> npt.NDArray[np.uint8]:
+    def _read_group(self, at: int, group: list[_FileBlock]) -> npt.NDArray[np.uint8]:
         room = np.empty(sum(block.bytes for block in group), np.uint8)
-        read(self._file, at, room, self._memory)
+        read_array(self._file, at, room, self._memory)
         return room
 
-    def _in(self, group: list[_Block], room: npt.NDArray[np.uint8]) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
-        """Yield the blocks that lie one behind the other in some bytes."""
+    def _split(
+        self, group: list[_FileBlock], room: npt.NDArray[np.uint8]
+    ) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
+        """Yield the blocks that lie one behind the other in a buffer."""
         at = 0
         for block in group:
             narrow, items = room[at : at + block.begin], room[at + block.begin : at + block.bytes]
@@ -162,24 +164,37 @@ class Part:
             at += block.bytes
 
     def whole(self) -> tuple[Lengths, npt.NDArray[Any]]:
-        """Return how many items each document has, and all of them."""
+        """Return the length of each document and all items."""
         lengths, items, at = np.empty(self.documents, np.uint32), np.empty(self.items, self._dtype), 0
-        for begin, of_each, some in self:
-            lengths[begin : begin + len(of_each)] = of_each
-            items[at : at + len(some)] = some
-            at += len(some)
+        for begin, block_lengths, block_items in self:
+            lengths[begin : begin + len(block_lengths)] = block_lengths
+            items[at : at + len(block_items)] = block_items
+            at += len(block_items)
         return lengths, items
 
     def close(self) -> None:
         """Remove the file."""
-        close_scratch(self._file)
+        close_scratch_file(self._file)
 
 
-class Recomputed:
-    """Feature sets that are not kept: each pass reads the corpus and makes them again.
+class RecomputedFeatures:
+    """Feature sets that are not stored: each pass reads the corpus and computes them again.
 
-    With ``serves_once``, when pairs are looked for only once, what pass one left is dropped after use; without
-    ``counts`` it leaves nothing to count.
+    Parameters
+    ----------
+    corpus, extractor, threads, report
+        What to read, and how to turn it into features.
+    single_use : bool
+        Whether pairs are searched only once; then the files of pass one are deleted after use.
+    with_counts : bool
+        Whether slots are counted; without counts, no files are written.
+
+    Attributes
+    ----------
+    sizes : GrowingArray
+        The number of features of each document.
+    passes : int
+        How often the corpus has been read.
     """
 
     def __init__(
@@ -189,177 +204,186 @@ class Recomputed:
         threads: int,
         report: Progress | None = None,
         *,
-        serves_once: bool = False,
-        counts: bool = True,
+        single_use: bool = False,
+        with_counts: bool = True,
     ) -> None:
-        self.serves_once, self._counts = serves_once, counts
+        self.single_use, self._with_counts = single_use, with_counts
         self._corpus, self._extractor, self._threads, self._report = corpus, extractor, threads, report
-        self._keys = np.frombuffer(os.urandom(16), np.uint64)
-        self._part_bits, self._parts, self._alone = 0, list[Part](), np.empty(0, np.int32)
-        self._waiting = list[tuple[Words, Integers]]()
-        self.sizes, self._marks, self._first = Column(np.int64), Column(np.uint64, 2), Column(np.uint32)
+        self._digest_keys = np.frombuffer(os.urandom(16), np.uint64)
+        self._part_bits, self._parts, self._unshared = 0, list[PartFile](), np.empty(0, np.int32)
+        self._pending = list[tuple[Words, Integers]]()
+        self.sizes, self._digests, self._first_equal = (
+            GrowingArray(np.int64),
+            GrowingArray(np.uint64, 2),
+            GrowingArray(np.uint32),
+        )
         self._table = np.full(1 << 11, _FREE, np.uint32)
         self.passes = 1
 
     @property
-    def _shift(self) -> np.uint64:
-        """How far the hash of a feature is shifted to give its slot among those of all parts."""
+    def _slot_shift(self) -> np.uint64:
+        """How far to shift a feature's hash to get its slot among those of all parts."""
         return np.uint64(65 - self._part_bits - len(self._parts).bit_length())
 
-    def begin(self, expected: float, most_bytes: float, memory: Memory) -> None:
-        """Make room to count so many features, in at most so many bytes; what goes to files is counted in memory."""
-        if not self._counts:
+    def start_count(self, expected: float, max_bytes: float, memory: Memory) -> None:
+        """Prepare to count about ``expected`` features with tables of at most ``max_bytes``.
+
+        ``memory`` counts the bytes that are written to files.
+        """
+        if not self._with_counts:
             return
-        bits = max(int(_SLOTS_FOR_EACH * expected).bit_length(), _FEWEST_BITS)
-        self._part_bits = _FEWEST_BITS
+        bits = max(int(_SLOTS_PER_FEATURE * expected).bit_length(), _MIN_BITS)
+        self._part_bits = _MIN_BITS
         # Each thread counts a part of its own.
-        while self._part_bits < min(bits, PLACE_BITS) and self._threads << (self._part_bits + 1) <= most_bytes:
+        while self._part_bits < min(bits, SLOT_BITS) and self._threads << (self._part_bits + 1) <= max_bytes:
             self._part_bits += 1
         self._memory = memory
-        parts = min(1 << (bits - self._part_bits), files_at_once(_MOST_PARTS))
-        self._parts = [Part(np.uint32, memory) for _ in range(parts)]
+        parts = min(1 << (bits - self._part_bits), files_at_once(_MAX_PARTS))
+        self._parts = [PartFile(np.uint32, memory) for _ in range(parts)]
 
-    def count(self, features: Words, sizes: Integers) -> None:
-        """Count the features of further documents; of each a mark is kept, and which is the first with its set."""
+    def count_features(self, features: Words, sizes: Integers) -> None:
+        """Count the features of further documents, and record each set's size, digest and first equal set."""
         begin, end = len(self.sizes), len(self.sizes) + len(sizes)
-        if end > _MOST_DOCUMENTS:
-            raise NeardupError(f"there are more than {_MOST_DOCUMENTS:,} documents; split the corpus")
-        marks = np.empty((len(sizes), 2), np.uint64)
-        keyed_marks(features, sizes, self._keys, marks)
+        if end > _MAX_DOCUMENTS:
+            raise NeardupError(f"there are more than {_MAX_DOCUMENTS:,} documents; split the corpus")
+        digests = np.empty((len(sizes), 2), np.uint64)
+        keyed_digests(features, sizes, self._digest_keys, digests)
         self.sizes.extend(sizes)
-        self._marks.extend(marks)
-        self._first.extend(np.empty(len(sizes), np.uint32))
+        self._digests.extend(digests)
+        self._first_equal.extend(np.empty(len(sizes), np.uint32))
         if 3 * end > 2 * len(self._table):
             size, self._table = 1 << (3 * end).bit_length(), np.empty(0, np.uint32)
             self._table = np.full(size, _FREE, np.uint32)
-            self._note_first(0, begin)
-        self._note_first(begin, end)
+            self._record_first(0, begin)
+        self._record_first(begin, end)
         if not self._parts:
             return
-        self._waiting.append((features, sizes))
-        if sum(len(features) for features, _ in self._waiting) >= _FEATURES_AT_A_TIME:
+        self._pending.append((features, sizes))
+        if sum(len(features) for features, _ in self._pending) >= _FEATURES_PER_WRITE:
             self._add_to_parts()
 
     def _add_to_parts(self) -> None:
-        features, sizes = map(np.concatenate, zip(*self._waiting, strict=True))
-        self._waiting = []
-        lengths, places = np.zeros((len(self._parts), len(sizes)), np.uint32), np.empty(len(features), np.uint32)
-        part_slots(features, sizes, self._shift, self._part_bits, lengths, places)
+        features, sizes = map(np.concatenate, zip(*self._pending, strict=True))
+        self._pending = []
+        lengths, slots = np.zeros((len(self._parts), len(sizes)), np.uint32), np.empty(len(features), np.uint32)
+        slots_by_part(features, sizes, self._slot_shift, self._part_bits, lengths, slots)
         end = 0
-        for part, of_each in zip(self._parts, lengths, strict=True):
-            begin, end = end, end + int(of_each.sum())
-            part.add(of_each, places[begin:end])
+        for part, part_lengths in zip(self._parts, lengths, strict=True):
+            begin, end = end, end + int(part_lengths.sum())
+            part.add(part_lengths, slots[begin:end])
 
-    def _note_first(self, begin: int, end: int) -> None:
+    def _record_first(self, begin: int, end: int) -> None:
         bits = len(self._table).bit_length() - 1
-        note_first(self._marks.array, self.sizes.array, begin, end, self._table, bits, self._first.array)
+        record_first_equal(
+            self._digests.array, self.sizes.array, begin, end, self._table, bits, self._first_equal.array
+        )
 
-    def close_count(self) -> None:
-        """End pass one: let go of what only it needs."""
-        self._table, self._marks = np.empty(0, np.uint32), Column(np.uint64, 2)
-        if self._waiting:
+    def finish_count(self) -> None:
+        """End pass one, and free what only it needs."""
+        self._table, self._digests = np.empty(0, np.uint32), GrowingArray(np.uint64, 2)
+        if self._pending:
             self._add_to_parts()
         trim_memory()
 
-    def _counted(self, part: Part, chosen: Booleans) -> Counts8:
-        """Return in how many of the chosen documents the features of each slot of a part occur."""
+    def _slot_counts(self, part: PartFile, chosen: Booleans) -> ByteCounts:
+        """Return how many of the chosen documents have each slot of a part: uint8[slots]."""
         counts = np.zeros(1 << self._part_bits, np.uint8)
-        for begin, lengths, places in part:
-            count_places(places, lengths, chosen[begin : begin + len(lengths)], begin, counts)
+        for begin, lengths, slots in part:
+            count_slots(slots, lengths, chosen[begin : begin + len(lengths)], begin, counts)
         return counts
 
-    def _alone_in(self, parts: list[Part]) -> Narrow:
-        """Return how many features of each document in some parts only one set has: int32[n]."""
-        first = self._first.rows == np.arange(len(self.sizes), dtype=np.uint32)
+    def _unshared_in(self, parts: list[PartFile]) -> Narrow:
+        """Return how many features of each document in some parts no other set has: int32[n]."""
+        first = self._first_equal.rows == np.arange(len(self.sizes), dtype=np.uint32)
 
-        def count(part: Part) -> Narrow:
+        def count(part: PartFile) -> Narrow:
             seen, found = np.zeros(max((1 << self._part_bits) // 32, 1), np.uint64), np.zeros(len(first), np.int32)
-            for begin, lengths, places in part:
-                note_places(places, lengths, first[begin : begin + len(lengths)], seen)
-            for begin, lengths, places in part:
-                add_alone(places, lengths, seen, found[begin : begin + len(lengths)])
+            for begin, lengths, slots in part:
+                record_slots(slots, lengths, first[begin : begin + len(lengths)], seen)
+            for begin, lengths, slots in part:
+                count_unshared(slots, lengths, seen, found[begin : begin + len(lengths)])
             return found
 
-        alone = np.zeros(len(first), np.int32)
+        unshared = np.zeros(len(first), np.int32)
         for found in in_order(count, parts, self._threads):
-            alone += found
-        return alone
+            unshared += found
+        return unshared
 
-    def counted_among(self, chosen: Booleans, rule: Rule, files: ExitStack) -> tuple[list[Part], Booleans]:
-        """Return the slots of the chosen documents, each with how many of these have it, by part of the key space.
+    def count_among(self, chosen: Booleans, rule: Rule, files: ExitStack) -> tuple[list[PartFile], Booleans]:
+        """Count slots among the chosen documents alone.
 
-        And which of these documents share enough features among each other for a partner: bool[n]. What pass one left
-        of the features is gone then, where pairs are looked for only once.
+        Returns
+        -------
+        parts : list of PartFile
+            For each part of the key space, the slots of the chosen documents with their counts.
+        matchable : bool[n]
+            Which of these documents share enough features with the others to match one.
         """
 
-        def count(work: tuple[Part, Part]) -> Narrow:
+        def count(work: tuple[PartFile, PartFile]) -> Narrow:
             part, found = work
-            counts, alone = self._counted(part, chosen), np.zeros(len(chosen), np.int32)
-            for begin, lengths, places in part:
+            counts, unshared = self._slot_counts(part, chosen), np.zeros(len(chosen), np.int32)
+            for begin, lengths, slots in part:
                 here = slice(begin, begin + len(lengths))
-                written = counted_places(places, lengths, chosen[here], counts, alone[here], places)
-                found.add(lengths * chosen[here], places[:written])
-            if self.serves_once:
+                written = copy_counted_slots(slots, lengths, chosen[here], counts, unshared[here], slots)
+                found.add(lengths * chosen[here], slots[:written])
+            if self.single_use:
                 part.close()
-            return alone
+            return unshared
 
-        results = [files.enter_context(Part(np.uint32, self._memory)) for _ in self._parts]
-        alone = np.zeros(len(chosen), np.int32)
+        results = [files.enter_context(PartFile(np.uint32, self._memory)) for _ in self._parts]
+        unshared = np.zeros(len(chosen), np.int32)
         for found in in_order(count, zip(self._parts, results, strict=True), self._threads):
-            alone += found
-        return results, chosen & self._able(alone, rule)
+            unshared += found
+        return results, chosen & self._matchable(unshared, rule)
 
-    def each_counted(
-        self, chosen: Booleans, slots: list[Part], make: Callable[[Integers, Integers, Words, Counts8], Made]
-    ) -> Iterator[Made]:
-        """Yield make(documents, sizes, features, counts) of the chosen documents, some at a time, in any order.
+    def map_counted(
+        self, chosen: Booleans, slots: list[PartFile], make: Callable[[Integers, Integers, Words, ByteCounts], Value]
+    ) -> Iterator[Value]:
+        """Yield make(documents, sizes, features, counts) for blocks of the chosen documents, in any order.
 
-        Numbers that stand for slots take the place of features: equal features have equal ones, and two of a set may be
-        equal. The counts of those few bits put the rare ones first. slots: as ``counted_among`` left them; they serve
-        once.
+        ``features`` are numbers that stand for slots: equal features have equal numbers, and two features of a set may
+        fall together. ``counts`` order them, rare first. ``slots`` comes from ``count_among`` and can be read once.
         """
 
-        def made(blocks: tuple[tuple[int, Lengths, npt.NDArray[np.uint32]], ...]) -> Made:
+        def make_group(blocks: tuple[tuple[int, Lengths, npt.NDArray[np.uint32]], ...]) -> Value:
             first = blocks[0][0]
             lengths, words = np.stack([block[1] for block in blocks]), np.concatenate([block[2] for block in blocks])
             documents = first + np.flatnonzero(chosen[first : first + lengths.shape[1]])
             features, counts = _scratch(len(words)), np.empty(len(words), np.uint8)
-            slots_of_sets(lengths, words, self._part_bits, features, counts)
+            slots_by_set(lengths, words, self._part_bits, features, counts)
             return make(documents, self.sizes.rows[documents], features, counts)
 
-        blocks = (part.from_last() for part in slots)
-        yield from in_order(made, zip(*blocks, strict=True), self._threads)
+        blocks = (part.blocks_from_last() for part in slots)
+        yield from in_order(make_group, zip(*blocks, strict=True), self._threads)
         for part in slots:
             part.close()
         trim_memory()
 
     def close(self) -> None:
-        """Let go of what pass one left of the features."""
-        self._waiting, self._alone = [], np.empty(0, np.int32)
+        """Delete the files of pass one."""
+        self._pending, self._unshared = [], np.empty(0, np.int32)
         for part in self._parts:
             part.close()
 
-    def first_equal(self, alone: Booleans) -> Integers:
-        """Return for each document the first with its set, -1 where alone[d]: int64[n]."""
-        found = self._first.rows.astype(np.int64)
-        able = np.flatnonzero(~alone)
-        if alone[found[able]].any():
-            _, first, of = np.unique(found[able], return_index=True, return_inverse=True)
-            found[able] = able[first][of]
-        found[alone] = -1
+    def first_equal(self, excluded: Booleans) -> Integers:
+        """Return for each document the first one with an equal set, -1 where ``excluded``: int64[n]."""
+        found = self._first_equal.rows.astype(np.int64)
+        included = np.flatnonzero(~excluded)
+        if excluded[found[included]].any():
+            _, first, group = np.unique(found[included], return_index=True, return_inverse=True)
+            found[included] = included[first][group]
+        found[excluded] = -1
         return found
 
-    def each(self, chosen: Booleans, make: Callable[[Integers, Block], Made]) -> Iterator[Made]:
-        """Yield make(documents, block) of the chosen documents, in order; make is called in threads.
+    def map_blocks(self, chosen: Booleans, make: Callable[[Integers, Block], Value]) -> Iterator[Value]:
+        """Yield make(documents, block) for the chosen documents, in order; ``make`` runs in threads.
 
-        The features of the block are overwritten when make has returned: it copies what is to stay. A corpus that is no
-        longer what pass one read is refused.
+        ``make`` must copy what it keeps: the features of the block are overwritten after it returns. Raises
+        ``InputError`` if the corpus has changed since pass one.
         """
-        yield from self._each(lambda piece: make(piece[0], self._block(*piece)), self._pieces(chosen))
-
-    def _each(self, made: Callable[[Work], Made], pieces: Iterator[Work]) -> Iterator[Made]:
         self.passes += 1
-        yield from in_order(made, pieces, self._threads)
+        yield from in_order(lambda piece: make(piece[0], self._block(*piece)), self._pieces(chosen), self._threads)
         trim_memory()
 
     def _block(self, documents: Integers, texts: pa.LargeStringArray) -> Block:
@@ -370,7 +394,7 @@ class Recomputed:
 
     def _pieces(self, chosen: Booleans) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
         first = 0
-        for texts in texts_again(self._corpus, self._report):
+        for texts in reread_pieces(self._corpus, self._report):
             here = np.flatnonzero(chosen[first : first + len(texts)])
             if len(here) == len(texts):
                 yield first + here, texts
@@ -380,37 +404,37 @@ class Recomputed:
         if first != len(self.sizes):
             raise _changed()
 
-    def able(self, rule: Rule) -> Booleans:
-        """Return which documents may share enough features for a partner, as far as that is known: bool[n]."""
-        if not len(self._alone):
-            some = -(-len(self._parts) // _ONE_IN)
-            alone = self._alone_in(self._parts[:some])
-            # In a large corpus of one kind nearly all documents share enough, and the files need not be read for that.
-            likely = np.minimum(alone.astype(np.int64) * len(self._parts) // max(some, 1), self.sizes.rows)
-            if self._able(likely.astype(np.int32), rule).mean() > _TOO_MANY_ABLE:
-                return self._able(np.zeros(len(alone), np.int32), rule)
-            self._alone = alone + self._alone_in(self._parts[some:])
-        return self._able(self._alone, rule)
+    def matchable(self, rule: Rule) -> Booleans:
+        """Return which documents may share enough features with another one to match it: bool[n]."""
+        if not len(self._unshared):
+            sampled = -(-len(self._parts) // _SAMPLED_PARTS)
+            unshared = self._unshared_in(self._parts[:sampled])
+            # In a homogeneous corpus nearly all documents share enough features: reading all files is not worth it.
+            estimate = np.minimum(unshared.astype(np.int64) * len(self._parts) // max(sampled, 1), self.sizes.rows)
+            if self._matchable(estimate.astype(np.int32), rule).mean() > _USELESS_SHARE:
+                return self._matchable(np.zeros(len(unshared), np.int32), rule)
+            self._unshared = unshared + self._unshared_in(self._parts[sampled:])
+        return self._matchable(self._unshared, rule)
 
-    def _able(self, alone: Narrow, rule: Rule) -> Booleans:
-        found = np.empty(len(alone), np.bool_)
-        find_able_by_size(self.sizes.rows, alone, rule, found)
+    def _matchable(self, unshared: Narrow, rule: Rule) -> Booleans:
+        found = np.empty(len(unshared), np.bool_)
+        flag_sets_by_size(self.sizes.rows, unshared, rule, found)
         return found
 
 
-def scratch_file() -> BufferedRandom:
-    """Return a file without a name, which is gone when the process is."""
+def open_scratch_file() -> BufferedRandom:
+    """Open a temporary file without a name, which the system removes when the process ends."""
     return tempfile.TemporaryFile(prefix="neardup-")
 
 
-def close_scratch(file: BufferedRandom) -> None:
-    """Remove such a file; what it could not hold is not needed any more."""
+def close_scratch_file(file: BufferedRandom) -> None:
+    """Close a scratch file; its contents are no longer needed, so a failed write does not matter."""
     with suppress(OSError):
         file.close()
 
 
-def append(array: npt.NDArray[Any], file: BufferedRandom, memory: Memory) -> None:
-    """Write an array to the end of a file, and count it as spilled.
+def append_array(array: npt.NDArray[Any], file: BufferedRandom, memory: Memory) -> None:
+    """Append an array to a file, and count it as spilled.
 
     Raises
     ------
@@ -422,8 +446,8 @@ def append(array: npt.NDArray[Any], file: BufferedRandom, memory: Memory) -> Non
         file.write(array.data)
 
 
-def read(file: BufferedRandom, begin: int, array: npt.NDArray[Any], memory: Memory) -> None:
-    """Fill an array with what begins at a byte of a file that was written to its end."""
+def read_array(file: BufferedRandom, begin: int, array: npt.NDArray[Any], memory: Memory) -> None:
+    """Fill an array with the bytes of a file from ``begin`` on."""
     with _disk_is_large_enough(memory):
         file.seek(begin)
         file.readinto(array.view(np.uint8).data)
@@ -442,63 +466,63 @@ def _disk_is_large_enough(memory: Memory) -> Iterator[None]:
 
 
 def _scratch(size: int) -> Words:
-    found: Words = SCRATCH.take("features made again", np.uint64, size)[:size]
+    found: Words = SCRATCH.take("recomputed features", np.uint64, size)[:size]
     return found
 
 
 def _changed() -> InputError:
     return InputError(
-        "the input changed while it was read, and it is read more than once where features do not fit into memory; "
-        f"let it be finished first, or give more {option('--memory')}"
+        "the input changed while it was read, and is read more than once because its features do not fit into memory; "
+        f"wait until the input is complete, or raise {option('--memory')}"
     )
 
 
 class BoundedStore(FeatureStore):
-    """A store that holds features up to a number of bytes; beyond it lets go of all and has them made again.
+    """A store that keeps features up to a number of bytes; beyond it drops all of them and recomputes them on demand.
 
-    Raising the bytes saves passes over the corpus and changes no answer. ``recomputed`` is None while features are
-    held.
+    Raising ``max_bytes`` saves passes over the corpus and changes no result. ``recomputed`` is None while features are
+    stored.
     """
 
-    def __init__(self, memory: Memory, needs: Needs, most_bytes: float, recomputed: Recomputed) -> None:
+    def __init__(self, memory: Memory, needs: MemoryNeeds, max_bytes: float, recomputed: RecomputedFeatures) -> None:
         super().__init__(memory, needs)
-        self.most_bytes, self._in_reserve = most_bytes, recomputed
-        self.recomputed: Recomputed | None = None
+        self.max_bytes, self._recomputation = max_bytes, recomputed
+        self.recomputed: RecomputedFeatures | None = None
 
     def allocate(self, size: int) -> Features64:
-        """Return a uint64 array for a block that is to be added; from any thread."""
+        """Return a uint64 array for the features of a block to be added. Thread-safe."""
         return super().allocate(size) if self.recomputed is None else np.empty(size, np.uint64)
 
     def add(self, block: Block) -> None:
-        """Append a block, or what is kept of it."""
+        """Append a block, or count its features once they are no longer stored."""
         if self.recomputed is not None:
-            self.recomputed.count(block.features, block.sizes)
-            self._note(block)
+            self.recomputed.count_features(block.features, block.sizes)
+            self._record(block)
             return
         super().add(block)
-        if 8 * self._held > self.most_bytes:
-            self._let_go()
+        if 8 * self._feature_count > self.max_bytes:
+            self._drop_features()
 
-    def _let_go(self) -> None:
-        self.recomputed = self._in_reserve
-        self.recomputed.begin(self._held * self._growth, self.most_bytes, self.memory)
-        for features, sizes in self.parts():
-            self.recomputed.count(features, sizes)
-        self._sizes, self._marks, self._parts = self.recomputed.sizes, Column(np.uint64, 2), []
+    def _drop_features(self) -> None:
+        self.recomputed = self._recomputation
+        self.recomputed.start_count(self._feature_count * self._growth, self.max_bytes, self.memory)
+        for features, sizes in self.set_blocks():
+            self.recomputed.count_features(features, sizes)
+        self._sizes, self._digests, self._blocks = self.recomputed.sizes, GrowingArray(np.uint64, 2), []
         self._slab = np.empty(0, np.uint64)
-        self.memory.take_back(8 * self._held)
-        self._held = 0
+        self.memory.take_back(8 * self._feature_count)
+        self._feature_count = 0
 
     def close(self) -> None:
-        """Let go of the feature sets, and of what makes them again."""
+        """Release the feature sets and the files of pass one."""
         super().close()
-        self._in_reserve.close()
+        self._recomputation.close()
 
-    def close_count(self) -> None:
-        """Say that all blocks are added."""
+    def finish_count(self) -> None:
+        """End pass one: all blocks have been added."""
         if self.recomputed is not None:
-            self.recomputed.close_count()
+            self.recomputed.finish_count()
 
-    def first_equal(self, alone: Booleans) -> Integers:
-        """Return for each document the first with the same features."""
-        return super().first_equal(alone) if self.recomputed is None else self.recomputed.first_equal(alone)
+    def first_equal(self, excluded: Booleans) -> Integers:
+        """Return for each document the first one with an equal set, -1 where ``excluded``: int64[n]."""
+        return super().first_equal(excluded) if self.recomputed is None else self.recomputed.first_equal(excluded)

@@ -1,4 +1,4 @@
-"""Signatures: a few words made of a document's features, which take their place."""
+"""Signatures: a few words computed from a document's features, which replace them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.statistics import Statistics
-from neardup.features.store import Block, heads_of
+from neardup.features.store import Block, row_heads
 from neardup.kernels.grams import mark_sets, place_minima
 from neardup.kernels.sketches import linear_minima, minhash, simhash, supershingles
 from neardup.recipe import Recipe
@@ -42,7 +42,7 @@ def is_prime(number: int) -> bool:
 
 
 def closest_prime(number: int) -> int:
-    """Return the prime closest to a number, the smaller of two; at least 2.
+    """Return the prime closest to a number, the smaller of two, at least 2.
 
     Examples
     --------
@@ -57,31 +57,31 @@ def closest_prime(number: int) -> int:
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
-#: A prime, and the largest that products modulo it leave room for.
+#: The largest prime for which a product of two remainders fits into 62 bits.
 _LARGEST_PRIME = 2**31 - 1
 
 
 class Signer:
-    """Makes the signatures of batches of documents, by the recipe's ``signature`` and ``seed``.
+    """Computes the signatures of batches of documents, by the recipe's ``signature`` and ``seed``.
 
-    A ``sketch`` uses the prime closest to the number of distinct features in the statistics, 2**31 - 1 at most.
+    A ``sketch`` uses the prime closest to the number of distinct features in the statistics, at most 2**31 - 1.
     """
 
     def __init__(self, recipe: Recipe, statistics: Statistics | None = None) -> None:
         signature = recipe.parsed_signature
         self._kind = "" if signature is None else signature.kind
         self._numbers: tuple[int, ...] = () if signature is None else signature.numbers
-        self._minima = 0 if signature is None else signature.minima
+        self._minima_count = 0 if signature is None else signature.minima
         self._seed = np.uint64(recipe.seed)
-        self._p = closest_prime(min(statistics.distinct, _LARGEST_PRIME) if statistics else 2)
-        # The bits of PCG64 are fixed for good, unlike the numbers that NumPy makes of them.
-        raw = np.random.PCG64(recipe.seed).random_raw(2 * max(self._minima, 1))
-        self._a = (raw[0::2] % np.uint64(self._p - 1) + np.uint64(1)).astype(np.int64)
-        self._b = (raw[1::2] % np.uint64(self._p)).astype(np.int64)
+        self._prime = closest_prime(min(statistics.distinct, _LARGEST_PRIME) if statistics else 2)
+        # NumPy guarantees the raw bits of PCG64 for all versions, unlike the distributions made of them.
+        raw = np.random.PCG64(recipe.seed).random_raw(2 * max(self._minima_count, 1))
+        self._factors = (raw[0::2] % np.uint64(self._prime - 1) + np.uint64(1)).astype(np.int64)
+        self._shifts = (raw[1::2] % np.uint64(self._prime)).astype(np.int64)
 
     def sign(self, block: Block, allocate: Callable[[int], Words]) -> Block:
-        """Return the block with signatures in the place of its features and weights."""
-        heads = heads_of(block.sizes)
+        """Return the block with signatures instead of its features and weights."""
+        heads = row_heads(block.sizes)
         sizes = np.zeros(len(block.sizes), np.int64)
         if self._kind == "simhash":
             values = np.empty(len(sizes), np.uint64)
@@ -90,17 +90,17 @@ class Signer:
             features = allocate(int(sizes.sum()))
             features[:] = values[sizes > 0]
         elif self._kind == "imatch":
-            features = self._imatch(block, heads, sizes, allocate)
+            features = self._sign_imatch(block, heads, sizes, allocate)
         else:
-            features = self._minima_of(block, heads, sizes, allocate)
-        marks = np.empty((len(sizes), 2), np.uint64)
-        mark_sets(features, sizes, marks)
-        return block._replace(features=features, sizes=sizes, marks=marks, weights=np.empty(0, np.int64))
+            features = self._sign_minima(block, heads, sizes, allocate)
+        digests = np.empty((len(sizes), 2), np.uint64)
+        mark_sets(features, sizes, digests)
+        return block._replace(features=features, sizes=sizes, set_digests=digests, weights=np.empty(0, np.int64))
 
-    def _minima_of(self, block: Block, heads: Integers, sizes: Integers, allocate: Callable[[int], Words]) -> Words:
-        minima = np.empty((len(sizes), self._minima), np.uint64)
+    def _sign_minima(self, block: Block, heads: Integers, sizes: Integers, allocate: Callable[[int], Words]) -> Words:
+        minima = np.empty((len(sizes), self._minima_count), np.uint64)
         if self._kind == "sketch":
-            linear_minima(block.features, heads, self._a, self._b, self._p, minima)
+            linear_minima(block.features, heads, self._factors, self._shifts, self._prime, minima)
         else:
             minhash(block.features, heads, self._seed, minima)
         if self._kind == "supershingle":
@@ -112,13 +112,13 @@ class Signer:
         place_minima(minima, sizes, features)
         return features
 
-    def _imatch(self, block: Block, heads: Integers, sizes: Integers, allocate: Callable[[int], Words]) -> Words:
-        found = []
+    def _sign_imatch(self, block: Block, heads: Integers, sizes: Integers, allocate: Callable[[int], Words]) -> Words:
+        hashes = []
         for d in np.flatnonzero(block.sizes >= self._numbers[0]).tolist():
             terms = np.sort(block.features[heads[d] : heads[d + 1]]).astype("<u8")
             digest = hashlib.sha1(terms.tobytes(), usedforsecurity=False).digest()
-            found.append(max(int.from_bytes(digest[:8], "little"), 1))
+            hashes.append(max(int.from_bytes(digest[:8], "little"), 1))
             sizes[d] = 1
-        features = allocate(len(found))
-        features[:] = np.array(found, np.uint64)
+        features = allocate(len(hashes))
+        features[:] = np.array(hashes, np.uint64)
         return features

@@ -1,4 +1,4 @@
-"""MinHash and SimHash of any items, as values: to compare, to merge, and as bytes."""
+"""MinHash and SimHash of any items, as values that can be compared, merged and saved as bytes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from neardup.kernels.sketches import EMPTY, minhash_update, simhash
 
 Words = npt.NDArray[np.uint64]
 
-#: What is sketched: strings and bytes, which are hashed, and 64-bit integers, which are taken as they are.
+#: Items to sketch: strings and bytes, which are hashed, and 64-bit integers, which are used as they are.
 Items: TypeAlias = Iterable[str | bytes | int] | Words
 
 LARGEST_ID = (1 << 64) - 1
-_MOST_WEIGHT = 1 << 62
+_MAX_WEIGHT = 1 << 62
 
 
 def item_id(item: str | bytes | int) -> int:
-    """Return the 64-bit id of an item: an integer is its own, of text it is BLAKE2b of the UTF-8 with 8 bytes.
+    """Return the 64-bit id of an item: an integer is its own id; text is hashed with BLAKE2b to 8 bytes.
 
-    The bytes are read little-endian. Runs over documents make ids of tokens by hashes of their own, which are
-    faster; a sketch of those ids equals one of the same ids given here as integers.
+    The bytes are read little-endian. Runs over documents hash tokens with a faster function of their own; a sketch of
+    those hashes equals one of the same numbers passed here as integers.
 
     Raises
     ------
     InputError
-        If it is something else, or an integer outside 0..2**64 - 1.
+        If the item is neither text nor an integer, or an integer outside 0..2**64 - 1.
     """
     if isinstance(item, str):
         item = item.encode("utf-8", "surrogatepass")
@@ -48,46 +48,46 @@ def item_id(item: str | bytes | int) -> int:
     return number
 
 
-def ids_of(items: Items) -> Words:
-    """Return the ids of items, uint64[m].
+def _item_ids(items: Items) -> Words:
+    """Return the ids of items: uint64[m].
 
     Raises
     ------
     InputError
-        If one is something else than ``item_id`` takes.
+        If ``item_id`` refuses an item.
     """
     if isinstance(items, str | bytes):
-        raise InputError(f"{items!r} is one item and would be taken apart; give [{items!r}], or use insert")
+        raise InputError(f"{items!r} is one item, not a collection; give [{items!r}], or use insert")
     if isinstance(items, np.ndarray):
         if items.dtype != np.uint64 or items.ndim != 1:
-            what = f"{items.dtype}[{items.ndim}-d]"
-            raise InputError(f"an array of {what} holds no ids; give a one-dimensional one of uint64")
+            shape = f"{items.dtype}[{items.ndim}-d]"
+            raise InputError(f"an array of {shape} holds no ids; give a one-dimensional one of uint64")
         return np.ascontiguousarray(items)
     return np.array([item_id(item) for item in items], np.uint64)
 
 
-def weights_of(weights: Iterable[int] | None, count: int) -> npt.NDArray[np.int64]:
-    """Return the weights of so many features as int64, none where all are 1.
+def _checked_weights(weights: Iterable[int] | None, count: int) -> npt.NDArray[np.int64]:
+    """Return the weights of ``count`` features as int64; an empty array stands for weights of 1.
 
     Raises
     ------
     RecipeError
-        If one is negative or not a whole number.
+        If a weight is negative or not a whole number.
     InputError
-        If they are not one a feature, or more than 2**62 in all.
+        If their number differs from ``count``, or their sum is above 2**62.
     """
     if weights is None:
         return np.empty(0, np.int64)
-    given = [whole_number(weight, "weight", 0, _MOST_WEIGHT) for weight in weights]
-    if len(given) != count:
-        raise InputError(f"{len(given)} weights do not fit {count} features; give one a feature, or none")
-    if sum(given) > _MOST_WEIGHT:
-        raise InputError(f"weights of {sum(given)} in all are more than 2**62; divide them")
-    return np.array(given, np.int64)
+    checked = [checked_whole_number(weight, "weight", 0, _MAX_WEIGHT) for weight in weights]
+    if len(checked) != count:
+        raise InputError(f"{len(checked)} weights do not fit {count} features; give one per feature, or none")
+    if sum(checked) > _MAX_WEIGHT:
+        raise InputError(f"weights add up to {sum(checked)}, above 2**62; scale them down")
+    return np.array(checked, np.int64)
 
 
-def whole_number(value: Any, what: str, low: int, high: int) -> int:
-    """Return an option that must be a whole number from low to high.
+def checked_whole_number(value: Any, name: str, low: int, high: int) -> int:
+    """Return an option that must be a whole number from ``low`` to ``high``.
 
     Raises
     ------
@@ -97,34 +97,32 @@ def whole_number(value: Any, what: str, low: int, high: int) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise RecipeError(f"{what} {value!r} is not a whole number; give one in {low}..{high}") from None
+        raise RecipeError(f"{name} {value!r} is not a whole number; give one in {low}..{high}") from None
     if not low <= number <= high:
-        raise RecipeError(f"{what} {number} is outside {low}..{high}")
+        raise RecipeError(f"{name} {number} is outside {low}..{high}")
     return number
 
 
-MOST_PERMUTATIONS = 4096
-_BITS = 64
+MAX_PERMUTATIONS = 4096
+_WORD_BITS = 64
 
 
 class MinHash:
-    """A sketch of a set, by which its Jaccard with others is estimated: Fast Similarity Sketching.
+    """A sketch of a set that estimates its Jaccard similarity with other sets: Fast Similarity Sketching.
 
     Items may be added one by one or in bulk, in any order and more than once: the sketch depends on the set alone.
 
     Parameters
     ----------
     num_perm : int
-        Number of minima K, 1 to 4096. The error of an estimate falls with its root: ``standard_error``.
+        Number of minima K, 1 to 4096. Raising it makes estimates more precise, by its square root: ``standard_error``.
     seed : int
-        Chooses the hash functions, 0 to 2**64 - 1. Only sketches of one seed can be compared.
+        Chooses the hash functions, 0 to 2**64 - 1. Only sketches with the same seed can be compared.
 
-    Notes
-    -----
-    Text is hashed with BLAKE2b to 64 bits (``neardup.features.sketches.item_id``). A slot holds the smallest
-    (round, hash) among the items that fell into it, the round in the upper 16 bits; the slots of two sketches agree
-    with the chance of the Jaccard, each. Sketching n items takes about n + K ln K steps, not n K [Dahlgaard,
-    Knudsen & Thorup, FOCS 2017, arXiv 1704.04370].
+    Notes ----- Text is hashed with BLAKE2b to 64 bits (``neardup.features.sketches.item_id``). A slot holds the
+    smallest (round, hash) among the items that fell into it, the round in the upper 16 bits. A slot of two sketches is
+    equal with a probability of the Jaccard similarity. Sketching n items takes about n + K ln K steps, not n K
+    [Dahlgaard, Knudsen & Thorup, FOCS 2017, arXiv 1704.04370].
 
     Examples
     --------
@@ -138,8 +136,8 @@ class MinHash:
     __slots__ = ("_seed", "_slots")
 
     def __init__(self, num_perm: int = 128, *, seed: int = 1) -> None:
-        count = whole_number(num_perm, "num_perm", 1, MOST_PERMUTATIONS)
-        self._seed = whole_number(seed, "seed", 0, LARGEST_ID)
+        count = checked_whole_number(num_perm, "num_perm", 1, MAX_PERMUTATIONS)
+        self._seed = checked_whole_number(seed, "seed", 0, LARGEST_ID)
         self._slots = np.full(count, EMPTY, np.uint64)
 
     @property
@@ -161,7 +159,7 @@ class MinHash:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was added."""
+        """Whether no item has been added."""
         return bool(self._slots[0] == np.uint64(EMPTY))
 
     def update(self, items: Items) -> None:
@@ -170,29 +168,29 @@ class MinHash:
         Raises
         ------
         InputError
-            If one is something else; then none is added.
+            If an item has another type; then nothing is added.
         """
-        minhash_update(ids_of(items), self._slots, np.uint64(self._seed))
+        minhash_update(_item_ids(items), self._slots, np.uint64(self._seed))
 
     def insert(self, item: str | bytes | int) -> None:
         """Add one item."""
         self.update([item])
 
     def jaccard(self, other: MinHash) -> float:
-        """Estimate |A and B| / |A or B| as the share of equal minima; 0 for two empty sets, which share nothing.
+        """Estimate |A and B| / |A or B| as the share of equal minima; 0 for two empty sets.
 
         Raises
         ------
         InputError
             If the other sketch has another ``num_perm`` or ``seed``.
         """
-        self._check_like(other)
+        self._check_comparable(other)
         if self.is_empty:
             return 0.0
         return float(np.count_nonzero(self._slots == other._slots)) / self.num_perm
 
     def standard_error(self, jaccard: float) -> float:
-        """Return sqrt(J (1 - J) / K), the standard error of an estimate where the Jaccard is J.
+        """Return sqrt(J (1 - J) / K), the standard error of an estimate if the Jaccard similarity is J.
 
         Raises
         ------
@@ -204,14 +202,14 @@ class MinHash:
         return math.sqrt(jaccard * (1 - jaccard) / self.num_perm)
 
     def merge(self, other: MinHash) -> None:
-        """Make this the sketch of the union with another's set.
+        """Merge another sketch into this one: it becomes the sketch of the union.
 
         Raises
         ------
         InputError
             If the other sketch has another ``num_perm`` or ``seed``.
         """
-        self._check_like(other)
+        self._check_comparable(other)
         np.minimum(self._slots, other._slots, out=self._slots)
 
     def __or__(self, other: object) -> MinHash:
@@ -222,7 +220,7 @@ class MinHash:
         return union
 
     def copy(self) -> MinHash:
-        """Return a sketch of the same set, which goes its own way."""
+        """Return an independent sketch of the same set."""
         twin = MinHash(self.num_perm, seed=self._seed)
         twin._slots[:] = self._slots
         return twin
@@ -240,7 +238,7 @@ class MinHash:
     def __repr__(self) -> str:
         return f"MinHash(num_perm={self.num_perm}, seed={self._seed})"
 
-    def _check_like(self, other: MinHash) -> None:
+    def _check_comparable(self, other: MinHash) -> None:
         if not isinstance(other, MinHash):
             raise InputError(f"a MinHash cannot be compared with {type(other).__name__}; give a MinHash")
         if (self.num_perm, self._seed) != (other.num_perm, other._seed):
@@ -257,10 +255,10 @@ class MinHash:
         Raises
         ------
         InputError
-            If there are not as many bytes as a sketch has.
+            If the number of bytes is not that of a sketch.
         """
-        if len(data) % 8 or not 1 < len(data) // 8 <= MOST_PERMUTATIONS + 1:
-            raise InputError(f"{len(data)} bytes are no MinHash: give what to_bytes returned")
+        if len(data) % 8 or not 1 < len(data) // 8 <= MAX_PERMUTATIONS + 1:
+            raise InputError(f"{len(data)} bytes are not a MinHash: give what to_bytes returned")
         words = np.frombuffer(data, "<u8")
         sketch = cls(len(words) - 1, seed=int(words[0]))
         sketch._slots[:] = words[1:]
@@ -286,30 +284,30 @@ class SimHash:
     value: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", whole_number(self.value, "simhash", 0, LARGEST_ID))
+        object.__setattr__(self, "value", checked_whole_number(self.value, "simhash", 0, LARGEST_ID))
 
     @classmethod
     def of(cls, features: Items, weights: Iterable[int] | None = None) -> SimHash:
-        """Return the SimHash of features: bit j is set when more weight has it set in its hash than has not.
+        """Return the SimHash of features: bit j is set if more weight has it set in its hash than not.
 
         Parameters
         ----------
         features : iterable of str, bytes or int, or uint64[m]
-            One that comes twice counts twice. Text is hashed as in ``sketches.items.item_id``; no features give 0.
+            Repeats count. Text is hashed as by ``item_id``; no features give 0.
         weights : iterable of int, optional
-            One a feature, 0 or more, by default 1 each. They are summed in 64 bits.
+            One per feature, 0 or more, by default 1 each. They are summed in 64 bits.
 
         Raises
         ------
         InputError
-            If a feature is something else, or the weights are not as many or too large.
+            If a feature has another type, or the weights are too few, too many or too large.
         RecipeError
             If a weight is negative or not a whole number.
         """
-        ids = ids_of(features)
+        ids = _item_ids(features)
         heads = np.array([0, len(ids)], np.int64)
         out = np.empty(1, np.uint64)
-        simhash(ids, weights_of(weights, len(ids)), heads, out)
+        simhash(ids, _checked_weights(weights, len(ids)), heads, out)
         return cls(int(out[0]))
 
     def distance(self, other: SimHash) -> int:
@@ -318,7 +316,7 @@ class SimHash:
 
     def similarity(self, other: SimHash) -> float:
         """Return 1 - d / 64 for the distance d; it estimates 1 - (angle between the vectors) / pi."""
-        return 1 - self.distance(other) / _BITS
+        return 1 - self.distance(other) / _WORD_BITS
 
     def near(self, other: SimHash, k: int = 3) -> bool:
         """Return whether at most k bits differ; 3 is for web pages [Manku, Jain & Das Sarma 2007, 5]."""

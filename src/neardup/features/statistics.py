@@ -1,4 +1,4 @@
-"""What a collection says of its features: in how many documents each occurs, and what follows from it."""
+"""Document frequencies of a collection: in how many documents each feature occurs, and the weights that follow."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from neardup.recipe.kinds import Clip
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
-#: idf weights are whole numbers of 2**-16, or coarser where a vector's square would not fit into 2**61.
+#: idf weights are multiples of 2**-16, or coarser if a vector's squared norm would reach 2**61.
 _FINEST_BITS = 16
-#: A vector's square is less, so that sums of squares and products fit into 63 bits.
+#: Squared norms stay below this, so that sums of squares and products fit into 63 bits.
 _LARGEST_SQUARE = 1 << 61
 _MARGIN = 1e-12
 
 
 class Lookup(NamedTuple):
-    """What the kernels look up for each feature.
+    """A hash table from features to their values, as the kernels take it.
 
     Attributes
     ----------
     keys, values : uint64[2**k], int64[2**k]
-        An open table: the feature's idf as a whole number, 1 where there are no weights, 0 where clipping drops it.
+        An open-address table (``kernels.tables``). A value is the feature's fixed-point idf, 1 without weights, 0 if
+        clipping drops it.
     unseen : int64[1]
-        The same for a feature that the table does not know: that of one document.
+        The value of a feature that is not in the table: that of a feature in one document.
     """
 
     keys: Words
@@ -48,83 +49,73 @@ class Statistics:
     Attributes
     ----------
     documents : int
-        N, all documents, empty ones too.
+        N, the number of documents, empty ones included.
     distinct : int
         The number of distinct features.
-    heaviest : int
-        The largest sum over a document of squared counts of features.
+    largest_square_sum : int
+        The largest sum over a document of squared feature counts.
     features : uint64[f]
-        Those that more than one document holds, ascending.
+        The features that occur in more than one document, ascending.
     df : int64[f]
-        In how many documents each occurs.
+        In how many documents each of them occurs.
     """
 
     documents: int
     distinct: int
-    heaviest: int
+    largest_square_sum: int
     features: Words
     df: Integers
 
-    def df_of(self, features: Words) -> Integers:
-        """Return the df of features; 1 for one that is not known."""
-        at = np.searchsorted(self.features, features)
-        known = np.zeros(len(features), np.bool_)
-        inside = at < len(self.features)
-        known[inside] = self.features[at[inside]] == features[inside]
-        found = np.ones(len(features), np.int64)
-        found[known] = self.df[at[known]]
-        return found
+    def idf_bits(self, recipe: Recipe) -> int:
+        """Return the number of fractional bits of idf weights, which are multiples of 2**-bits: 0 to 16.
 
-    def bits(self, recipe: Recipe) -> int:
-        """Return how many binary places idf weights have: they are whole numbers of 2**-bits.
-
-        As many as keep the square of every counted document's vector below 2**61, and 16 at most. Such a square is at
-        most ``heaviest`` times the square of the largest idf; where repeats do not count, ``distinct`` times it. Where
-        not even whole numbers keep it below, the collection is refused.
+        It is the largest number that keeps the squared norm of every document's vector below 2**61. That norm is at
+        most ``largest_square_sum`` (``distinct`` if repeats do not count) times the square of the largest idf. Raises
+        ``NeardupError`` if even whole numbers are too large.
         """
         if recipe.weights not in ("idf", "tfidf"):
-            # Terms are chosen by weights, which are then forgotten: nothing is squared.
+            # Weights only choose the terms and are then dropped: nothing is squared.
             return _FINEST_BITS if recipe.parsed_features.kind == "terms" else 0
-        most = self.heaviest if recipe.weights == "tfidf" else min(self.heaviest, self.distinct)
+        most = self.largest_square_sum if recipe.weights == "tfidf" else min(self.largest_square_sum, self.distinct)
         for bits in range(_FINEST_BITS, -1, -1):
-            if most * self._fixed(1, bits) ** 2 < _LARGEST_SQUARE:
+            if most * self._fixed_point_idf(1, bits) ** 2 < _LARGEST_SQUARE:
                 return bits
         raise NeardupError(
-            f"the squared counts of a document's features add up to {self.heaviest:,}, too many for weights 'tfidf' of "
-            f"{self.documents:,} documents; choose weights 'idf', for which repeats do not count"
+            f"the squared counts of a document's features add up to {self.largest_square_sum:,}, too many for weights "
+            f"'tfidf' of {self.documents:,} documents; choose weights 'idf', for which repeats do not count"
         )
 
     def unit(self, recipe: Recipe) -> int:
-        """Return how much of o, a and b of ``neardup.recipe.measures`` makes 1 for weighted vectors."""
+        """Return how much of o, a and b (``neardup.recipe.measures``) stands for 1 in weighted vectors."""
         if recipe.weights not in ("idf", "tfidf"):
             return 1
-        return 1 << (self.bits(recipe) * (1 if recipe.measure == "weighted_jaccard" else 2))
+        return 1 << (self.idf_bits(recipe) * (1 if recipe.measure == "weighted_jaccard" else 2))
 
     def idf(self, df: int) -> float:
         """Return ln(1 + N / df) (Manning, Raghavan & Schuetze 2008, 6.2.1, with 1 added).
 
-        The 1 leaves some weight to what all documents hold, so that two equal documents never come out empty.
+        The 1 leaves some weight to features of all documents, so that two equal documents are never empty.
         """
         return log(1 + self.documents / df)
 
-    def _fixed(self, df: int, bits: int) -> int:
-        """Return the idf as a whole number of 2**-bits, 1 at least."""
+    def _fixed_point_idf(self, df: int, bits: int) -> int:
+        """Return the idf in units of 2**-bits, at least 1."""
         return max(round((1 << bits) * self.idf(df)), 1)
 
     def lookup(self, recipe: Recipe) -> Lookup:
-        """Return the table for a recipe's clipping and weights; clipping that leaves no feature is refused."""
+        """Return the lookup table for a recipe's clipping and weights; raise an error if clipping leaves no feature."""
         clip = recipe.parsed_clip
         by_idf = recipe.weights in ("idf", "tfidf") or recipe.parsed_features.kind == "terms"
         if clip is None and not by_idf:
             return Lookup(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
-        bits = self.bits(recipe)
+        bits = self.idf_bits(recipe)
         frequencies, place = np.unique(self.df, return_inverse=True)
         values = np.ones(len(frequencies) + 1, np.int64)
         for i, df in enumerate([*frequencies.tolist(), 1]):
-            if clip is not None and not self._keeps(clip, df):
+            if clip is not None and not self._passes_clip(clip, df):
                 values[i] = 0
             elif by_idf:
-                values[i] = self._fixed(df, bits)
+                values[i] = self._fixed_point_idf(df, bits)
         singles = self.distinct > len(self.features)
         if self.distinct and not values[:-1].any() and not (singles and values[-1]):
             raise RecipeError(
@@ -136,7 +127,7 @@ class Statistics:
         enter_values(self.features, values[place], keys, table)
         return Lookup(keys, table, values[-1:].copy())
 
-    def _keeps(self, clip: Clip, df: int) -> bool:
+    def _passes_clip(self, clip: Clip, df: int) -> bool:
         if clip.by == "idf":
             share = log(self.documents / df) / log(self.documents) if self.documents > 1 else 0.0
             return float(clip.low) - _MARGIN <= share <= float(clip.high) + _MARGIN

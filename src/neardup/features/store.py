@@ -1,4 +1,4 @@
-"""The features of a corpus: the store that holds them, in memory or beyond a budget in a file."""
+"""The features of a corpus: the store that holds them, in memory or, beyond a budget, in a file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from neardup.runtime import Memory, check_budget
 
 #: Features in a slab: 64 MB.
 _SLAB = 1 << 23
-#: From this share of a corpus on, what it needs as a whole is known well enough to refuse what falls short of so much
-#: of it.
-_SHARE_THAT_TELLS, _CERTAIN = 1 / 16, 0.75
+#: Once this share of a corpus is read, its total needs are extrapolated: a budget below `_SAFETY` of them is refused.
+_RELIABLE_SHARE, _SAFETY = 1 / 16, 0.75
 
 Features64 = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -28,17 +27,18 @@ class Block(NamedTuple):
     Attributes
     ----------
     features : uint64[k]
-        The sets one behind the other; a feature is the 64-bit hash of a gram (of a gram and its repeat, for
-        multisets), or a word of a signature. Two grams that nobody chose have one feature with probability 2**-64.
-        The hash is fast and its steps can be undone: whoever writes texts for it finds words that have one feature, and
-        his texts match by them. He can make texts match that should not, but hide no match of texts by others.
+        The concatenated sets. A feature is the 64-bit hash of a gram (of a gram and its repeat number, for multisets),
+        or a word of a signature. Two grams that nobody chose share a feature with probability 2**-64. The hash is fast
+        and invertible, so an attacker can construct words with equal features: he can make texts match that should not,
+        but cannot hide a match between texts of others.
     sizes : int64[d]
         The number of features of each document.
-    marks : uint64[d, 2]
-        Equal for equal sets, and for sets that somebody made so: those with equal marks are compared.
-    text_marks : uint64[d, 2]
-        Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte. Different ones differ
-        where the extractor was asked for digests, else unless somebody made them so.
+    set_digests : uint64[d, 2]
+        Equal for equal sets. Different sets can be constructed to have equal digests, so sets with equal digests are
+        compared.
+    text_digests : uint64[d, 2]
+        Equal for texts that are equal byte for byte (for contents, if the recipe has ``content``). Different texts have
+        different digests if the extractor was created with ``digests=True``; otherwise collisions can be constructed.
     text_bytes : int64[d]
         The length of each text (or content) in bytes of UTF-8.
     weights : int64[k]
@@ -47,33 +47,33 @@ class Block(NamedTuple):
 
     features: Features64
     sizes: Integers
-    marks: Features64
-    text_marks: Features64
+    set_digests: Features64
+    text_digests: Features64
     text_bytes: Integers
     weights: Integers
 
 
-def heads_of(sizes: Integers) -> Integers:
-    """Return where each of some consecutive sets begins, and where the last one ends: int64[d + 1]."""
+def row_heads(sizes: Integers) -> Integers:
+    """Return where each of consecutive rows begins, and where the last one ends: int64[d + 1]."""
     heads = np.zeros(len(sizes) + 1, np.int64)
     sizes.cumsum(out=heads[1:])
     return heads
 
 
-def addresses_of(array: npt.NDArray[Any], sizes: Integers) -> Features64:
-    """Return where each set begins in memory, of sets one behind the other in an array of 8 bytes each."""
+def set_addresses(array: npt.NDArray[Any], sizes: Integers) -> Features64:
+    """Return the memory address of each set in an array of concatenated sets, 8 bytes per feature: uint64[d]."""
     return np.uint64(array.ctypes.data) + np.uint64(8) * (np.cumsum(sizes) - sizes).astype(np.uint64)
 
 
 class Vectors(NamedTuple):
-    """Documents as rows: those of d are features[heads[d]:heads[d + 1]].
+    """Documents as rows: row d is features[heads[d]:heads[d + 1]].
 
     Attributes
     ----------
     heads : int64[n + 1]
-        Where the features of each document begin.
+        Where each row begins.
     features : uint64[m]
-        Distinct within a document, none of them 0 (but a simhash may be).
+        Distinct within a document, none of them 0 (except that a SimHash may be 0).
     weights : int64[m]
         At least 1; empty for sets.
     """
@@ -83,38 +83,38 @@ class Vectors(NamedTuple):
     weights: Integers
 
 
-class Needs(NamedTuple):
-    """Bytes that a search takes: for each document, each feature that is held and each byte of text, and what for."""
+class MemoryNeeds(NamedTuple):
+    """Bytes that a search holds per document, per stored feature and per byte of text, and what it holds them for."""
 
     document: float = 0
     feature: float = 0
     text: float = 0
-    what: str = "what is known of each document"
+    purpose: str = "the sizes and digests of each document"
 
 
-class _Part(NamedTuple):
-    """The features and weights of a block, and how many documents they are of."""
+class _StoredBlock(NamedTuple):
+    """The features and weights of a block of documents."""
 
     documents: int
     features: Features64
     weights: Integers
 
 
-class Column:
-    """Rows of numbers that grow at the end, by an eighth and without a copy: what is known of each document.
+class GrowingArray:
+    """An array of rows that grows at the end, by an eighth and without a copy.
 
-    ``array`` has the rows, and room for more behind them; when more are added it may move.
+    ``array`` holds the rows and spare room behind them; it may move when rows are added.
     """
 
     def __init__(self, dtype: type[np.generic], *width: int) -> None:
         self.array: npt.NDArray[Any] = np.empty((0, *width), dtype)
-        self._count, self._is_read = 0, False
+        self._count, self._has_views = 0, False
 
     def __len__(self) -> int:
         return self._count
 
     def extend(self, rows: npt.NDArray[Any]) -> None:
-        """Add rows."""
+        """Append rows."""
         begin, self._count = self._count, self._count + len(rows)
         if self._count > len(self.array):
             self._resize(self._count + self._count // 8)
@@ -122,41 +122,39 @@ class Column:
 
     @property
     def rows(self) -> npt.NDArray[Any]:
-        """All rows."""
+        """All rows, without spare room."""
         if len(self.array) > self._count:
             self._resize(self._count)
-        self._is_read = True
+        self._has_views = True
         return self.array
 
     def _resize(self, rows: int) -> None:
-        if self._is_read:
-            self.array, self._is_read = self.array.copy(), False
-        # The system moves the pages of a large array; views of it are not handed out before they are complete.
+        if self._has_views:
+            self.array, self._has_views = self.array.copy(), False
+        # `realloc` moves the pages of a large array instead of copying; no views exist here, so NumPy need not check.
         self.array.resize((rows, *self.array.shape[1:]), refcheck=False)
 
 
 class FeatureStore:
-    """The feature sets of a corpus, in the order in which blocks are added, in a memory with a budget.
+    """The feature sets of a corpus, in the order in which blocks are added, within a memory budget.
 
-    A budget below what follows needs is refused.
+    A budget below what the search needs is refused.
 
     Attributes
     ----------
-    documents : float
-        How many documents will be added in all, as far as one can tell: whoever reads them sets it; 0 where nobody
-        knows.
-    names_bytes, reader_bytes : int
-        Bytes of ids that are strings, of the documents so far, and the most that reading took at one time: whoever
-        reads them says so.
+    expected_documents : float
+        An estimate of the number of documents that will be added; 0 if unknown. The caller updates it while it reads.
+    id_bytes, reader_bytes : int
+        The bytes of string ids so far, and the peak memory of the reader. The caller updates both.
     """
 
-    def __init__(self, memory: Memory | None = None, needs: Needs | None = None) -> None:
-        self.memory, self._needs = memory or Memory(), needs or Needs()
-        self.documents, self.names_bytes, self.reader_bytes = 0.0, 0, 0
-        self._held, self._bytes = 0, 0
-        self._parts: list[_Part] = []
-        self._sizes, self._marks = Column(np.int64), Column(np.uint64, 2)
-        self._text_marks, self._text_bytes = Column(np.uint64, 2), Column(np.int64)
+    def __init__(self, memory: Memory | None = None, needs: MemoryNeeds | None = None) -> None:
+        self.memory, self._needs = memory or Memory(), needs or MemoryNeeds()
+        self.expected_documents, self.id_bytes, self.reader_bytes = 0.0, 0, 0
+        self._feature_count, self._text_bytes_total = 0, 0
+        self._blocks: list[_StoredBlock] = []
+        self._sizes, self._digests = GrowingArray(np.int64), GrowingArray(np.uint64, 2)
+        self._text_digests, self._text_bytes = GrowingArray(np.uint64, 2), GrowingArray(np.int64)
         self._lock = threading.Lock()
         self._slab = np.empty(0, np.uint64)
 
@@ -170,95 +168,100 @@ class FeatureStore:
         return len(self._sizes)
 
     def close(self) -> None:
-        """Let go of the feature sets; what is known of each document stays."""
+        """Release the feature sets; sizes and digests stay."""
         self._slab = np.empty(0, np.uint64)
         none, no_weights = np.empty(0, np.uint64), np.empty(0, np.int64)
-        self._parts = [part._replace(features=none, weights=no_weights) for part in self._parts]
+        self._blocks = [block._replace(features=none, weights=no_weights) for block in self._blocks]
         self.memory.forget()
 
     def allocate(self, size: int) -> Features64:
-        """Return a uint64 array for a block that is to be added; from any thread.
+        """Return a uint64 array for the features of a block to be added. Thread-safe.
 
-        Blocks share large slabs, which the system hands out in few large pages: page by page, fresh memory
-        costs more than the features themselves.
+        Blocks share large slabs, which the system maps in a few large pages: fresh memory page by page costs more than
+        computing the features.
         """
         with self._lock:
             if size > len(self._slab):
                 self.memory.release()
                 self._slab = self.memory.array(np.uint64, max(size, _SLAB))
-            given, self._slab = self._slab[:size], self._slab[size:]
-            return given
+            array, self._slab = self._slab[:size], self._slab[size:]
+            return array
 
     def add(self, block: Block) -> None:
-        """Append the sets of a block, whose features come from ``allocate``; refuse a budget that is too little."""
-        self._held += len(block.features)
-        self._parts.append(_Part(len(block.sizes), block.features, block.weights))
+        """Append a block whose features come from ``allocate``; raise an error if the budget is too small."""
+        self._feature_count += len(block.features)
+        self._blocks.append(_StoredBlock(len(block.sizes), block.features, block.weights))
         self._sizes.extend(block.sizes)
-        self._marks.extend(block.marks)
-        self._note(block)
+        self._digests.extend(block.set_digests)
+        self._record(block)
 
-    def _note(self, block: Block) -> None:
-        self._text_marks.extend(block.text_marks)
+    def _record(self, block: Block) -> None:
+        self._text_digests.extend(block.text_digests)
         self._text_bytes.extend(block.text_bytes)
-        self._bytes += int(block.text_bytes.sum())
+        self._text_bytes_total += int(block.text_bytes.sum())
         needs = self._needs
-        needed = needs.document * len(self) + needs.feature * self._held + needs.text * self._bytes + self.names_bytes
+        needed = (
+            needs.document * len(self)
+            + needs.feature * self._feature_count
+            + needs.text * self._text_bytes_total
+            + self.id_bytes
+        )
         whole = needed * self._growth
-        if _SHARE_THAT_TELLS * self._growth <= 1:
-            needed = max(needed, _CERTAIN * whole)
-        check_budget(self.memory.budget, needed, needs.what, all_of_it=whole)
+        if _RELIABLE_SHARE * self._growth <= 1:
+            needed = max(needed, _SAFETY * whole)
+        check_budget(self.memory.budget, needed, needs.purpose, all_of_it=whole)
 
     @property
     def _growth(self) -> float:
-        """How many times as many documents there will be."""
-        return max(self.documents / max(len(self), 1), 1.0)
+        """The expected number of documents divided by the number so far, at least 1."""
+        return max(self.expected_documents / max(len(self), 1), 1.0)
 
-    def expect(self, documents: int) -> None:
-        """Refuse a budget that is too little for so many documents, before they are read."""
-        check_budget(self.memory.budget, self._needs.document * documents, self._needs.what)
+    def check_document_count(self, documents: int) -> None:
+        """Raise an error if the budget is too small for this many documents."""
+        check_budget(self.memory.budget, self._needs.document * documents, self._needs.purpose)
 
     @property
     def sizes(self) -> Integers:
-        """int64[n], the number of features of each document."""
+        """The number of features of each document: int64[n]."""
         return self._sizes.rows
 
     @property
-    def text_marks(self) -> Features64:
-        """uint64[n, 2], equal for equal texts."""
-        return self._text_marks.rows
+    def text_digests(self) -> Features64:
+        """Digests that are equal for equal texts: uint64[n, 2]."""
+        return self._text_digests.rows
 
     @property
     def text_bytes(self) -> Integers:
-        """int64[n], the length of each text."""
+        """The length of each text: int64[n]."""
         return self._text_bytes.rows
 
     @property
-    def room(self) -> float:
-        """How many bytes of the budget are left for more than is known of each document; infinity without one."""
-        return self.memory.room - self._needs.document * len(self) - self.names_bytes
+    def spare_bytes(self) -> float:
+        """The bytes of the budget left beside the needs of each document; infinity without a budget."""
+        return self.memory.room - self._needs.document * len(self) - self.id_bytes
 
-    def first_equal(self, alone: npt.NDArray[np.bool_]) -> Integers:
-        """Return for each document the first with equal features and weights, -1 for those in ``alone``: int64[n]."""
+    def first_equal(self, excluded: npt.NDArray[np.bool_]) -> Integers:
+        """Return for each document the first one with equal features and weights, -1 if ``excluded``: int64[n]."""
         found = np.empty(len(self), np.int64)
-        group_equal(self._marks.rows, self.sizes, alone, self.addresses(), self.weight_addresses(), found)
+        group_equal(self._digests.rows, self.sizes, excluded, self.addresses(), self.weight_addresses(), found)
         return found
 
-    def parts(self) -> Iterator[tuple[Features64, Integers]]:
-        """Yield the features of consecutive documents with the number of each one's, block by block."""
-        for part, sizes in self._with_sizes():
-            yield part.features, sizes
+    def set_blocks(self) -> Iterator[tuple[Features64, Integers]]:
+        """Yield the features of consecutive documents and the size of each set, block by block."""
+        for block, sizes in self._blocks_with_sizes():
+            yield block.features, sizes
 
-    def _with_sizes(self) -> Iterator[tuple[_Part, Integers]]:
+    def _blocks_with_sizes(self) -> Iterator[tuple[_StoredBlock, Integers]]:
         first = 0
-        for part in self._parts:
-            yield part, self.sizes[first : first + part.documents]
-            first += part.documents
+        for block in self._blocks:
+            yield block, self.sizes[first : first + block.documents]
+            first += block.documents
 
-    def chosen(self, documents: Integers) -> tuple[Features64, Integers]:
-        """Return the features of some documents, ascending, with the number of each one's."""
+    def sets_of(self, documents: Integers) -> tuple[Features64, Integers]:
+        """Return the features of some documents (ascending row numbers), concatenated, and the size of each set."""
         found = [np.empty(0, np.uint64)]
         first = 0
-        for features, sizes in self.parts():
+        for features, sizes in self.set_blocks():
             ends = np.cumsum(sizes)
             here = documents[(documents >= first) & (documents < first + len(ends))] - first
             found += [features[ends[d] - sizes[d] : ends[d]] for d in here.tolist()]
@@ -267,28 +270,28 @@ class FeatureStore:
 
     def vectors(self) -> Vectors:
         """Return the features of all documents as rows, in memory."""
-        heads = heads_of(self.sizes)
-        if len(self._parts) != 1:
+        heads = row_heads(self.sizes)
+        if len(self._blocks) != 1:
             features, weights = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
-            features += [part.features for part in self._parts]
-            weights += [part.weights for part in self._parts]
-            # From here on the store holds them as one part, for nobody has room for them twice.
-            self._parts = [_Part(len(self), np.concatenate(features), np.concatenate(weights))]
+            features += [block.features for block in self._blocks]
+            weights += [block.weights for block in self._blocks]
+            # The store keeps the concatenation as its only block: there is no room for a second copy.
+            self._blocks = [_StoredBlock(len(self), np.concatenate(features), np.concatenate(weights))]
             self._slab = np.empty(0, np.uint64)
             self.memory.forget()
-        return Vectors(heads, self._parts[0].features, self._parts[0].weights)
+        return Vectors(heads, self._blocks[0].features, self._blocks[0].weights)
 
     def addresses(self) -> Features64:
-        """Return uint64[n], where the features of each document begin in memory while the store is open."""
-        return self._addresses(part.features for part in self._parts)
+        """Return the memory address of each document's features, valid while the store is open: uint64[n]."""
+        return self._addresses(block.features for block in self._blocks)
 
     def weight_addresses(self) -> Features64:
-        """Return the same of the weights; empty for sets."""
-        weighted = any(len(part.weights) for part in self._parts)
-        return self._addresses(part.weights for part in self._parts) if weighted else np.empty(0, np.uint64)
+        """Return the memory address of each document's weights: uint64[n]; empty for sets."""
+        weighted = any(len(block.weights) for block in self._blocks)
+        return self._addresses(block.weights for block in self._blocks) if weighted else np.empty(0, np.uint64)
 
     def _addresses(self, arrays: Iterable[npt.NDArray[Any]]) -> Features64:
         found = [np.empty(0, np.uint64)]
-        for array, (_, sizes) in zip(arrays, self._with_sizes(), strict=True):
-            found.append(addresses_of(array, sizes))
+        for array, (_, sizes) in zip(arrays, self._blocks_with_sizes(), strict=True):
+            found.append(set_addresses(array, sizes))
         return np.concatenate(found)

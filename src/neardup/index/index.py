@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from neardup.documents import Corpus, corpus_of
 from neardup.errors import OutputError, RecipeError, StoreError, check_count, shown
 from neardup.features.extraction import Extractor
-from neardup.features.reading import Progress, cut
-from neardup.features.store import Block, Vectors, heads_of
+from neardup.features.reading import Progress, text_pieces
+from neardup.features.store import Block, Vectors, row_heads
 from neardup.files import put_at
 from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
 from neardup.index.segment import (
@@ -262,7 +262,7 @@ class DiskIndex:
         if k is not None:
             places = self._nearest(features, k)
             others, sizes = self._sets(places)
-            vectors = Vectors(heads_of(sizes), others, np.empty(0, np.int64))
+            vectors = Vectors(row_heads(sizes), others, np.empty(0, np.int64))
             nearest = closest(vectors, features, vectors.weights, self.recipe.measure, k)
             ids = self.documents(places)["id"].take(nearest.document).to_pylist()
             return [Similar(*of) for of in zip(ids, nearest.similarity.tolist(), strict=True)]
@@ -444,7 +444,7 @@ def _texts_of(corpus: Corpus, stage: str, progress: Progress | None) -> Iterator
         consumed += batch.consumed
         if progress is not None:
             progress(stage, consumed, corpus.total_bytes)
-        yield from cut(batch)
+        yield from text_pieces(batch)
 
 
 def _check_k(k: int | None) -> None:

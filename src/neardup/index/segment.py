@@ -20,7 +20,7 @@ import pyarrow as pa
 import zstandard
 
 from neardup.errors import RecipeError, StoreError
-from neardup.features.store import Block, addresses_of
+from neardup.features.store import Block, set_addresses
 from neardup.index.manifest import File, Part, digest_of
 from neardup.kernels.counts import count_features, prefix_rooms, prefixes
 from neardup.kernels.prefixes import (
@@ -234,7 +234,7 @@ class SegmentWriter:
     def _sets(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
         bits = _bits(self.features // 2)
         counts = np.zeros(1 << bits, np.uint8)
-        addresses, members, shift = addresses_of(features, sizes), np.arange(len(sizes)), np.uint64(64 - bits)
+        addresses, members, shift = set_addresses(features, sizes), np.arange(len(sizes)), np.uint64(64 - bits)
         count_features(addresses, sizes, members, shift, counts)
         # Of features that are here only once a new document may be the second one: all count as shared.
         counts = np.where(counts > 0, np.minimum(counts, _LARGEST_COUNT) + 1, 0).astype(np.uint8)
@@ -293,7 +293,7 @@ def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.ND
     count, rooms = len(sizes), np.empty(len(sizes), np.int64)
     prefix_rooms(sizes, by, rooms)
     sets = Sets(
-        addresses_of(features, sizes),
+        set_addresses(features, sizes),
         sizes,
         np.empty(count, np.int64),
         np.empty(count, np.int64),

@@ -20,7 +20,7 @@ from neardup.documents import Corpus
 from neardup.documents.records import Names, repeated_ids
 from neardup.errors import InputError, OutputError, option, shown
 from neardup.features.extraction import Extractor
-from neardup.features.reading import Progress, cut
+from neardup.features.reading import Progress, text_pieces
 from neardup.files import put_at
 from neardup.index.manifest import Manifest, Part, read_manifest, recipe_of, writing
 from neardup.index.segment import Piece, Plan, Segment, SegmentWriter, is_full, noted, read_removed, write_removed
@@ -105,7 +105,7 @@ class IndexWriter:
                 if names is None:
                     names = pa.array(rows + self.manifest.rows)
                 begin = 0
-                for texts in cut(batch):
+                for texts in text_pieces(batch):
                     own, named = slice(begin, begin + len(texts)), names.slice(begin, len(texts))
                     begin += len(texts)
                     if keep is not None:

@@ -40,7 +40,7 @@ def _fetch(address, size, shift, base):
 
 
 @inner_kernel
-def one_more(seen, feature, d):
+def incremented(seen, feature, d):
     """Return a count after one more set, d, with the feature."""
     if seen < uint8(_LAST_EXACT):
         return seen + uint8(1)
@@ -63,7 +63,7 @@ def count_features(addresses, sizes, members, shift, counts):
                 prefetch(base + (load_u64(address + uint64(8 * (i + AHEAD))) >> shift))
             feature = load_u64(address + uint64(8 * i))
             slot = int64(feature >> shift)
-            counts[slot] = one_more(counts[slot], feature, d)
+            counts[slot] = incremented(counts[slot], feature, d)
 
 
 @kernel
@@ -92,7 +92,7 @@ def _sift(keys, root, end):
 
 
 @inner_kernel
-def sort_first(keys, count):
+def sort_prefix(keys, count):
     """Sort the first count keys: by insertion when they are few, by heap otherwise, in place."""
     if count <= 48:
         for i in range(1, count):
@@ -186,7 +186,7 @@ def _rarest(address, seen, size, wanted, equal, out):
     _select(equal, ties, wanted - rare)
     for i in range(wanted - rare):
         out[rare + i] = equal[i]
-    sort_first(out, wanted)
+    sort_prefix(out, wanted)
 
 
 @kernel
@@ -303,7 +303,7 @@ def _same_set(left, right, left_weights, right_weights, size):
 
 
 @kernel
-def group_equal(marks, sizes, alone, addresses, weights, representative):
+def group_equal(digests, sizes, excluded, addresses, weights, representative):
     """Set representative[d] to the first document that equals d, and to -1 where alone[d].
 
     Equal ones have equal marks and sizes. addresses: uint64[n], where the features of each lie, so that those with
@@ -315,22 +315,24 @@ def group_equal(marks, sizes, alone, addresses, weights, representative):
     # Of documents, not of keys: those with one mark lie side by side.
     table = cleared(room_for(count), count)
     for d in range(count):
-        if alone[d]:
+        if excluded[d]:
             representative[d] = -1
             continue
-        slot = first_slot(marks[d, 0], table)
+        slot = first_slot(digests[d, 0], table)
         while True:
             first = int64(table[slot]) - 1
             if first < 0:
                 table[slot] = uint64(d + 1)
                 representative[d] = d
                 break
-            same = marks[first, 0] == marks[d, 0] and marks[first, 1] == marks[d, 1] and sizes[first] == sizes[d]
+            same = (
+                digests[first, 0] == digests[d, 0] and digests[first, 1] == digests[d, 1] and sizes[first] == sizes[d]
+            )
             if same and compares:
-                own, theirs = uint64(0), uint64(0)
+                first_weights, weights_address = uint64(0), uint64(0)
                 if weighted:
-                    own, theirs = weights[first], weights[d]
-                same = _same_set(addresses[first], addresses[d], own, theirs, sizes[d])
+                    first_weights, weights_address = weights[first], weights[d]
+                same = _same_set(addresses[first], addresses[d], first_weights, weights_address, sizes[d])
             if same:
                 representative[d] = first
                 break
@@ -338,7 +340,7 @@ def group_equal(marks, sizes, alone, addresses, weights, representative):
 
 
 @kernel
-def keyed_marks(features, sizes, keys, marks):
+def keyed_digests(features, sizes, keys, digests):
     """Write to marks two sums over each set that lies behind the other in features: uint64[d, 2].
 
     Sets with equal marks are equal: whoever does not know the keys (uint64[2], drawn for each run) finds no others, and
@@ -351,13 +353,13 @@ def keyed_marks(features, sizes, keys, marks):
         for i in range(at, at + sizes[d]):
             first += mix(features[i] ^ keys[0])
             second += mix(features[i] + keys[1])
-        marks[d, 0] = first
-        marks[d, 1] = second
+        digests[d, 0] = first
+        digests[d, 1] = second
         at += sizes[d]
 
 
 @kernel
-def note_first(marks, sizes, begin, end, table, bits, representative):
+def record_first_equal(digests, sizes, begin, end, table, bits, representative):
     """Set representative[d] of d in [begin, end) to the first document with its mark and size.
 
     representative: uint32; table: uint32[2**bits], more than the documents so far, all ones where it is free; it gets
@@ -365,29 +367,29 @@ def note_first(marks, sizes, begin, end, table, bits, representative):
     """
     mask = (1 << bits) - 1
     for d in range(begin, end):
-        slot = int64(marks[d, 0] >> uint64(64 - bits))
+        slot = int64(digests[d, 0] >> uint64(64 - bits))
         while True:
             first = table[slot]
             if first == uint32(0xFFFFFFFF):
                 table[slot] = uint32(d)
                 representative[d] = uint32(d)
                 break
-            if marks[first, 0] == marks[d, 0] and marks[first, 1] == marks[d, 1] and sizes[first] == sizes[d]:
+            if digests[first, 0] == digests[d, 0] and digests[first, 1] == digests[d, 1] and sizes[first] == sizes[d]:
                 representative[d] = first
                 break
             slot = (slot + 1) & mask
 
 
 @kernel
-def find_able_by_size(sizes, alone, rule, able):
+def flag_sets_by_size(sizes, unshared, rule, matchable):
     """Write to able what ``find_able`` does, where it is known how many features of each set no other one has."""
     for d in range(sizes.shape[0]):
         size = sizes[d]
-        able[d] = size > 0 and size - alone[d] >= need(rule, smallest_partner(rule, size), size)
+        matchable[d] = size > 0 and size - unshared[d] >= need(rule, smallest_partner(rule, size), size)
 
 
 @kernel
-def chosen_sets(features, sizes, chosen, out):
+def copy_chosen_sets(features, sizes, chosen, out):
     """Copy the chosen sets to out, one behind the other; return how many features they have."""
     at = 0
     written = 0

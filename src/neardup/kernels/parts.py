@@ -12,7 +12,7 @@ from numba import int32, int64, njit, uint8, uint32, uint64
 from neardup.kernels.bits import popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import need
 from neardup.kernels.compilation import kernel
-from neardup.kernels.counts import AHEAD, one_more
+from neardup.kernels.counts import AHEAD, incremented
 from neardup.kernels.prefixes import (
     LAST_PLACE,
     LOW,
@@ -34,17 +34,17 @@ from neardup.kernels.prefixes import (
 #: Odd, and another one than that of keys.
 _SLOTS = uint64(0xC2B2AE3D27D4EB4F)
 #: The most bits of a place in a part: above them there is room for a count.
-PLACE_BITS = 26
+SLOT_BITS = 26
 
 
 @njit(inline="always")
-def _slot(feature, shift):
+def _global_slot(feature, shift):
     """Return the slot of a feature among those of all parts of the key space."""
     return (feature * _SLOTS) >> shift
 
 
 @kernel
-def part_slots(features, sizes, shift, part_bits, lengths, out):
+def slots_by_part(features, sizes, shift, part_bits, lengths, out):
     """Write the slot of each feature by part of the key space and then by set.
 
     features: uint64, the sets one behind the other; shift leaves as many bits as choose a slot of all parts, each of
@@ -55,13 +55,13 @@ def part_slots(features, sizes, shift, part_bits, lengths, out):
     parts, documents = lengths.shape
     heads = np.zeros(parts + 1, np.int64)
     for i in range(features.shape[0]):
-        heads[int64(_slot(features[i], shift) >> uint64(part_bits)) + 1] += 1
+        heads[int64(_global_slot(features[i], shift) >> uint64(part_bits)) + 1] += 1
     for part in range(parts):
         heads[part + 1] += heads[part]
     at = 0
     for d in range(documents):
         for i in range(at, at + sizes[d]):
-            slot = _slot(features[i], shift)
+            slot = _global_slot(features[i], shift)
             part = int64(slot >> uint64(part_bits))
             out[heads[part]] = uint32(slot & mask)
             heads[part] += 1
@@ -70,55 +70,55 @@ def part_slots(features, sizes, shift, part_bits, lengths, out):
 
 
 @kernel
-def count_places(places, lengths, counted, first, counts):
+def count_slots(slots, lengths, included, first, counts):
     """Count one more in counts[place] for each place of each counted set.
 
     places: uint32, those of consecutive sets, lengths[d] each; counted: bool[d]; first: the number of the first set.
     """
     base = uint64(counts.ctypes.data)
-    last = places.shape[0] - 1
+    last = slots.shape[0] - 1
     at = 0
     for d in range(lengths.shape[0]):
         end = at + int64(lengths[d])
-        if counted[d]:
+        if included[d]:
             for i in range(at, end):
-                prefetch(base + uint64(places[min(i + AHEAD, last)]))
-                counts[places[i]] = one_more(counts[places[i]], uint64(places[i]), first + d)
+                prefetch(base + uint64(slots[min(i + AHEAD, last)]))
+                counts[slots[i]] = incremented(counts[slots[i]], uint64(slots[i]), first + d)
         at = end
 
 
 @kernel
-def note_places(places, lengths, counted, seen):
+def record_slots(slots, lengths, included, seen):
     """Note each place of each counted set in two bits of seen: the lower one for the first set, the upper for others.
 
-    places, lengths, counted: as for ``count_places``; seen: uint64, with two bits for each place.
+    places, lengths, counted: as for ``count_slots``; seen: uint64, with two bits for each place.
     """
     base = uint64(seen.ctypes.data)
-    last = places.shape[0] - 1
+    last = slots.shape[0] - 1
     at = 0
     for d in range(lengths.shape[0]):
         end = at + int64(lengths[d])
-        if counted[d]:
+        if included[d]:
             for i in range(at, end):
-                prefetch(base + uint64(8) * uint64(places[min(i + AHEAD, last)] >> uint32(5)))
-                word, first = int64(places[i] >> uint32(5)), uint64(1) << (uint64(2) * uint64(places[i] & uint32(31)))
+                prefetch(base + uint64(8) * uint64(slots[min(i + AHEAD, last)] >> uint32(5)))
+                word, first = int64(slots[i] >> uint32(5)), uint64(1) << (uint64(2) * uint64(slots[i] & uint32(31)))
                 seen[word] |= first | ((seen[word] & first) << uint64(1))
         at = end
 
 
 @kernel
-def add_alone(places, lengths, seen, alone):
+def count_unshared(slots, lengths, seen, unshared):
     """Add to alone[d], int32, how many of the lengths[d] places of set d were noted once at most."""
     base = uint64(seen.ctypes.data)
-    last = places.shape[0] - 1
+    last = slots.shape[0] - 1
     at = 0
     for d in range(lengths.shape[0]):
         found = int32(0)
         for i in range(at, at + int64(lengths[d])):
-            prefetch(base + uint64(8) * uint64(places[min(i + AHEAD, last)] >> uint32(5)))
-            word, upper = int64(places[i] >> uint32(5)), uint64(2) * uint64(places[i] & uint32(31)) + uint64(1)
+            prefetch(base + uint64(8) * uint64(slots[min(i + AHEAD, last)] >> uint32(5)))
+            word, upper = int64(slots[i] >> uint32(5)), uint64(2) * uint64(slots[i] & uint32(31)) + uint64(1)
             found += int32(~(seen[word] >> upper) & uint64(1))
-        alone[d] += found
+        unshared[d] += found
         at += int64(lengths[d])
 
 
@@ -130,7 +130,7 @@ def _in_six_bits(count):
 
 
 @kernel
-def counted_places(places, lengths, chosen, counts, alone, out):
+def copy_counted_slots(slots, lengths, chosen, counts, unshared, out):
     """Write each place of each chosen set, and its count above, one behind the other; return how many there are.
 
     places: uint32, below 2**PLACE_BITS; those of consecutive sets, lengths[d] each; chosen: bool[d]; counts: uint8;
@@ -138,29 +138,29 @@ def counted_places(places, lengths, chosen, counts, alone, out):
     may be the same array.
     """
     base = uint64(counts.ctypes.data)
-    last = places.shape[0] - 1
+    last = slots.shape[0] - 1
     at = 0
     written = 0
     for d in range(lengths.shape[0]):
         end = at + int64(lengths[d])
         if chosen[d]:
             for i in range(at, end):
-                prefetch(base + uint64(places[min(i + AHEAD, last)]))
-                count = counts[places[i]]
-                alone[d] += int32(count < uint8(2))
-                out[written] = places[i] | (_in_six_bits(count) << uint32(PLACE_BITS))
+                prefetch(base + uint64(slots[min(i + AHEAD, last)]))
+                count = counts[slots[i]]
+                unshared[d] += int32(count < uint8(2))
+                out[written] = slots[i] | (_in_six_bits(count) << uint32(SLOT_BITS))
                 written += 1
         at = end
     return written
 
 
 @kernel
-def slots_of_sets(lengths, words, part_bits, features, counts):
+def slots_by_set(lengths, words, part_bits, features, counts):
     """Write for each feature of some sets a number that stands for its slot, and in six bits its count, set by set.
 
     lengths: uint32[p, d], how many slots of each set lie in each part; words: uint32, those of each part one behind the
-    other, as ``counted_places`` writes them; features: uint64 and counts: uint8, with room for as many. Two features of
-    a set may have one slot, and then one number.
+    other, as ``copy_counted_slots`` writes them; features: uint64 and counts: uint8, with room for as many. Two
+    features of a set may have one slot, and then one number.
     """
     parts, documents = lengths.shape
     heads = np.zeros(parts, np.int64)
@@ -168,20 +168,20 @@ def slots_of_sets(lengths, words, part_bits, features, counts):
         heads[part] = heads[part - 1]
         for d in range(documents):
             heads[part] += int64(lengths[part - 1, d])
-    mask = (uint32(1) << uint32(PLACE_BITS)) - uint32(1)
+    mask = (uint32(1) << uint32(SLOT_BITS)) - uint32(1)
     at = 0
     for d in range(documents):
         for part in range(parts):
             for i in range(heads[part], heads[part] + int64(lengths[part, d])):
                 slot = (uint64(part) << uint64(part_bits)) | uint64(words[i] & mask)
                 features[at] = slot * _SLOTS
-                counts[at] = uint8(words[i] >> uint32(PLACE_BITS))
+                counts[at] = uint8(words[i] >> uint32(SLOT_BITS))
                 at += 1
             heads[part] += int64(lengths[part, d])
 
 
 @kernel
-def part_keys(keys, lengths, parts, of_each, out):
+def keys_by_part(keys, lengths, parts, part_lengths, out):
     """Write the keys of prefixes as words, by part of the key space and then by set.
 
     A word has the 48 bits of a key that buckets and tags are taken from, and below them its place in its prefix.
@@ -201,16 +201,16 @@ def part_keys(keys, lengths, parts, of_each, out):
             part = int64((word >> uint64(1)) >> shift)
             out[heads[part]] = (word & ~LOW) | uint64(min(i, LAST_PLACE))
             heads[part] += 1
-            of_each[part, s] += uint32(1)
+            part_lengths[part, s] += uint32(1)
         at += lengths[s]
 
 
 @kernel
-def index_part(part, ranks, held, asked, index):
+def index_keys(part, ranks, indexed, bounds, index):
     """Enter the words of a part whose places are below held[s] into an index of zeros with no entries.
 
     In the place of a place an entry has how many of the set's shared features stand there or behind it, LAST_PLACE at
-    most. part: (lengths uint32[s], words), as ``part_keys`` leaves them; ranks, held: int32[s], of the sets; asked:
+    most. part: (lengths uint32[s], words), as ``keys_by_part`` leaves them; ranks, held: int32[s], of the sets; asked:
     int32[s, 4], as ``probe_bounds`` writes it.
     Returns the entries, the length of the longest list, and how many pairs of entries share a list.
     """
@@ -219,21 +219,21 @@ def index_part(part, ranks, held, asked, index):
     at = 0
     for s in range(ranks.shape[0]):
         for i in range(at, at + int64(lengths[s])):
-            if place_of(words[i]) < held[s]:
+            if place_of(words[i]) < indexed[s]:
                 heads[int64(words[i] >> shift) - first + 1] += uint32(1)
         at += int64(lengths[s])
     entries = np.empty(begin_lists(heads), np.uint64)
     at = 0
     for s in range(ranks.shape[0]):
         for i in range(at, at + int64(lengths[s])):
-            if place_of(words[i]) < held[s]:
+            if place_of(words[i]) < indexed[s]:
                 place = int64(words[i] >> shift) - first
                 tag = (words[i] >> (shift - uint64(16))) & LOW
-                entries[heads[place]] = entry_of(ranks[s], tag, int64(asked[s, 1]) - place_of(words[i]))
+                entries[heads[place]] = entry_of(ranks[s], tag, int64(bounds[s, 1]) - place_of(words[i]))
                 heads[place] += uint32(1)
         at += int64(lengths[s])
-    longest, meetings = close_lists(Index(index.heads, entries, index.bits, index.first))
-    return entries, longest, meetings
+    longest, shared_list_pairs = close_lists(Index(index.heads, entries, index.bits, index.first))
+    return entries, longest, shared_list_pairs
 
 
 @kernel
@@ -249,11 +249,11 @@ def probe_bounds(ranks, sets, rule, ranks_of_size, out):
 
 
 @kernel
-def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
+def list_candidates(begin, part, ranks, sets, bounds, index, rule, scratch):
     """Find the candidates before them of the sets of a part; write (earlier, later).
 
     Two sets that match are found in the part of the first key that both have, for all that they share follows there.
-    begin: (set, word) to go on from; part, ranks: as for ``index_part``; asked: int32[s, 4], as ``probe_bounds`` writes
+    begin: (set, word) to go on from; part, ranks: as for ``index_keys``; asked: int32[s, 4], as ``probe_bounds`` writes
     it, but without partners for a set that is not looked up.
     scratch: (met, found, pairs), int32[r] zeros; int32[r]; int32[p, 2] with room for r at least. Stops early when they
     may not suffice for one more set.
@@ -270,7 +270,7 @@ def list_candidates(begin, part, ranks, sets, asked, index, rule, scratch):
     s, at = begin
     while s < ranks.shape[0]:
         rank, end = int64(ranks[s]), at + int64(lengths[s])
-        size, shared, first, last = int64(asked[s, 0]), int64(asked[s, 1]), int64(asked[s, 2]), int64(asked[s, 3])
+        size, shared, first, last = int64(bounds[s, 0]), int64(bounds[s, 1]), int64(bounds[s, 2]), int64(bounds[s, 3])
         if end > at and last > first:
             count = 0
             for i in range(at, end):
@@ -338,7 +338,7 @@ def write_parities(features, sizes, lengths, out):
 
 
 @kernel
-def find_able_by_parities(pairs, sizes, parities, rule, able):
+def flag_pairs_by_parities(pairs, sizes, parities, rule, matchable):
     """Set able[p] to whether the sets of a pair may match, by the bits in which their parities differ.
 
     pairs: int64[p, 2], of sets; parities: (starts int64[s], lengths int64[s], words uint64), where those of each are.
@@ -348,11 +348,11 @@ def find_able_by_parities(pairs, sizes, parities, rule, able):
         short, long = pairs[p, 0], pairs[p, 1]
         if lengths[short] > lengths[long]:
             short, long = long, short
-        apart = uint64(0)
+        differing = uint64(0)
         for w in range(lengths[short]):
             word = words[starts[short] + w]
             for v in range(w, lengths[long], lengths[short]):
                 word ^= words[starts[long] + v]
-            apart += popcount(word)
-        one, other = int64(sizes[short]), int64(sizes[long])
-        able[p] = (one + other - int64(apart)) // 2 >= need(rule, one, other)
+            differing += popcount(word)
+        size, other_size = int64(sizes[short]), int64(sizes[long])
+        matchable[p] = (size + other_size - int64(differing)) // 2 >= need(rule, size, other_size)

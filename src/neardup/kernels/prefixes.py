@@ -15,7 +15,7 @@ from numba import int32, int64, njit, uint8, uint32, uint64
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import largest_partner, need, smallest_partner
 from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
-from neardup.kernels.counts import prefixes, sort_first
+from neardup.kernels.counts import prefixes, sort_prefix
 from neardup.kernels.tables import cleared, find, holds, room_for
 
 #: An entry of the index: the rank, a tag of the key, the place of the key among the set's shared ones.
@@ -178,7 +178,7 @@ def close_lists(index):
             # The rank is what an entry begins with.
             if entries[place - 1] > entries[place]:
                 # NumPy's sort would take a second to compile.
-                sort_first(entries[heads[b] : heads[b + 1]], length)
+                sort_prefix(entries[heads[b] : heads[b + 1]], length)
                 break
     return longest, meetings
 

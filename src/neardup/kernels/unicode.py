@@ -316,7 +316,7 @@ def ascii_texts(data, offsets, fold, table, out, spans):
 
 
 @kernel
-def text_marks(data, offsets, marks):
+def hash_texts(data, offsets, hashes):
     """Write a fast hash of the bytes of each text to marks: uint64[d, 2], with zeros behind it.
 
     Equal texts have equal marks. Of texts that nobody chose, two that differ have one mark with probability 2**-64; but
@@ -324,7 +324,7 @@ def text_marks(data, offsets, marks):
     features as well; where an answer depends on it, ``neardup.features.extraction`` tells texts apart.
     """
     base = uint64(data.ctypes.data)
-    for d in range(marks.shape[0]):
+    for d in range(hashes.shape[0]):
         lo = offsets[d]
         hi = offsets[d + 1]
         value = mix(uint64(hi - lo) + uint64(0x9E3779B97F4A7C15))
@@ -335,5 +335,5 @@ def text_marks(data, offsets, marks):
         rest = uint64(0)
         for i in range(lo, hi):
             rest = (rest << uint64(8)) | uint64(data[i])
-        marks[d, 0] = mix(value ^ rest)
-        marks[d, 1] = 0
+        hashes[d, 0] = mix(value ^ rest)
+        hashes[d, 1] = 0

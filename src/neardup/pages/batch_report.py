@@ -96,7 +96,7 @@ def _inputs(corpus: Corpus) -> list[str]:
 def verdicts_of(found: Findings) -> Verdicts:
     """Return what became of the documents of a run."""
     goes, keeper = found.goes, found.kept.keeper
-    marks, same = found.documents.text_marks, found.matches.representative
+    marks, same = found.documents.text_digests, found.matches.representative
     return Verdicts(
         ids=found.documents.names.labels(),
         of=np.where(goes, keeper, ORIGINAL),

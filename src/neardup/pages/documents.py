@@ -18,7 +18,7 @@ from neardup.documents import Corpus
 from neardup.documents.records import Names, value_texts
 from neardup.documents.tables import TIME_NAMES
 from neardup.errors import InputError
-from neardup.features.reading import Progress, Remembered, contents_of, silent
+from neardup.features.reading import DocumentColumns, Progress, compared_texts, ignore_progress
 from neardup.kernels import Integers
 from neardup.pages.diff import Shown
 from neardup.recipe import Recipe
@@ -54,12 +54,12 @@ class Material:
     @classmethod
     def of(cls, corpus: Corpus, *, report: Progress | None = None, **options: Any) -> Self:
         """Read a corpus once, for what its documents are called; the options are those of the class."""
-        seen = Remembered()
+        seen = DocumentColumns()
         consumed = 0
         for batch in corpus.scan():
-            seen.see(batch)
+            seen.add(batch)
             consumed += batch.consumed
-            (report or silent)("read", consumed, corpus.total_bytes)
+            (report or ignore_progress)("read", consumed, corpus.total_bytes)
         return cls(corpus, seen.names(), **options)
 
     def id(self, position: int) -> str:
@@ -90,7 +90,7 @@ class Material:
             return
         rows = self.names.rows[wanted]
         table = self._corpus.take(rows)
-        texts = contents_of(table[self._corpus.text_column].to_pylist(), self._recipe, self._threads)
+        texts = compared_texts(table[self._corpus.text_column].to_pylist(), self._recipe, self._threads)
         titles, times = self._values(table, "title_column", TITLES), self._values(table, "time_column", TIME_NAMES)
         for place, text, title, time in zip(wanted, texts, titles, times, strict=True):
             self._held[place] = Shown(self.id(place), title, text, time[:_LONGEST_TIME])

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, UnknownDocument, check_count, option
-from neardup.features.reading import Progress, silent
+from neardup.features.reading import Progress, ignore_progress
 from neardup.pipeline.pipeline import checked_threads
 from neardup.pipeline.query import Table, check_size, read_vectors, remember, unit_of, unknown_id
 from neardup.recipe import Recipe
@@ -120,7 +120,7 @@ def neighbors_of(
     if first is not None:
         check_count("first", first, "ask for one document at least")
     check_count("k", k, "ask for one neighbour at least")
-    threads, clock, report = checked_threads(threads), Clock(), progress or silent
+    threads, clock, report = checked_threads(threads), Clock(), progress or ignore_progress
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     present = np.flatnonzero(read.present)
     documents = len(present) + corpus.left_out

@@ -16,8 +16,15 @@ from neardup.documents.records import Names
 from neardup.errors import RecipeError, check_count, option
 from neardup.features.embeddings import Encoder, embed
 from neardup.features.extraction import Extractor
-from neardup.features.reading import Progress, Remembered, contents_of, gather, pieces, silent
-from neardup.features.recomputed import BoundedStore, Recomputed
+from neardup.features.reading import (
+    DocumentColumns,
+    Progress,
+    compared_texts,
+    gather_statistics,
+    ignore_progress,
+    pieces,
+)
+from neardup.features.recomputed import BoundedStore, RecomputedFeatures
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
 from neardup.keep.order import Preference, keep_order
@@ -73,9 +80,9 @@ class Collected:
     groups: np.ndarray[Any, np.dtype[np.int64]] | None = None
 
     @property
-    def text_marks(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def text_digests(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """uint64[n, 2], equal for equal texts of one group."""
-        marks = self.store.text_marks
+        marks = self.store.text_digests
         return marks if self.groups is None else marks ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
 
 
@@ -117,36 +124,36 @@ def collect(
     statistics = None
     if recipe.needs_statistics:
         with clock.stage("count"):
-            statistics = gather(corpus, recipe, threads=threads, memory=memory, report=report)
+            statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, report=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
-    extractor, remembered = Extractor(recipe, statistics, digests=digests), Remembered()
+    extractor, remembered = Extractor(recipe, statistics, digests=digests), DocumentColumns()
     store = FeatureStore(Memory(memory), needs_of(recipe))
-    store.expect(corpus.promised_rows)
+    store.check_document_count(corpus.promised_rows)
     if recompute:
         most = (free_memory() if memory is None else store.memory.room) / 2
         counts = recipe.search != "lsh"
-        again = Recomputed(corpus, extractor, threads, report, serves_once=serves_once, counts=counts)
+        again = RecomputedFeatures(corpus, extractor, threads, report, single_use=serves_once, with_counts=counts)
         store = BoundedStore(store.memory, needs_of(recipe), most, again)
     read = seen = 0
     before = pa.total_allocated_bytes()
 
     def see(batch: Batch) -> None:
         nonlocal read, seen
-        remembered.see(batch)
+        remembered.add(batch)
         read += batch.consumed
         seen += len(batch.rows)
         store.reader_bytes = max(store.reader_bytes, pa.total_allocated_bytes() - before)
         if batch.ids is not None and not pa.types.is_integer(batch.ids.type):
-            store.names_bytes += batch.ids.nbytes
+            store.id_bytes += batch.ids.nbytes
         if read > 0:
-            store.documents = seen * corpus.total_bytes / read
+            store.expected_documents = seen * corpus.total_bytes / read
 
     with clock.stage("read and features"):
         make = partial(extractor, allocate=store.allocate)
         for block in in_order(make, pieces(corpus, "read", report, see), threads):
             store.add(block)
         if isinstance(store, BoundedStore):
-            store.close_count()
+            store.finish_count()
     trim_memory()
     names = remembered.names(None if corpus.reference is None else corpus.raw_rows)
     corpus.refuse_repeated(names)
@@ -220,7 +227,7 @@ def run(
         If the input cannot be read or an option does not fit.
     """
     threads = checked_threads(threads)
-    report = progress or silent
+    report = progress or ignore_progress
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, classifier)
     looser = None if margin is None else loosened(recipe, margin)
@@ -250,7 +257,7 @@ def run(
         with clock.stage("join"):
             find = _finder(corpus, recipe, read, encoder, threads)
             joined = find(recipe, most, partial(report, "join"))
-        spilled, room = store.memory.spilled_bytes, store.room
+        spilled, room = store.memory.spilled_bytes, store.spare_bytes
         if looser is not None and not recipe.second_step:
             fewest = most_pairs(PAIRS_PER_DOCUMENT, read.names.own) if most is None else most
             again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
@@ -262,7 +269,7 @@ def run(
             joined = second_step(
                 joined,
                 wider,
-                equal_texts(read.text_marks, store.text_bytes, joined.representative < 0),
+                equal_texts(read.text_digests, store.text_bytes, joined.representative < 0),
                 lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, classifier),
                 text_bytes=store.text_bytes,
                 room=room,
@@ -280,7 +287,7 @@ def run(
             classifier.check_domain(DomainCounts.of(joined.statistics))
     with clock.stage("keep"):
         undecided = read.present & (joined.representative < 0)
-        documents = Documents(read.names, read.order, read.text_marks, store.text_bytes, read.present)
+        documents = Documents(read.names, read.order, read.text_digests, store.text_bytes, read.present)
         details = {
             "undecidable": int(undecided.sum()),
             "without_keep_value": read.without_keep_value,
@@ -364,14 +371,14 @@ def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | 
     if recipe.measure != "semantic" or encoder is None:
         return found
     sizes = read.store.text_bytes
-    representative = equal_texts(read.store.text_marks, sizes, sizes == 0)
+    representative = equal_texts(read.store.text_digests, sizes, sizes == 0)
     embeddings = embed(texts_of(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
     return replace(found, embeddings=embeddings, representative=representative)
 
 
 def texts_of(corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int) -> Sequence[str]:
     """Return of raw rows what a recipe compares: their texts, or the contents of these."""
-    return contents_of(corpus.take(rows)[corpus.text_column].to_pylist(), recipe, threads)
+    return compared_texts(corpus.take(rows)[corpus.text_column].to_pylist(), recipe, threads)
 
 
 def records_of(

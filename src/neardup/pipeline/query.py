@@ -18,8 +18,8 @@ from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import InputError, RecipeError, check_count, option, shown
 from neardup.features.embeddings import Encoder
-from neardup.features.extraction import extract
-from neardup.features.reading import Progress, silent
+from neardup.features.extraction import extract_features
+from neardup.features.reading import Progress, ignore_progress
 from neardup.features.store import Vectors
 from neardup.pipeline.pipeline import Collected, checked_threads, collect, records_of, texts_of
 from neardup.recipe import Recipe
@@ -338,7 +338,7 @@ def answer_of(
     _check_before_reading(recipe, asked, k, what, encoder, classifier)
     if classifier is not None:
         classifier.check_columns(corpus.columns)
-    threads, clock, report = checked_threads(threads), Clock(), progress or silent
+    threads, clock, report = checked_threads(threads), Clock(), progress or ignore_progress
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     documents = int(read.present.sum())
     if k is not None:
@@ -381,7 +381,7 @@ def _check_before_reading(
 
 def _found(recipe: Recipe, text: str, k: int | None, what: str, read: Collected, vectors: Vectors) -> Matching:
     """Return the documents that a text matches by the first measure, or the k nearest."""
-    block = extract(pa.array([text], pa.large_string()), recipe, read.statistics)
+    block = extract_features(pa.array([text], pa.large_string()), recipe, read.statistics)
     if not len(block.features):
         whose = f"content {recipe.content} of {what}" if recipe.content else what
         raise InputError(

@@ -341,9 +341,9 @@ def _features(texts: list[str], recipe: Recipe, statistics: Statistics | None = 
 def _extracted(texts: list[str], recipe: Recipe, statistics: Statistics | None) -> Any:
     import pyarrow as pa
 
-    from neardup.features.extraction import extract
+    from neardup.features.extraction import extract_features
 
-    return extract(pa.array(texts, pa.large_string()), recipe, statistics)
+    return extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
 
 
 def compared(left: str, right: str, recipe: Recipe, statistics: Statistics | None) -> Compared | None:

@@ -13,7 +13,7 @@ from neardup.errors import RecipeError
 from neardup.features.embeddings import Floats
 from neardup.features.recomputed import BoundedStore
 from neardup.features.statistics import Statistics
-from neardup.features.store import FeatureStore, Needs
+from neardup.features.store import FeatureStore, MemoryNeeds
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, rule
 from neardup.search.join import self_join
@@ -32,20 +32,24 @@ _A_DOCUMENT, _A_WEIGHTED_FEATURE, _A_VALUE, _A_KEY, _A_BYTE_OF_TEXT = 150, 48, 1
 _A_PREFIX = 20
 
 
-def needs_of(recipe: Recipe) -> Needs:
+def needs_of(recipe: Recipe) -> MemoryNeeds:
     """Return what the search of a recipe takes of a memory budget, features that can be made again left out."""
     if recipe.measure == "semantic":
-        return Needs(_A_DOCUMENT, text=_A_BYTE_OF_TEXT, what="the texts and their embeddings, which are held")
+        return MemoryNeeds(_A_DOCUMENT, text=_A_BYTE_OF_TEXT, purpose="the texts and their embeddings, which are held")
     if recipe.is_weighted:
-        return Needs(_A_DOCUMENT, feature=_A_WEIGHTED_FEATURE, what="the search by weights, which holds all features")
+        return MemoryNeeds(
+            _A_DOCUMENT, feature=_A_WEIGHTED_FEATURE, purpose="the search by weights, which holds all features"
+        )
     if recipe.measure == "hamming":
-        return Needs(_A_DOCUMENT + _A_VALUE, what="the search by bits, which holds all values")
+        return MemoryNeeds(_A_DOCUMENT + _A_VALUE, purpose="the search by bits, which holds all values")
     if recipe.search == "lsh":
         from neardup.search.lsh import bands_of
 
         bands = bands_of(recipe).bands
-        return Needs(_A_DOCUMENT + _A_KEY * bands, what=f"the search by lsh, which holds {bands:,} keys per document")
-    return Needs(_A_DOCUMENT + _A_PREFIX)
+        return MemoryNeeds(
+            _A_DOCUMENT + _A_KEY * bands, purpose=f"the search by lsh, which holds {bands:,} keys per document"
+        )
+    return MemoryNeeds(_A_DOCUMENT + _A_PREFIX)
 
 
 def most_pairs(per_document: float, documents: int) -> int:

@@ -37,7 +37,7 @@ class Documents:
         Their ids or row numbers.
     order : int64[n]
         Positions in keep order.
-    text_marks : uint64[n, 2]
+    text_digests : uint64[n, 2]
         Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte.
     text_bytes : int64[n]
         The length of each text (or content).
@@ -47,7 +47,7 @@ class Documents:
 
     names: Names
     order: Integers
-    text_marks: npt.NDArray[np.uint64]
+    text_digests: npt.NDArray[np.uint64]
     text_bytes: Integers
     present: Bools
 
@@ -107,7 +107,7 @@ class Findings:
     def texts(self) -> Integers:
         """int64[n], for each document the first one with the same text, byte for byte; -1 for what matches nothing."""
         known, sets = self.documents, self.matches.representative
-        first = equal_texts(known.text_marks, known.text_bytes, sets < 0)
+        first = equal_texts(known.text_digests, known.text_bytes, sets < 0)
         # Where nothing depended on the texts their marks are no digests; but equal texts have equal features.
         return np.where((first < 0) | (sets[first] == sets), first, np.arange(len(first)))
 

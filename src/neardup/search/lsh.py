@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
-from neardup.features.recomputed import BoundedStore, Recomputed
-from neardup.features.store import Block, FeatureStore, heads_of
+from neardup.features.recomputed import BoundedStore, RecomputedFeatures
+from neardup.features.store import Block, FeatureStore, row_heads
 from neardup.kernels.prefixes import band_keys, band_pairs
 from neardup.kernels.sketches import minhash
 from neardup.kernels.tables import slots_for
@@ -138,9 +138,9 @@ def lsh_join(
         verify = partial(_overlaps_again, passes, members), passes.room
         addresses = np.empty(0, np.uint64)
     else:
-        every = in_order(lambda part: _keys(sketched(part), plan), store.parts(), threads)
+        every = in_order(lambda part: _keys(sketched(part), plan), store.set_blocks(), threads)
         keys = np.concatenate([np.empty((0, plan.bands), np.uint64), *every])[members]
-        minima, addresses = sketched(store.chosen(sampled)), store.addresses()[members]
+        minima, addresses = sketched(store.sets_of(sampled)), store.addresses()[members]
     expected = _expected(minima, len(members), -(-own // step), plan)
     found, candidates, verified = _verified(keys, (addresses, sizes[members]), own, wanted, threads, verify)
     documents = members[found[:, :2]]
@@ -162,7 +162,7 @@ def lsh_join(
 
 def _sketch(part: tuple[Words, Integers], num_perm: int, seed: int) -> Words:
     features, sizes = part
-    heads = heads_of(sizes)
+    heads = row_heads(sizes)
     minima = np.empty((len(sizes), num_perm), np.uint64)
     minhash(features, heads, np.uint64(seed), minima)
     return minima
@@ -180,7 +180,7 @@ def _keys(minima: Words, plan: Bands) -> Words:
 
 
 def _keys_again(
-    recomputed: Recomputed,
+    recomputed: RecomputedFeatures,
     members: Integers,
     sampled: Integers,
     sketched: Callable[[tuple[Words, Integers]], Words],
@@ -195,7 +195,7 @@ def _keys_again(
         return _keys(minima, plan), minima[looked_at[documents]]
 
     keys, samples, done = np.empty((len(members), plan.bands), np.uint64), list[Words](), 0
-    for found, sample in recomputed.each(chosen, make):
+    for found, sample in recomputed.map_blocks(chosen, make):
         keys[done : done + len(found)] = found
         samples.append(sample)
         done += len(found)

@@ -19,15 +19,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.features.recomputed import BoundedStore, Part, Recomputed, append, close_scratch, read, scratch_file
-from neardup.features.store import Block, Column, addresses_of
-from neardup.kernels.counts import chosen_sets, counted_prefixes, prefix_rooms
+from neardup.features.recomputed import (
+    BoundedStore,
+    PartFile,
+    RecomputedFeatures,
+    append_array,
+    close_scratch_file,
+    open_scratch_file,
+    read_array,
+)
+from neardup.features.store import Block, GrowingArray, set_addresses
+from neardup.kernels.counts import copy_chosen_sets, counted_prefixes, prefix_rooms
 from neardup.kernels.parts import (
-    find_able_by_parities,
-    index_part,
+    flag_pairs_by_parities,
+    index_keys,
+    keys_by_part,
     list_candidates,
     parity_lengths,
-    part_keys,
     probe_bounds,
     write_parities,
 )
@@ -87,7 +95,7 @@ class Held(NamedTuple):
 
 def recomputed_join(
     store: BoundedStore,
-    recomputed: Recomputed,
+    recomputed: RecomputedFeatures,
     rule: Rule,
     *,
     threads: int = 1,
@@ -125,7 +133,7 @@ class Passes:
     """
 
     def __init__(
-        self, store: BoundedStore, recomputed: Recomputed, rule: Rule, threads: int, reference: int = 0
+        self, store: BoundedStore, recomputed: RecomputedFeatures, rule: Rule, threads: int, reference: int = 0
     ) -> None:
         self.recomputed = recomputed
         self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
@@ -134,19 +142,19 @@ class Passes:
         left = self._budget - resident_memory() - store.reader_bytes
         # Below that the same keys are read from the disk too often.
         least = store.memory.room * _LEAST_SHARE if store.memory.budget is not None else 0
-        self._left = min(max(left, least, _LEAST_HELD), max(store.most_bytes, _LEAST_HELD))
+        self._left = min(max(left, least, _LEAST_HELD), max(store.max_bytes, _LEAST_HELD))
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
 
     def matches(self, wanted: Wanted) -> Matches:
         """Return the pairs of the exact join."""
         members = members_of(wanted.representative)
         self.steps.statistics["distinct_sets"] = len(members)
-        able, held = self._mask(members) & self.recomputed.able(self.steps.rule), None
+        able, held = self._mask(members) & self.recomputed.matchable(self.steps.rule), None
         if 8 * int(self.steps.sizes[able].sum()) > self.room:
             found = self._by_candidates(able, wanted)
             if found is not None:
                 return found
-        elif self.recomputed.serves_once:
+        elif self.recomputed.single_use:
             self.recomputed.close()
         held = self._held_again(np.flatnonzero(able))
         self.steps.addresses[held.documents] = held.addresses
@@ -160,14 +168,14 @@ class Passes:
     def _held(self, able: Integers, documents: list[Integers], arrays: list[Words]) -> Held:
         addresses = [np.empty(0, np.uint64)]
         addresses += [
-            addresses_of(features, self.steps.sizes[these]) for these, features in zip(documents, arrays, strict=True)
+            set_addresses(features, self.steps.sizes[these]) for these, features in zip(documents, arrays, strict=True)
         ]
         return Held(able, np.concatenate(addresses), arrays)
 
     def _held_again(self, able: Integers) -> Held:
         """Return the features of sets, in memory as far as there is room, else in a file that the system maps."""
         documents, arrays = [], []
-        for these, features in self.recomputed.each(self._mask(able), _copied):
+        for these, features in self.recomputed.map_blocks(self._mask(able), _copied):
             array = self.steps.memory.array(np.uint64, len(features))
             array[:] = features
             documents.append(these)
@@ -199,14 +207,14 @@ class Passes:
     def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, Sets, Prefixes]:
         """Return the sets that can have a partner, in order of size, and what files hold of them."""
         recomputed, memory = self.recomputed, self.steps.memory
-        slots, enough = recomputed.counted_among(able, self.steps.rule, files)
-        if recomputed.serves_once:
+        slots, enough = recomputed.count_among(able, self.steps.rule, files)
+        if recomputed.single_use:
             recomputed.close()
         words, parts = self._widths(self.steps.sizes[enough])
-        keys = [files.enter_context(Part(np.uint64, memory)) for _ in range(parts)]
-        prefixes = Prefixes(keys, files.enter_context(Part(np.uint64, memory)))
-        found = [Column(np.int32), Column(np.int32), Column(np.int32), Column(np.uint64, words)]
-        for made in recomputed.each_counted(able, slots, partial(_made, self.steps.rule, words)):
+        keys = [files.enter_context(PartFile(np.uint64, memory)) for _ in range(parts)]
+        prefixes = Prefixes(keys, files.enter_context(PartFile(np.uint64, memory)))
+        found = [GrowingArray(np.int32), GrowingArray(np.int32), GrowingArray(np.int32), GrowingArray(np.uint64, words)]
+        for made in recomputed.map_counted(able, slots, partial(_made, self.steps.rule, words)):
             prefixes.add(made)
             for column, rows in zip(found, (made.documents, made.shared, made.lengths, made.bitmaps), strict=True):
                 column.extend(rows)
@@ -227,7 +235,7 @@ class Passes:
             parts *= 2
         return words, parts
 
-    def _by_rank(self, found: list[Column], prefixes: Prefixes) -> tuple[Narrow, Sets, Prefixes]:
+    def _by_rank(self, found: list[GrowingArray], prefixes: Prefixes) -> tuple[Narrow, Sets, Prefixes]:
         """Return sets in order of size, from what was found of them in the order in which they were added."""
         members, shared, lengths, bitmaps = (column.rows for column in found)
         found.clear()
@@ -312,7 +320,7 @@ class Passes:
         known, lists = {"index_entries": 0, "longest_list": 0, "meetings": 0}, (1 << bits) // len(prefixes.keys)
         for entered, asked in sides:
             index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, number * lists)
-            entries, longest, meetings = index_part(part, prefixes.ranks, entered, asked, index)
+            entries, longest, meetings = index_keys(part, prefixes.ranks, entered, asked, index)
             index = index._replace(entries=entries)
             known["index_entries"] += len(entries)
             known["longest_list"] = max(known["longest_list"], longest)
@@ -340,10 +348,10 @@ class Passes:
             chosen, at = np.zeros(count, np.bool_), 0
             chosen[involved] = True
             for first, of_each, some in prefixes.parities:
-                at += chosen_sets(some, of_each.astype(np.int64), chosen[first : first + len(of_each)], words[at:])
+                at += copy_chosen_sets(some, of_each.astype(np.int64), chosen[first : first + len(of_each)], words[at:])
             parities = np.cumsum(lengths[involved]) - lengths[involved], lengths[involved], words
             pairs = pairs.reshape(-1, 2).astype(np.int64)
-            find_able_by_parities(pairs, sizes[involved], parities, self.steps.rule, able[begin:end])
+            flag_pairs_by_parities(pairs, sizes[involved], parities, self.steps.rule, able[begin:end])
             begin = end
         return ranks[able]
 
@@ -384,14 +392,14 @@ class Passes:
         """Yield the features of the documents of each group, all in memory or each from a file of its own."""
         if len(members) <= 1:
             documents, arrays = [], []
-            for these, features in self.recomputed.each(self._mask(involved), _copied):
+            for these, features in self.recomputed.map_blocks(self._mask(involved), _copied):
                 documents.append(these)
                 arrays.append(features)
             yield self._held(involved, documents, arrays)
             return
-        files = [scratch_file() for _ in members]
+        files = [open_scratch_file() for _ in members]
         for file in files:
-            stack.callback(close_scratch, file)
+            stack.callback(close_scratch_file, file)
 
         def make(documents: Integers, block: Block) -> list[tuple[int, Words]]:
             begin, end = np.searchsorted(involved, [documents[0], documents[-1] + 1])
@@ -404,17 +412,17 @@ class Passes:
                     found.append((number, _chosen(block, chosen)))
             return found
 
-        for parts in self.recomputed.each(self._mask(involved), make):
+        for parts in self.recomputed.map_blocks(self._mask(involved), make):
             for number, features in parts:
-                append(features, files[number], self.steps.memory)
+                append_array(features, files[number], self.steps.memory)
         largest = max(file.tell() for file in files)
         room = np.empty(largest // 8, np.uint64)
         for places, file in zip(members, files, strict=True):
             features = room[: file.tell() // 8]
-            read(file, 0, features, self.steps.memory)
-            close_scratch(file)
+            read_array(file, 0, features, self.steps.memory)
+            close_scratch_file(file)
             own = involved[places]
-            yield Held(own, addresses_of(features, self.steps.sizes[own]), [features])
+            yield Held(own, set_addresses(features, self.steps.sizes[own]), [features])
 
 
 class Prefixes:
@@ -433,7 +441,7 @@ class Prefixes:
         Of the sets, in the order in which they were added.
     """
 
-    def __init__(self, keys: list[Part], parities: Part) -> None:
+    def __init__(self, keys: list[PartFile], parities: PartFile) -> None:
         self.keys, self.parities, self.ranks = keys, parities, np.empty(0, np.int32)
         self._waiting, self._waiting_keys = list[tuple[Words, Integers]](), 0
 
@@ -452,7 +460,7 @@ class Prefixes:
         keys, lengths = map(np.concatenate, zip(*self._waiting, strict=True))
         self._waiting, self._waiting_keys = [], 0
         of_each, words, end = np.zeros((len(self.keys), len(lengths)), np.uint32), np.empty(len(keys), np.uint64), 0
-        part_keys(keys, lengths, len(self.keys), of_each, words)
+        keys_by_part(keys, lengths, len(self.keys), of_each, words)
         for part, each in zip(self.keys, of_each, strict=True):
             begin, end = end, end + int(each.sum())
             part.add(each, words[begin:end])
@@ -498,7 +506,7 @@ def _made(rule: Rule, words: int, documents: Integers, sizes: Integers, features
     lengths, own = lengths[able], features
     if not able.all():
         own = np.empty(int(sizes[able].sum()), np.uint64)
-        chosen_sets(features, sizes, able, own)
+        copy_chosen_sets(features, sizes, able, own)
     sizes, widths = sizes[able], np.empty(len(lengths), np.int64)
     parity_lengths(sizes, widths)
     parities = np.empty(int(widths.sum()), np.uint64)
@@ -522,5 +530,5 @@ def _copied(documents: Integers, block: Block) -> tuple[Integers, Words]:
 
 def _chosen(block: Block, chosen: npt.NDArray[np.bool_]) -> Words:
     features = np.empty(int(block.sizes[chosen].sum()), np.uint64)
-    chosen_sets(block.features, block.sizes, chosen, features)
+    copy_chosen_sets(block.features, block.sizes, chosen, features)
     return features

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from neardup.features.store import heads_of
+from neardup.features.store import row_heads
 from neardup.kernels.counts import copy_sets
 from neardup.kernels.window import BY_PREFIX, Items
 from neardup.recipe.measures import Rule
@@ -116,7 +116,7 @@ class ScanCount:
 
     def _features(self, ranks: Integers) -> tuple[Words, Integers]:
         """Return the features of sets, and where each one's begin."""
-        heads = heads_of(self._sizes[ranks])
+        heads = row_heads(self._sizes[ranks])
         features = np.empty(int(heads[-1]), np.uint64)
         copy_sets(self._addresses[ranks], heads, features)
         return features, heads

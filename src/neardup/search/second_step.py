@@ -17,8 +17,8 @@ import pyarrow as pa
 from neardup.documents.records import Names
 from neardup.errors import ManyCandidates, RecipeError, option
 from neardup.features.embeddings import Encoder, cosine_counts, embed
-from neardup.features.extraction import extract
-from neardup.features.store import heads_of
+from neardup.features.extraction import extract_features
+from neardup.features.store import row_heads
 from neardup.keep.pairs import Pairs
 from neardup.kernels.counts import group_equal
 from neardup.kernels.pairs import overlaps
@@ -301,19 +301,19 @@ def reached(
     return passed, second[passed]
 
 
-def equal_texts(text_marks: Words, text_bytes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
+def equal_texts(text_digests: Words, text_bytes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
     """Return for each document the first with the same text, -1 for those that must match nothing: int64[n].
 
     Parameters
     ----------
-    text_marks, text_bytes : uint64[n, 2], int64[n]
+    text_digests, text_bytes : uint64[n, 2], int64[n]
         As in a ``Block``: where anything depends on the answer, the marks are digests.
     alone : bool[n]
         Documents that must match nothing.
     """
     found = np.empty(len(text_bytes), np.int64)
     none = np.empty(0, np.uint64)
-    group_equal(text_marks, text_bytes, alone, none, none, found)
+    group_equal(text_digests, text_bytes, alone, none, none, found)
     return found
 
 
@@ -379,8 +379,8 @@ def edit_counts(left: Sequence[str], right: Sequence[str], least: float, threads
 
 
 def _set_counts(texts: Sequence[str], recipe: Recipe) -> Callable[[Integers, Integers], Integers]:
-    block = extract(pa.array(texts, pa.large_string()), recipe)
-    heads = heads_of(block.sizes)
+    block = extract_features(pa.array(texts, pa.large_string()), recipe)
+    heads = row_heads(block.sizes)
     owner = np.repeat(np.arange(len(block.sizes)), block.sizes)
     features = block.features[np.lexsort((block.features, owner))]
 

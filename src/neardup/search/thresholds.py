@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.features.store import heads_of
+from neardup.features.store import row_heads
 from neardup.kernels.pairs import WORD, join_at_levels, keep_at_levels, rows_of_earlier
 from neardup.recipe.measures import reaching, similarities
 from neardup.search.matches import Integers, Matches
@@ -121,7 +121,7 @@ class Levels:
 
     def _families(self, nodes: _Nodes) -> tuple[Integers, Integers]:
         at_level = np.bincount(nodes.level, minlength=self.thresholds)
-        heads = heads_of(at_level)
+        heads = row_heads(at_level)
         families, largest = np.empty(self.thresholds, np.int64), np.empty(self.thresholds, np.int64)
         by_level = np.argsort(nodes.level, kind="stable")
         join_at_levels(nodes.one, nodes.other, by_level, heads, nodes.documents.copy(), families, largest)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
-from neardup.features.store import Block, heads_of
+from neardup.features.store import Block, row_heads
 from neardup.kernels.window import BY_KEYS, BY_PREFIX, FINGERPRINTS, Items
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, rule, similarities
@@ -309,8 +309,8 @@ def part_of(block: Block, heads: Integers, begin: int, end: int) -> Block:
     return Block(
         block.features[heads[begin] : heads[end]],
         block.sizes[part],
-        block.marks[part],
-        block.text_marks[part],
+        block.set_digests[part],
+        block.text_digests[part],
         block.text_bytes[part],
         block.weights,
     )
@@ -384,7 +384,7 @@ class Window:
         best, scores = np.empty((count, 6), np.int64), np.empty(count)
         best.fill(-1)
         scores.fill(-1.0)
-        heads = heads_of(arrivals.block.sizes)
+        heads = row_heads(arrivals.block.sizes)
         for begin in range(0, count, _AT_ONCE):
             end = min(begin + _AT_ONCE, count)
             self._renew(end - begin)
@@ -397,7 +397,7 @@ class Window:
         These are the place of each asking document, ascending, its matches and their similarity: the most similar
         first, then the first to arrive.
         """
-        count, heads = len(arrivals.serials), heads_of(arrivals.block.sizes)
+        count, heads = len(arrivals.serials), row_heads(arrivals.block.sizes)
         found = [g.matches(self._items(arrivals, heads, g), 0, count, self._length) for g in self._epochs if g.held]
         serials, counts, digests = _concatenated([matched for _, matched, _ in found])
         scores = self._similarities(counts)
@@ -422,7 +422,7 @@ class Window:
         arrivals = Arrivals(block, one, one, one, one, np.zeros(1, np.int8))
         return self._sorted(
             [
-                g.overlaps(self._items(arrivals, heads_of(block.sizes), g), moment.time, moment.least, self._length)
+                g.overlaps(self._items(arrivals, row_heads(block.sizes), g), moment.time, moment.least, self._length)
                 for g in self._epochs
                 if g.held
             ]
@@ -471,7 +471,7 @@ class Window:
                 arrivals.leaves,
                 arrivals.least,
                 arrivals.serials,
-                block.text_marks.view(np.int64),
+                block.text_digests.view(np.int64),
             ),
         )
 

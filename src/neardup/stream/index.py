@@ -21,7 +21,7 @@ from neardup.classifier.classifier import Classifier, Given, classifier_of, reci
 from neardup.classifier.values import NO_TIME
 from neardup.documents.streams import ahead
 from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError, UnknownDocument, option
-from neardup.features.reading import gather_texts
+from neardup.features.reading import gather_text_statistics
 from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.recipe.named import chosen
@@ -117,7 +117,7 @@ def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) ->
         )
     if isinstance(sample, Statistics):
         return sample
-    return gather_texts([pa.array(list(sample), pa.large_string())], recipe)
+    return gather_text_statistics([pa.array(list(sample), pa.large_string())], recipe)
 
 
 def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:

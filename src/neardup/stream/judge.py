@@ -19,7 +19,7 @@ from neardup.classifier.evidence import Contribution
 from neardup.classifier.values import NO_TIME
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
-from neardup.features.store import Block, heads_of
+from neardup.features.store import Block, row_heads
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
 from neardup.search.window import Arrivals, EventTime, FlowClock, Window, part_of
@@ -133,7 +133,7 @@ class Judge:
             at = np.flatnonzero(best.serials >= 0)
             if not len(at):
                 return at, NOBODY, may
-            same = (best.digests[at] == arrivals.block.text_marks[at]).all(axis=1)
+            same = (best.digests[at] == arrivals.block.text_digests[at]).all(axis=1)
             partners = Partners.first_step(best.serials[at], best.similarity[at], best.counts[at], same)
             return at, partners, may if self._everything else may & (best.serials < 0)
         if self._everything:
@@ -141,7 +141,7 @@ class Judge:
             self.window.take(arrivals, asks=False)
             return *self._partners(arrivals, records, best_only=True), may
         each, held = [], np.zeros(len(may), np.bool_)
-        heads = heads_of(arrivals.block.sizes)
+        heads = row_heads(arrivals.block.sizes)
         for i in range(len(may)):
             one = arrivals.between(heads, i, i + 1)
             each.append(self._partners(one, records[i : i + 1], best_only=True)[1])
@@ -159,7 +159,7 @@ class Judge:
         older = (found.serials < numbers) | (numbers < 0)
         places, scores = places[older], scores[older]
         serials, counts, digests = (column[older] for column in found)
-        same = (digests.view(np.uint64) == arrivals.block.text_marks[places]).all(axis=1)
+        same = (digests.view(np.uint64) == arrivals.block.text_digests[places]).all(axis=1)
         if self._second is None:
             return places, Partners.first_step(serials, scores, counts, same)
         asking = np.unique(places)
@@ -217,7 +217,7 @@ class Judge:
         self, block: Block, numbers: Sequence[int], moments: Sequence[EventTime], but: Collection[int] = ()
     ) -> None:
         """Enter documents whatever they match, but some; one whose moment confirms was ahead, and enters again."""
-        heads, serials = heads_of(block.sizes), np.array(numbers, np.int64)
+        heads, serials = row_heads(block.sizes), np.array(numbers, np.int64)
         enters = np.array([0 if number in but else 2 for number in numbers], np.int8)
         for begin, end in _runs(moments):
             part, moment = part_of(block, heads, begin, end), moments[begin]
@@ -239,7 +239,7 @@ class Judge:
 
     def _block(self, texts: pa.LargeStringArray | Block) -> tuple[Block, Integers]:
         block = texts if isinstance(texts, Block) else self._extractor(texts)
-        return block, heads_of(block.sizes)
+        return block, row_heads(block.sizes)
 
     def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], tuple[Block, Integers]]:
         return kept, self._block(_texts([document.text for document in kept]))

@@ -22,7 +22,7 @@ from neardup.classifier.evidence import EQUAL_TEXTS
 from neardup.documents import Batch, Corpus, Names, Writer, join_ids
 from neardup.documents.records import as_bytes, lengths_of, value_texts
 from neardup.errors import InputError, OutputError, RecipeError
-from neardup.features.reading import Progress, gather
+from neardup.features.reading import Progress, gather_statistics
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.search.window import Length
@@ -471,7 +471,7 @@ class ReplaySettings:
 
     def statistics(self, corpus: Corpus, report: Progress) -> Statistics | None:
         """Return what the recipe takes of the collection, None where it needs nothing; the corpus is read for it."""
-        return gather(corpus, self.recipe, report=report) if self.recipe.needs_statistics else None
+        return gather_statistics(corpus, self.recipe, report=report) if self.recipe.needs_statistics else None
 
     def index(self, statistics: Statistics | None = None) -> Index:
         """Return the index of the replay."""

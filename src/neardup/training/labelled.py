@@ -16,7 +16,7 @@ from neardup.documents import Corpus
 from neardup.errors import InputError, RecipeError
 from neardup.features.embeddings import Encoder
 from neardup.features.extraction import Extractor
-from neardup.features.reading import Progress, contents_of
+from neardup.features.reading import Progress, compared_texts
 from neardup.features.statistics import Statistics
 from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.pairs import overlaps
@@ -118,7 +118,7 @@ def labelled_pairs(
     documents = np.unique(np.concatenate([left, right]))
     statistics = statistics_for(vector, corpus, content=rule.content, threads=threads, report=report)
     table = corpus.take(known.rows[documents])
-    texts = contents_of(table[corpus.text_column].to_pylist(), rule, threads)
+    texts = compared_texts(table[corpus.text_column].to_pylist(), rule, threads)
     columns = {"title_column": reading.title_column, "time_column": reading.time_column}
     records = records_of_table(table, texts, vector, **columns)
     measurer = Measurer(vector, statistics, encoder=encoder, threads=threads)

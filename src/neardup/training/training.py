@@ -20,7 +20,7 @@ from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
 from neardup.evaluation.scores import Figure, record_dict
 from neardup.features.embeddings import Encoder
-from neardup.features.reading import Progress, silent
+from neardup.features.reading import Progress, ignore_progress
 from neardup.kernels import Bools, Floats, Integers
 from neardup.recipe import Recipe
 from neardup.runtime import default_threads
@@ -534,7 +534,7 @@ def train(
             "vector: semantic needs an encoder, an object with encode(texts): hand one over in Python, "
             "nd.train(..., encoder=...)"
         )
-    rule, report = rule_of(candidate_rule or CANDIDATE_RULE, content=content), progress or silent
+    rule, report = rule_of(candidate_rule or CANDIDATE_RULE, content=content), progress or ignore_progress
     reading = LabelOptions(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
     threads = default_threads() if threads is None else threads
     pairs = labelled_pairs(corpus, labels, chosen, rule, reading, threads=threads, encoder=encoder, report=report)

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from neardup.documents.tables import table_of
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import Extractor
-from neardup.features.reading import gather_texts
-from neardup.features.sketches import LARGEST_ID, whole_number
+from neardup.features.reading import gather_text_statistics
+from neardup.features.sketches import LARGEST_ID, checked_whole_number
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.kernels.grams import COUNTED
@@ -175,7 +175,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         recipe, columns, threads = self._recipe(), self._columns(), self._threads()
         if not len(texts):
             raise InputError("no text is nothing to learn from; give at least one")
-        statistics = gather_texts(pieces(texts), recipe, threads=threads) if recipe.needs_statistics else None
+        statistics = gather_text_statistics(pieces(texts), recipe, threads=threads) if recipe.needs_statistics else None
         self._extractor = self._extractor_of(recipe, statistics)
         self.recipe_, self.statistics_, self._n_features_out = recipe, statistics, columns
         return self
@@ -191,7 +191,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _threads(self) -> int:
         if self.threads is None:
             return default_threads()
-        return whole_number(self.threads, "threads", 1, _MOST_THREADS)
+        return checked_whole_number(self.threads, "threads", 1, _MOST_THREADS)
 
     def _choices(self) -> dict[str, Any]:
         names = ("content", "features", "normalize", "stop_words", "antecedents", "clip")
@@ -267,12 +267,12 @@ class FeatureTransformer(TextTransformer):
         return recipe
 
     def _columns(self) -> int:
-        return whole_number(self.n_columns, "n_columns", 1, _MOST_COLUMNS)
+        return checked_whole_number(self.n_columns, "n_columns", 1, _MOST_COLUMNS)
 
     def _extractor_of(self, recipe: Recipe, statistics: Statistics | None) -> Extractor:
         self._unit = 1
         if statistics is not None and recipe.weights in ("idf", "tfidf"):
-            self._unit = 1 << statistics.bits(recipe)
+            self._unit = 1 << statistics.idf_bits(recipe)
         return Extractor(recipe, statistics, COUNTED if recipe.parsed_features.multiset else None)
 
     def _rows(self, block: Block, heads: Integers) -> Any:
@@ -343,8 +343,8 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
         return Recipe(**self._choices())
 
     def _columns(self) -> int:
-        self._seed = np.uint64(whole_number(self.seed, "seed", 0, LARGEST_ID))
-        return whole_number(self.num_perm, "num_perm", 1, MOST_MINIMA)
+        self._seed = np.uint64(checked_whole_number(self.seed, "seed", 0, LARGEST_ID))
+        return checked_whole_number(self.num_perm, "num_perm", 1, MOST_MINIMA)
 
     def _rows(self, block: Block, heads: Integers) -> Any:
         rows = np.empty((len(block.sizes), self._n_features_out), np.uint64)
