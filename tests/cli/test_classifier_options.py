@@ -171,7 +171,7 @@ CONTRADICTIONS = [
     (["--html"], ("--html", "classifier", "texts as they are", "leave it out")),
     (["--content", "tags"], ("--content tags", "classifier", "texts as they are", "leave it out")),
     (["--precision", "1.5"], ("precision", "1.5", "(0, 1]", "0.99")),
-    (["--title-column", "title"], ("title column", "'title'", "not compared", "leave it out")),
+    (["--title-column", "title"], ("title column", "'title'", "no measure", "leave it out")),
     (["--time-column", "time"], ("time column", "'time'", "not compared", "leave it out")),
 ]
 

@@ -136,7 +136,7 @@ def test_a_session_from_link_to_end(corpus: Path) -> None:
         said = running.end(signal.SIGINT)
     assert "label at http://127.0.0.1:" in said
     (given,) = (line for line in said.splitlines() if "given" in line)
-    assert says(given, "1 label given", "labels.db holds 2:", "1 same, 1 different", "0 unsure")
+    assert says(given, "1 label given", "labels.db now has 2:", "1 same, 1 different", "0 unsure")
 
 
 @pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="two more processes; make test-long runs them")
@@ -160,7 +160,7 @@ def test_tables_out_and_in(corpus: Path, store: Path, tmp_path: Path) -> None:
     assert "5 labels imported from each.csv\n" in result.stderr
     assert export_rows("other.db") == export_rows(store)
     result = neardup(corpus, "--store", "third.db", "--import", "labels.csv", "--labeller", "eve")
-    assert "2 labels taken in" in result.stderr
+    assert "2 labels imported" in result.stderr
 
 
 def test_agreement_is_printed(corpus: Path, store: Path) -> None:

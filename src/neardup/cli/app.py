@@ -147,9 +147,12 @@ class Commands(TyperGroup):
             raise typer.Exit(2) from None
         except ValueError as error:
             # A file that was being written when the run was interrupted may fail to close.
-            if isinstance(error.__context__, KeyboardInterrupt):
-                raise _interrupted(error.__context__) from None
-            raise
+            context: BaseException | None = error
+            while context is not None and not isinstance(context, KeyboardInterrupt):
+                context = context.__context__
+            if context is None:
+                raise
+            raise _interrupted(context) from None
 
 
 def _interrupted(interrupt: KeyboardInterrupt) -> typer.Exit:
