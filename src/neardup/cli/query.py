@@ -138,7 +138,7 @@ def _candidates(count: int, candidate_rule: Recipe) -> str:
 def _read(name: str, what: str, *, content: str) -> str:
     """Return the text of the new document; that of a web page may be in any encoding."""
     from neardup.documents.inputs import is_page_name
-    from neardup.text.encoding import page_text
+    from neardup.text.encoding import decode_page
 
     try:
         if name == "-":
@@ -150,7 +150,7 @@ def _read(name: str, what: str, *, content: str) -> str:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"{what} cannot be read ({reason}): give a text file, or - for stdin") from None
     if content or is_page_name(name):
-        return page_text(read)
+        return decode_page(read)
     try:
         return read.removeprefix(_BOM).decode()
     except UnicodeDecodeError as error:
