@@ -21,7 +21,7 @@ from neardup.features.extraction import extract_features
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.search.matches import equal_sets
-from neardup.spark.features import known_batches
+from neardup.spark.features import digest_batches
 
 _WORD = (1 << 64) - 1
 _FACTOR = 0xD6E8FEB86659FD93
@@ -129,11 +129,11 @@ def test_a_worker_of_spark_tells_texts_and_sets_apart() -> None:
     texts = [NORWAY, CLIMBERS, NORWAY, *SUMS, " ".join(reversed(SUMS[0].split()))]
     batch = pa.RecordBatch.from_pydict({"row": list(range(len(texts))), "text": texts})
     recipe = Recipe(features="words:1", threshold=0.3, second_step="edit >= 0.9")
-    (found,) = known_batches(recipe, None, [], np.array([1, 2], np.uint64), 0, iter([batch]))
-    marks = list(zip(found["text_mark0"].to_pylist(), found["text_mark1"].to_pylist(), strict=True))
+    (found,) = digest_batches(recipe, None, [], np.array([1, 2], np.uint64), 0, iter([batch]))
+    marks = list(zip(found["text_digest0"].to_pylist(), found["text_digest1"].to_pylist(), strict=True))
     assert marks[0] == marks[2]
     assert len(set(marks)) == 5
-    marks = list(zip(found["mark0"].to_pylist(), found["mark1"].to_pylist(), strict=True))
+    marks = list(zip(found["digest0"].to_pylist(), found["digest1"].to_pylist(), strict=True))
     assert marks[0] == marks[2]
     assert marks[3] == marks[5]
     assert len(set(marks)) == 4

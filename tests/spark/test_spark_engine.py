@@ -21,7 +21,6 @@ from neardup.classifier.domain import Domain
 from neardup.errors import InputError, OutputError, RecipeError, StoreError
 from neardup.recipe import Recipe
 from neardup.search import engines
-from neardup.spark import keepers as keepers_on_spark
 from neardup.spark import search
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def hold_equal(
 
 def test_too_many_pairs_are_told_as_in_memory(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
-    monkeypatch.setattr(search, "_LISTED", 10**6)
+    monkeypatch.setattr(search, "_CANDIDATES_PER_PAIR", 10**6)
     recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
     summary = hold_equal(spark, table_of(9, 60), recipe, most=0)
     assert summary["all_pairs"] is False
@@ -102,8 +101,8 @@ def test_where_kept_sets_come_first_the_answer_is_that_of_memory(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
-    monkeypatch.setattr(search, "_LISTED", 1)
-    monkeypatch.setattr(keepers_on_spark, "_FEW_SETS", 40)
+    monkeypatch.setattr(search, "_CANDIDATES_PER_PAIR", 1)
+    monkeypatch.setattr(search, "_FEW_SETS", 40)
     recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
     summary = hold_equal(spark, table_of(9, 100), recipe, most=0)
     assert sum(stage["name"].startswith("part-") for stage in summary["stages"]) > 4
@@ -116,7 +115,7 @@ def test_clipped_containment_with_a_floor_ordered_by_another_column(spark: Spark
 
 def test_a_classifier_with_titles_and_times(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     # The documents are gone through several times for all candidates.
-    monkeypatch.setattr(search, "_PAIRS_AT_ONCE", 60)
+    monkeypatch.setattr(search, "_PAIRS_PER_PASS", 60)
     table = table_of(6, 80)
     table = table.append_column("title", pa.array([text[:9] for text in table["text"].to_pylist()]))
     summary = hold_equal(spark, table, "default", partitions=2, classifier=classifier_of("times"), time_column="when")

@@ -53,26 +53,26 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
 def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], parts: tuple[str, ...]) -> None:
     from pyspark.errors import PySparkException
 
-    from neardup.spark.failures import told_by_spark
+    from neardup.spark.failures import spark_errors
 
-    with pytest.raises(kind) as caught, told_by_spark():
+    with pytest.raises(kind) as caught, spark_errors():
         raise PySparkException(message)
     assert type(caught.value) is kind
     assert says(caught.value, *parts)
 
 
 def test_a_java_that_is_gone_refuses_connections() -> None:
-    from neardup.spark.failures import told_by_spark
+    from neardup.spark.failures import spark_errors
 
-    with pytest.raises(errors.RecipeError) as caught, told_by_spark():
+    with pytest.raises(errors.RecipeError) as caught, spark_errors():
         raise ConnectionRefusedError(111, "Connection refused")
     assert says(caught.value, "Java", "the same key")
 
 
 def test_other_errors_pass() -> None:
-    from neardup.spark.failures import told_by_spark
+    from neardup.spark.failures import spark_errors
 
-    with pytest.raises(ZeroDivisionError), told_by_spark():
+    with pytest.raises(ZeroDivisionError), spark_errors():
         raise ZeroDivisionError
 
 

@@ -83,7 +83,7 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines in several tasks, row groups, CSV and texts; then as a run that was killed while it listed candidates."""
-    from neardup.spark.command import answer, corpus_identity, fingerprint_of
+    from neardup.spark.engine import corpus_identity, fingerprint_of, run_in_session
     from neardup.spark.stages import Stages
 
     monkeypatch.setattr(elsewhere, "BLOCK", 600)
@@ -97,7 +97,7 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     def find(corpus: Any, recipe: Recipe) -> Any:
         assert len(elsewhere.tasks_of(corpus.sources)) >= 5
         with Stages(spark, str(folder), fingerprint_of(recipe, corpus_identity(corpus)), resume=True) as stages:
-            found = answer(spark, corpus, recipe, stages, records=True)
+            found = run_in_session(spark, corpus, recipe, stages, records=True)
         reports.append(found.summary["stages"])
         return found
 
@@ -130,7 +130,7 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
 
 
 def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.command import answer
+    from neardup.spark.engine import run_in_session
     from neardup.spark.stages import Stages
 
     recipe = load_recipe("lsh").changed(features="words:2", threshold=0.6, keep="newest")
@@ -141,7 +141,7 @@ def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: P
     with Stages(spark) as stages:
 
         def find(corpus: Any, recipe: Recipe) -> Any:
-            return answer(spark, corpus, recipe, stages, records=True)
+            return run_in_session(spark, corpus, recipe, stages, records=True)
 
         assert outputs(given, recipe, tmp_path / "spark", find, **reading) == expected
 
@@ -149,7 +149,7 @@ def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: P
 @pytest.mark.parametrize("reference", ["files", "index"])
 def test_files_against_a_reference(spark: SparkSession, tmp_path: Path, reference: str) -> None:
     from neardup.index.index import DiskIndex, build
-    from neardup.spark.command import answer
+    from neardup.spark.engine import run_in_session
     from neardup.spark.stages import Stages
 
     new, broken = inputs(tmp_path / "in")[1:], tmp_path / "old.jsonl"
@@ -175,7 +175,7 @@ def test_files_against_a_reference(spark: SparkSession, tmp_path: Path, referenc
         local = run(corpus, recipe)
         expected = local.duplicates(), local.pairs.to_arrow(), local.annotations(), local.summary["reference"]
     with opened() as corpus, Stages(spark) as stages:
-        found = answer(spark, corpus, recipe, stages, index=index)
+        found = run_in_session(spark, corpus, recipe, stages, index=index)
         assert (found.duplicates(), found.pairs.to_arrow(), found.annotations(), found.summary["reference"]) == expected
     assert set(expected[0]["keeper_from"].to_pylist()) == {"input", "reference"}
     assert (expected[3]["documents"], sum(expected[3]["rejected"].values())) == ((3, 0) if index else (4, 1))
@@ -183,7 +183,7 @@ def test_files_against_a_reference(spark: SparkSession, tmp_path: Path, referenc
 
 @pytest.mark.parametrize("keep", ["newest", "oldest"] if os.environ.get("NEARDUP_LONG") else ["newest"])
 def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, tmp_path: Path, keep: str) -> None:
-    from neardup.spark.command import answer
+    from neardup.spark.engine import run_in_session
     from neardup.spark.stages import Stages
 
     days = pa.array([date(2020, 1, 1), None, date(1960, 1, 1)])
@@ -206,27 +206,27 @@ def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, 
         expected = sorted(local.duplicates().to_pylist(), key=str), local.summary["without_keep_value"]
     assert expected[1] == 5
     with open_corpus(given, order_column="when") as corpus, Stages(spark) as stages:
-        found = answer(spark, corpus, recipe, stages)
+        found = run_in_session(spark, corpus, recipe, stages)
         assert (sorted(found.duplicates().to_pylist(), key=str), found.summary["without_keep_value"]) == expected
 
 
 def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.command import answer
+    from neardup.spark.engine import run_in_session
     from neardup.spark.stages import Stages
 
     given, recipe = inputs(tmp_path / "in"), load_recipe("default")
     with open_corpus(given, strict=True) as corpus, Stages(spark) as stages, pytest.raises(BrokenRecord) as broken:
-        answer(spark, corpus, recipe, stages)
+        run_in_session(spark, corpus, recipe, stages)
     assert says(broken.value, "a.jsonl", "line 3", "JSON")
     with open_corpus(given) as corpus, Stages(spark) as stages:
         Path(given[0]).write_bytes(b'{"id": 1, "text": "x"}\n')
         with pytest.raises(InputError) as caught:
-            answer(spark, corpus, recipe, stages)
+            run_in_session(spark, corpus, recipe, stages)
     assert says(caught.value, "a.jsonl", "changed")
 
 
 def test_numbers_and_words_have_no_order_in_common(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.command import answer
+    from neardup.spark.engine import run_in_session
     from neardup.spark.stages import Stages
 
     given = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
@@ -236,8 +236,8 @@ def test_numbers_and_words_have_no_order_in_common(spark: SparkSession, tmp_path
         lines = (json.dumps({"id": number, "text": STORY, "when": value}) for number, value in enumerate(values))
         Path(name).write_text("\n".join(lines))
     with open_corpus(given[:1], order_column="when") as corpus, Stages(spark) as stages:
-        assert answer(spark, corpus, recipe, stages).summary["without_keep_value"] == 1
+        assert run_in_session(spark, corpus, recipe, stages).summary["without_keep_value"] == 1
     refused = pytest.raises(InputError)
     with open_corpus(given, order_column="when") as corpus, Stages(spark) as stages, refused as caught:
-        answer(spark, corpus, recipe, stages)
+        run_in_session(spark, corpus, recipe, stages)
     assert says(caught.value, "'when'", "double, large_string")

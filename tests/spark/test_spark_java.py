@@ -13,7 +13,7 @@ from neardup.errors import RecipeError
 from neardup.recipe.named import load_recipe
 from neardup.spark import session as sessions
 from neardup.spark.cluster import check_master
-from neardup.spark.command import Engine
+from neardup.spark.engine import Engine
 
 
 def java(folder: Path, version: str) -> Path:

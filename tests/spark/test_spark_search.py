@@ -119,7 +119,7 @@ def test_small_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(random.Random(5), 80, 12)
     recipe = Recipe(features="words:1", threshold=0.4)
     expected = workers.edges_of(texts, recipe)
-    for name, value in (("_PIECE", 50), ("_SLICE", 1 << 10)):
+    for name, value in (("_PIECE_BYTES", 50), ("_SLICE", 1 << 10)):
         monkeypatch.setattr(features, name, value)
     assert workers.edges_of(texts, recipe, partitions=3) == expected
 
@@ -157,7 +157,7 @@ def test_pairs_of_a_key_are_those_of_a_plain_loop(
         (key, row): (
             key,
             before,
-            row + features.REFERENCE * (row > 8),
+            row + features.FIRST_REFERENCE_ROW * (row > 8),
             sizes[row],
             min(sizes[row], rest) * (1 if own else -1),
         )
@@ -169,8 +169,8 @@ def test_pairs_of_a_key_are_those_of_a_plain_loop(
     some = search.Sides(np.array(rows, np.int64), np.array(list(second.values())))
     batch = pa.record_batch({"data": [np.array(entries, search._ENTRY).tobytes()]})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "_PAIRS_AT_A_TIME", room)
-        found = list(search.listed_pairs(wanted, workers.here(some) if apart else None, None, iter([batch])))
+        patch.setattr(search, "_PAIRS_PER_BATCH", room)
+        found = list(search.candidate_batches(wanted, workers.here(some) if apart else None, None, iter([batch])))
     pairs = sorted({(row["left"], row["right"]) for row in workers.rows_of([found])})
     assert pairs == workers.joined(entries, wanted, second if apart else None)
 
@@ -179,7 +179,7 @@ def test_pairs_beyond_a_number_are_cut_off_and_that_is_said() -> None:
     entries = np.array([(7, 0, row, 5, 5) for row in range(5)], search._ENTRY)
     batch = pa.record_batch({"data": [entries.tobytes()]})
     wanted = rule("jaccard", 0.9)
-    every = workers.rows_of([list(search.listed_pairs(wanted, None, 10, iter([batch])))])
+    every = workers.rows_of([list(search.candidate_batches(wanted, None, 10, iter([batch])))])
     assert [(row["left"], row["right"]) for row in every] == [(i, j) for i in range(5) for j in range(i + 1, 5)]
-    cut_off = workers.rows_of([list(search.listed_pairs(wanted, None, 4, iter([batch])))])
+    cut_off = workers.rows_of([list(search.candidate_batches(wanted, None, 4, iter([batch])))])
     assert cut_off == [*every[:4], {"left": -1, "right": -1}]

@@ -33,7 +33,7 @@ def test_a_second_step_looks_at_texts_as_in_memory(then: str, content: str) -> N
         pa.array(np.random.default_rng(1).permutation(30))
     )
     pairs = pa.table({"pair": np.arange(len(left)), "left": left, "right": right})
-    found = second.check_texts(recipe, here(None), documents, pairs).sort_by("pair").to_pylist()
+    found = second.judge_texts(recipe, here(None), documents, pairs).sort_by("pair").to_pylist()
     from neardup.text.html import content_of
 
     step: Any = recipe.parsed_second_step
@@ -49,17 +49,19 @@ def test_texts_that_are_none_are_rejected() -> None:
     texts = pa.array([b"one two", b"x", None, b"\xff"], pa.binary())
     batch = pa.record_batch({"row": pa.array(range(4), pa.int64()), "text": texts, "id": ids})
     keys = np.array([1, 2], np.uint64)
-    (found,) = features.known_batches(Recipe(features="words:1"), None, ["id"], keys, 0, iter([batch]))
+    (found,) = features.digest_batches(Recipe(features="words:1"), None, ["id"], keys, 0, iter([batch]))
     assert found.column("size").to_pylist() == [2, -3, -1, -2]
     assert found.column("id").to_pylist() == [1, None, 3, 4]
 
 
 def test_a_text_that_no_row_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(features, "_MOST_FEATURES", 3)
+    monkeypatch.setattr(features, "_MAX_FEATURES", 3)
     batch = pa.record_batch({"row": pa.array([5], pa.int64()), "text": ["a b c d"]})
     with pytest.raises(InputError) as caught:
         list(
-            map(features.as_binary, features.set_batches(Recipe(features="words:1"), None, np.isfinite, iter([batch])))
+            map(
+                features.encode_sets, features.set_batches(Recipe(features="words:1"), None, np.isfinite, iter([batch]))
+            )
         )
     assert says(caught.value, "row 5 ", "4 features")
 
@@ -81,8 +83,8 @@ def test_a_text_that_no_row_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_values_of_a_keep_order_are_texts_on_the_way(values: pa.Array) -> None:
     column = {"id": range(len(values)), "text": ["a b c"] * len(values), "by": values}
     memory = neardup.dedup(pa.table(column), keep="by", features="words:1")
-    kind = documents._kind({values.type}, "by")
-    known = documents._ordered(values).cast(kind)
+    kind = documents._compared_type({values.type}, "by")
+    known = documents._order_texts(values).cast(kind)
     order, missing = keep_order("by", np.zeros(len(values), np.int64), [known])
     assert [int(order[0])] == memory.kept
     assert order.tolist() == keep_order("by", np.zeros(len(values), np.int64), [values])[0].tolist()

@@ -16,7 +16,7 @@ import neardup as nd
 import neardup.spark
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.recipe import Recipe
-from neardup.spark.failures import told_by_spark
+from neardup.spark.failures import spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,7 +65,7 @@ def ended(verdicts: DataFrame, folder: Path) -> list[dict[str, Any]]:
     """All that a stream has written when it has taken what is there, in order of arrival."""
     writer = verdicts.writeStream.format("parquet").option("path", str(folder / "verdicts"))
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-    with told_by_spark():
+    with spark_errors():
         query.awaitTermination()
     found = verdicts.sparkSession.read.parquet(str(folder / "verdicts"))
     return [row.asDict() for row in found.orderBy("serial").collect()]

@@ -61,7 +61,7 @@ def joined(
             met_before = other[1] and other[1] == one[1]
             apart = second is None or second[one[2]] != second[other[2]]
             fits = one[4] >= least and min(one[3], abs(other[4])) >= least
-            if fits and apart and not met_before and min(one[2], other[2]) < features.REFERENCE:
+            if fits and apart and not met_before and min(one[2], other[2]) < features.FIRST_REFERENCE_ROW:
                 found.add((min(one[2], other[2]), max(one[2], other[2])))
     return sorted(found)
 
@@ -72,12 +72,13 @@ def listed(blobs: list[pa.RecordBatch], wanted: Any) -> list[tuple[int, int]]:
     for number in sorted({number for batch in blobs for number in batch["part"].to_pylist()}):
         own = [batch.filter(pa.compute.equal(batch["part"], number)) for batch in blobs]
         found |= {
-            (row["left"], row["right"]) for row in rows_of([list(search.listed_pairs(wanted, None, None, iter(own)))])
+            (row["left"], row["right"])
+            for row in rows_of([list(search.candidate_batches(wanted, None, None, iter(own)))])
         }
     return sorted(found)
 
 
-def counts_of(known: list[Batches], bits: int) -> features.Counts:
+def counts_of(known: list[Batches], bits: int) -> features.FeatureCounts:
     """The counts of all partitions, each one's in slices."""
     whole = pa.Table.from_batches([batch for part in known for batch in part])
     slices = whole.filter(pa.compute.is_valid(whole["slice"]))
@@ -85,7 +86,7 @@ def counts_of(known: list[Batches], bits: int) -> features.Counts:
     for number in set(slices["slice"].to_pylist()):
         some = slices.filter(pa.compute.equal(slices["slice"], number)).select(["slice", "data"])
         added[number] = features.add_slices(some)["data"].to_pylist()[0]
-    return features.Counts(bits, added)
+    return features.FeatureCounts(bits, added)
 
 
 def edges_of(
@@ -95,14 +96,16 @@ def edges_of(
     table = pa.table({"row": pa.array(range(len(texts)), pa.int64()), "text": pa.array(texts, pa.string())})
     given = cut(table, partitions, 7)
     keys = np.array([5, 6], np.uint64)
-    known = mapped(given, partial(features.known_batches, recipe, None, [], keys, bits))
+    known = mapped(given, partial(features.digest_batches, recipe, None, [], keys, bits))
     standing: dict[int, int] = {}
     if not texts:
         return standing, {}
     whole = pa.Table.from_batches([batch for part in known for batch in part])
     whole = whole.filter(pa.compute.not_equal(whole["row"], features.NO_ROW))
     seen: dict[Any, int] = {}
-    for row, size, *mark in zip(*(whole[name].to_pylist() for name in ("row", "size", "mark0", "mark1")), strict=True):
+    for row, size, *mark in zip(
+        *(whole[name].to_pylist() for name in ("row", "size", "digest0", "digest1")), strict=True
+    ):
         if size > 0:
             standing[row] = seen.setdefault((size, *mark), row)
     others = np.array([row for row in range(len(texts)) if standing.get(row) != row], np.int64)
@@ -115,17 +118,19 @@ def edges_of(
         make: Any = partial(search.band_batches, homes, bands_of(recipe), recipe.seed)
     else:
         make = partial(search.prefix_batches, homes, wanted, here(counts_of(known, bits)))
-    entries = sets(partial(features.is_other, here(others)), make)
+    entries = sets(partial(features.is_included, here(others)), make)
     pairs = np.array(listed([batch for part in entries for batch in part], wanted), np.int64).reshape(-1, 2)
     edges: dict[tuple[int, int], tuple[int, int, int, float]] = {}
     sizes = dict(zip(whole["row"].to_pylist(), whole["size"].to_pylist(), strict=True))
     if not len(pairs):
         return standing, edges
-    asked: Any = here(search.Asked.of(pairs[:, 0], pairs[:, 1], homes))
-    sent = [batch for part in sets(partial(search.is_asked, asked), partial(search.sent_sets, asked)) for batch in part]
+    asked: Any = here(search.PairPlacement.of(pairs[:, 0], pairs[:, 1], homes))
+    sent = [
+        batch for part in sets(partial(search.is_needed, asked), partial(search.route_sets, asked)) for batch in part
+    ]
     for home in range(homes):
-        own = [batch.filter(pa.compute.equal(batch["place"], home)) for batch in sent]
-        found = search._checked(asked, partial(search.check_sets, wanted), iter(own))
+        own = [batch.filter(pa.compute.equal(batch["part"], home)) for batch in sent]
+        found = search.compare_parts(asked, partial(search.verify_sets, wanted), iter(own))
         for row in rows_of([list(found)]):
             left, right = row["left"], row["right"]
             counts = row["o"], sizes[left], sizes[right]

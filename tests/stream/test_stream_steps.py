@@ -22,14 +22,14 @@ from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import Length
-from neardup.spark import flow
-from neardup.spark.flow import (
+from neardup.spark import streams
+from neardup.spark.streams import (
     NO_TIME,
-    Work,
-    arrived_documents,
-    blobs_of,
-    in_order,
-    judged,
+    StreamConfig,
+    checked_documents,
+    document_blobs,
+    judge_batch,
+    sort_documents,
 )
 from neardup.stream.index import statistics_for
 
@@ -63,16 +63,16 @@ class Remembered:
 
 
 class Here:
-    """Work that is not sent anywhere."""
+    """StreamConfig that is not sent anywhere."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: StreamConfig) -> None:
         self.value = work
 
 
 class Plain:
-    """A stream of one group, whose micro-batches are judged in any of some processes."""
+    """A stream of one group, whose micro-batches are judge_batch in any of some processes."""
 
-    def __init__(self, work: Work, processes: int = 1) -> None:
+    def __init__(self, work: StreamConfig, processes: int = 1) -> None:
         self.work, self.state = work, Remembered()
         self.processes: list[Any] = [OrderedDict() for _ in range(processes)]
 
@@ -82,8 +82,8 @@ class Plain:
 
     def batch(self, blobs: Sequence[bytes], now: float, where: int = 0) -> list[dict[str, Any]]:
         """Judge a micro-batch in a process."""
-        with patch.object(flow, "_FLOWS", self.processes[where]):
-            found: list[dict[str, Any]] = judged(self.work, self.state, blobs, round(now * 1e6), "").to_pylist()
+        with patch.object(streams, "_WINDOWS", self.processes[where]):
+            found: list[dict[str, Any]] = judge_batch(self.work, self.state, blobs, round(now * 1e6), "").to_pylist()
             return found
 
     def failed(self, blobs: Sequence[bytes], now: float, where: int) -> None:
@@ -100,19 +100,19 @@ def work_of(
     against: str,
     classifier: Classifier | None = None,
     sample: Any = None,
-) -> Work:
+) -> StreamConfig:
     mark = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "by": ""}
     statistics = statistics_for(recipe, sample)
-    return Work(recipe, Length.parse(window, by), against == "everything", statistics, classifier, mark)
+    return StreamConfig(recipe, Length.parse(window, by), against == "everything", statistics, classifier, mark)
 
 
-def packed(work: Work, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
+def packed(work: StreamConfig, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
     """Rows as blobs with features."""
     held: Any = Here(work)
-    return [blob for batch in blobs_of(held, batches) for blob in batch.column("data").to_pylist()]
+    return [blob for batch in document_blobs(held, batches) for blob in batch.column("data").to_pylist()]
 
 
-def blobs(work: Work, documents: Sequence[nd.Document], pieces: int = 2, now: float = NOON) -> list[bytes]:
+def blobs(work: StreamConfig, documents: Sequence[nd.Document], pieces: int = 2, now: float = NOON) -> list[bytes]:
     """Documents in the order in which they arrive, cut in pieces as Spark would, the last one first.
 
     One without a time is of now, as where a stream has no column of times.
@@ -162,7 +162,12 @@ def told(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def check(
-    stream: Sequence[Step], window: tuple[Any, str, int], work: Work, index: nd.Index, clock: SetClock, data: Any
+    stream: Sequence[Step],
+    window: tuple[Any, str, int],
+    work: StreamConfig,
+    index: nd.Index,
+    clock: SetClock,
+    data: Any,
 ) -> None:
     """Let a stream arrive in micro-batches, with failures, restarts and moves, beside an index."""
     unit = window[2]
@@ -253,7 +258,7 @@ def test_another_stream_does_not_go_on_from_a_checkpoint(changed: dict[str, Any]
     plain.batch(batch, NOON)
     given |= changed
     work = work_of(given["recipe"], given["window"], "time", given["against"])
-    plain.work = work._replace(mark=work.mark | {"by": given.get("by", "")})
+    plain.work = work._replace(identity=work.identity | {"by": given.get("by", "")})
     with pytest.raises(RecipeError) as caught:
         plain.batch(batch, NOON)
     assert says(caught.value, *message)
@@ -271,7 +276,15 @@ def test_rows_that_are_no_documents_are_rejected_and_judged_by_nobody() -> None:
             "time": pa.array([day, day, day, day, "yesterday", "541296000", "1987"]),
         }
     )
-    assert arrived_documents(batch).column("aside").to_pylist() == [None, NO_ID, NO_TEXT, NOT_UTF8, NO_TIME, None, None]
+    assert checked_documents(batch).column("rejection").to_pylist() == [
+        None,
+        NO_ID,
+        NO_TEXT,
+        NOT_UTF8,
+        NO_TIME,
+        None,
+        None,
+    ]
     plain = Plain(work_of(RECIPES["words"], None, "time", "originals"))
     rows = plain.batch(packed(plain.work, iter([batch])), NOON)
     found = [(row["id"], row["kind"], row["flag"], row["serial"]) for row in rows]
@@ -295,4 +308,4 @@ def test_documents_of_a_micro_batch_go_by_time_then_id() -> None:
         }
     )
     given = packed(work_of(RECIPES["words"], None, "time", "originals"), iter([batch]))
-    assert in_order(given, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]
+    assert sort_documents(given, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]

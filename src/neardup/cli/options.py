@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from neardup.pages.batch_report import Wanted
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe
-    from neardup.spark.command import Engine
+    from neardup.spark.engine import Engine
 
 
 def _of_recipe(name: str, panel: str | None = MATCHES) -> Any:
@@ -577,7 +577,7 @@ class EngineOptions:
                 raise RecipeError(f"{name} is for the engine in memory: leave out {name}, or --engine spark")
         if threads and self.master:
             raise RecipeError("--threads and --master both say how much works at a time: give one")
-        from neardup.spark.command import Engine
+        from neardup.spark.engine import Engine
 
         engine = Engine(
             master=self.master or f"local[{threads or '*'}]",
@@ -607,9 +607,9 @@ def on_spark(
     corpus: Corpus, recipe: Recipe, engine: Engine, progress: Progress | None, **options: Any
 ) -> AbstractContextManager[Result]:
     """Run on Spark: give the answer, and stop the session at the end."""
-    from neardup.spark.command import answered
+    from neardup.spark.engine import run_on_spark
 
-    return answered(corpus, recipe, engine, progress=progress, **options)
+    return run_on_spark(corpus, recipe, engine, progress=progress, **options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The master and the workers of a session: whether they are there, stay, and have this package."""
+"""The master and the workers of a session: checks that they are reachable, stay alive, and have this package."""
 
 from __future__ import annotations
 
@@ -15,33 +15,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import NeardupError, RecipeError
-from neardup.spark.failures import first_line, told_by_spark
+from neardup.spark.failures import first_line, spark_errors
 from neardup.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Seconds between looks at the workers.
-_LOOK = 1.0
+#: Seconds between two checks of the workers.
+_POLL_SECONDS = 1.0
 
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+:\d+|yarn|k8s://\S+")
 _LOOPBACK = re.compile(r"local\b.*|spark://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+")
-#: Seconds that a master has to answer in.
-_PATIENCE = 10
+#: Seconds in which a master must answer.
+_CONNECT_TIMEOUT = 10
 
 
-def is_here(master: str) -> bool:
+def is_local(master: str) -> bool:
     """Return whether all workers of a master are on this machine."""
     return _LOOPBACK.fullmatch(master) is not None
 
 
 def has_executors(master: str) -> bool:
-    """Return whether the workers of a master are other processes than the driver's."""
+    """Return whether the workers of a master are processes other than the driver."""
     return not master.startswith("local") or master.startswith("local-cluster")
 
 
 def check_master(master: str) -> None:
-    """Refuse what is no address of a cluster, and a standalone one that is not reached; Spark tries for a minute.
+    """Check that a master is the address of a cluster, and that a standalone one answers.
+
+    Spark itself would try for a minute.
 
     Raises
     ------
@@ -58,89 +60,91 @@ def check_master(master: str) -> None:
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
         try:
-            asyncio.run(asyncio.wait_for(_connected(host.strip("[]"), int(port)), _PATIENCE))
+            asyncio.run(asyncio.wait_for(_connect(host.strip("[]"), int(port)), _CONNECT_TIMEOUT))
         except (OSError, ValueError) as caught:
             error = caught
         else:
             return
+    fault = first_line(str(error)) or f"nothing within {_CONNECT_TIMEOUT} s"
     raise RecipeError(
-        f"no master of Spark answers at {master} ({first_line(str(error)) or f'nothing within {_PATIENCE} s'}): check "
-        "the address, and that it runs (scripts/cluster start runs one here)"
+        f"no master of Spark answers at {master} ({fault}): check the address, and that it runs "
+        "(scripts/cluster start runs one here)"
     )
 
 
-async def _connected(host: str, port: int) -> None:
+async def _connect(host: str, port: int) -> None:
     _, writer = await asyncio.open_connection(host, port)
     writer.close()
     await writer.wait_closed()
 
 
-_SAME = "give all workers the same wheel (docs/spark.md, the package on the workers)"
-
-
 @cache
 def sources_digest() -> str:
-    """Return a digest of this package's code: two copies of one version may differ while in work."""
-    own = Path(__file__).parent.parent
-    found = hashlib.sha256()
-    for source in sorted(own.rglob("*.py")):
-        found.update(f"{source.relative_to(own)} ".encode() + source.read_bytes())
-    return found.hexdigest()[:16]
+    """Return a digest of this package's code: during development, copies of one version may differ."""
+    package = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for source in sorted(package.rglob("*.py")):
+        digest.update(f"{source.relative_to(package)} ".encode() + source.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def wait_for_workers(spark: SparkSession, master: str, seconds: float) -> None:
-    """Wait until a cluster has given a worker.
+    """Wait for the first worker of a cluster.
 
     Raises
     ------
     RecipeError
-        If none came in time.
+        If none arrives in time.
     """
     until = time.monotonic() + seconds
     while True:
-        with told_by_spark():
+        with spark_errors():
             if count_workers(spark):
                 return
         if time.monotonic() > until:
             raise RecipeError(
-                f"the cluster {master} gave no worker within {seconds:g} s: start workers, or ask less of each with "
+                f"the cluster {master} gave no worker within {seconds:g} s: start workers, or require less with "
                 "--spark-conf spark.executor.memory=1g and spark.executor.cores=1; --wait waits longer"
             )
         time.sleep(0.2)
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Refuse workers that lack this package, or have another version of it, before the work starts.
+    """Check, before the work starts, that all workers have this version and code of the package.
 
     Raises
     ------
     RecipeError
-        In one sentence that says what they have.
+        In one sentence that says what a worker has.
     """
     count = max(int(spark.sparkContext.defaultParallelism), 1)
-    with told_by_spark():
-        rows = spark.range(0, count, 1, count).mapInArrow(_probe(), "told string").collect()
-    here = {"version": __version__, "kernels": sources_digest()}
+    with spark_errors():
+        rows = spark.range(0, count, 1, count).mapInArrow(_probe(), "answer string").collect()
     for row in rows:
-        told = json.loads(row["told"])
-        if "version" not in told:
-            raise RecipeError(f"the worker {told['host']} of Spark has no neardup ({told['missing']}): {_SAME}")
-        if told["version"] != here["version"]:
+        answer = json.loads(row["answer"])
+        fault = ""
+        if "version" not in answer:
+            fault = f"no neardup ({answer['missing']})"
+        elif answer["version"] != __version__:
+            fault = f"neardup {answer['version']}, and this is {__version__}"
+        elif "missing" in answer:
+            fault = f"a neardup that it cannot load ({answer['missing']})"
+        elif answer["kernels"] != sources_digest():
+            fault = f"a neardup {__version__} with other code than this one"
+        if fault:
             raise RecipeError(
-                f"the worker {told['host']} of Spark has neardup {told['version']}, and this is {__version__}: {_SAME}"
-            )
-        if "missing" in told:
-            raise RecipeError(f"the worker {told['host']} of Spark cannot load neardup ({told['missing']}): {_SAME}")
-        if told["kernels"] != here["kernels"]:
-            raise RecipeError(
-                f"the worker {told['host']} of Spark has a neardup {__version__} with other code than this one: {_SAME}"
+                f"the worker {answer['host']} of Spark has {fault}: give all workers the same wheel (docs/spark.md, "
+                "the package on the workers)"
             )
 
 
 def _probe() -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return what asks a worker for its package; it travels as a whole, for the worker may have none."""
+    """Return a worker function that reports the worker's package.
 
-    def ask(batches: Iterator[Any]) -> Iterator[Any]:
+    It is sent as code, not by its name, because the worker may lack the package.
+    """
+
+    def probe(batches: Iterator[Any]) -> Iterator[Any]:
         import json
         import platform
 
@@ -148,34 +152,34 @@ def _probe() -> Callable[[Iterator[Any]], Iterator[Any]]:
 
         for _ in batches:
             pass
-        told: dict[str, Any] = {"host": platform.node()}
+        answer: dict[str, Any] = {"host": platform.node()}
         try:
-            from neardup.spark import cluster as own
+            from neardup.spark import cluster
             from neardup.version import __version__
 
-            told["version"] = __version__
-            told["kernels"] = own.sources_digest()
+            answer["version"] = __version__
+            answer["kernels"] = cluster.sources_digest()
         except Exception as error:  # an incomplete package may raise anything
-            told["missing"] = f"{type(error).__name__}: {error}"
-        yield pa.RecordBatch.from_arrays([pa.array([json.dumps(told)])], ["told"])
+            answer["missing"] = f"{type(error).__name__}: {error}"
+        yield pa.RecordBatch.from_arrays([pa.array([json.dumps(answer)])], ["answer"])
 
-    return ask
+    return probe
 
 
 def count_workers(spark: SparkSession) -> int:
-    """Return how many workers of a cluster there are; the driver is counted by Spark, too, and not here."""
+    """Return the number of workers of a cluster, without the driver, which Spark counts, too."""
     context: Any = spark.sparkContext
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
 
 @contextlib.contextmanager
-def guarded(spark: SparkSession, master: str, seconds: float) -> Iterator[None]:
-    """End the work inside when the cluster has no worker for some time; Spark would wait for ever.
+def guard_workers(spark: SparkSession, master: str, seconds: float) -> Iterator[None]:
+    """Cancel the jobs of the block when the cluster has had no worker for some time; Spark would wait for ever.
 
     Raises
     ------
     RecipeError
-        If that happened.
+        If the jobs were cancelled.
     """
     ended, lost = threading.Event(), threading.Event()
     watching = threading.Thread(target=_watch, args=(spark, seconds, ended, lost), daemon=True)
@@ -185,8 +189,8 @@ def guarded(spark: SparkSession, master: str, seconds: float) -> Iterator[None]:
     except NeardupError:
         if lost.is_set():
             raise RecipeError(
-                f"the cluster {master} has lost all its workers and gave no other within {seconds:g} s; what was "
-                "done is in --checkpoint-dir DIR, if one was named: start workers, and go on from it with --resume"
+                f"the cluster {master} has lost all its workers and gave no other within {seconds:g} s; the "
+                "finished stages are in --checkpoint-dir DIR, if one was named: start workers, and go on with --resume"
             ) from None
         raise
     finally:
@@ -194,10 +198,10 @@ def guarded(spark: SparkSession, master: str, seconds: float) -> Iterator[None]:
 
 
 def _watch(spark: SparkSession, seconds: float, ended: threading.Event, lost: threading.Event) -> None:
-    """Cancel all jobs once they wait for workers for too long."""
+    """Cancel all jobs when they have waited too long for workers."""
     tracker = spark.sparkContext.statusTracker()
     seen = time.monotonic()
-    while not ended.wait(_LOOK):
+    while not ended.wait(_POLL_SECONDS):
         try:
             if count_workers(spark) > 0 or not tracker.getActiveJobsIds():
                 seen = time.monotonic()
@@ -205,5 +209,5 @@ def _watch(spark: SparkSession, seconds: float, ended: threading.Event, lost: th
                 lost.set()
                 spark.sparkContext.cancelAllJobs()
                 return
-        except Exception:  # whatever ended the session is told by those who work in it
+        except Exception:  # the jobs themselves report what ended the session
             return

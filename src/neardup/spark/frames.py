@@ -1,4 +1,4 @@
-"""A run on a data frame, and the data frames that it found."""
+"""A run on a data frame, and its result as data frames."""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe
 from neardup.recipe.named import recipe_against
 from neardup.search.engines import PAIRS_PER_DOCUMENT
-from neardup.spark.cluster import is_here
-from neardup.spark.command import fingerprint_of, index_identity
-from neardup.spark.documents import FrameDocuments, column_of, columns_beside, documents_of, with_reference
-from neardup.spark.engine import Known, find
-from neardup.spark.failures import told_by_spark
-from neardup.spark.features import REFERENCE
+from neardup.spark.cluster import is_local
+from neardup.spark.documents import (
+    FrameDocuments,
+    classifier_columns,
+    frame_column,
+    frame_documents,
+    frame_source,
+)
+from neardup.spark.engine import fingerprint_of, index_identity
+from neardup.spark.failures import spark_errors
+from neardup.spark.features import FIRST_REFERENCE_ROW
+from neardup.spark.pipeline import DocumentTable, find_duplicates
 from neardup.spark.search import check_recipe
 from neardup.spark.stages import Stages
 
@@ -40,23 +46,24 @@ Integers = npt.NDArray[np.int64]
 
 
 def dedup(frame: DataFrame, recipe: AnyRecipe | None = None, **options: Any) -> DataFrame:
-    """Return the documents of a data frame that stay, with all columns.
+    """Return the documents of a data frame that are kept, with all columns.
 
-    The options and errors are those of ``run``, whose result also has the pairs and who went for whom. What was
-    written on the way is there until Python ends, as the data frame is made from it.
+    Options and errors are those of ``run``, whose result also has the pairs and the keeper of each dropped document.
+    The returned frame reads the run's stages, so temporary ones stay until Python ends.
     """
-    return _lasting(run(frame, recipe, **options)).kept
+    return _run_until_exit(frame, recipe, options).kept
 
 
 def pairs(frame: DataFrame, recipe: AnyRecipe | None = None, **options: Any) -> DataFrame:
     """Return all pairs of documents that match: left, right (ids, the earlier document first), similarity.
 
-    Options, errors and what was written are those of ``dedup``.
+    Options, errors and the lifetime of stages are those of ``dedup``.
     """
-    return _lasting(run(frame, recipe, **options)).pairs
+    return _run_until_exit(frame, recipe, options).pairs
 
 
-def _lasting(result: SparkResult) -> SparkResult:
+def _run_until_exit(frame: DataFrame, recipe: AnyRecipe | None, options: dict[str, Any]) -> SparkResult:
+    result = run(frame, recipe, **options)
     atexit.register(result.close)
     return result
 
@@ -78,40 +85,40 @@ def run(
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
     **choices: Unpack[Choices],
 ) -> SparkResult:
-    """Find the near-duplicates of the documents of a data frame, and decide which of them stay.
+    """Find the near-duplicates of the documents of a data frame, and decide which are kept.
 
     The answer is that of ``neardup.dedup`` on the same documents in the order of ``order``, whatever the partitions.
 
     Parameters
     ----------
     frame : DataFrame
-        One row a document, the same rows each time it is read.
+        One row a document; it must give the same rows each time it is read.
     recipe : Recipe, str or path, optional
-        A recipe, its name, or a TOML file. If none is chosen, that of an index in ``against``, else the default one.
+        A recipe, its name, or a TOML file. By default that of an index in ``against``, else the default one.
     classifier : Classifier or path, optional
         In place of a recipe: what ``neardup train`` learned, or its file.
     force_domain : bool
-        Go on where too many of the pairs that the classifier judges are unlike those it was trained on.
+        Go on even if too many of the pairs that the classifier judges are unlike those it was trained on.
     text_column, id_column, time_column, title_column : str, optional
         Columns; detected automatically.
     order : str or list of str, optional
         The columns that say which of two documents is earlier; by default the ids.
     against : DataFrame or DiskIndex, optional
-        A reference, with columns of the same names, or ``nd.open_index(path)``, which the workers read by its path: its
-        documents all stay, are not compared with each other and are no part of what is kept. What matches one of them
-        goes.
+        A reference: a data frame with columns of the same names, or ``nd.open_index(path)``, which the workers read by
+        its path. Its documents are all kept, are not compared with each other and are not part of the result. Documents
+        that match one of them are dropped.
     checkpoint_dir : str, optional
-        A folder or URI that all workers can write to, new or empty, where what is found on the way is written. By
-        default a temporary folder, which does where the workers run on this machine.
+        A folder or URI for the stages of the run, new or empty, that all workers can write to. By default a temporary
+        folder, if the workers run on this machine.
     key : str, optional
-        What the rows of the data frame are known by, as a version of their table: with the same key, recipe and code a
-        run goes on from what is complete in ``checkpoint_dir``. Without one nothing says that rows are the same, and a
-        folder that holds anything is refused.
+        Identifies the rows of the data frame, such as a version of their table: with the same key, recipe and code a
+        run goes on from the complete stages in ``checkpoint_dir``. Without a key nothing says that rows are the same,
+        and a folder that holds anything is refused.
     pairs_per_document : float, optional
-        As in ``neardup.dedup``: where more pairs match, only those of dropped documents with kept ones are told. None
+        As in ``neardup.dedup``: if more pairs match, only those of dropped documents with kept ones are found. None
         for all.
     **choices
-        Fields of ``Recipe`` that take the place of the recipe's own.
+        Fields of ``Recipe`` that replace those of the recipe.
 
     Raises
     ------
@@ -120,29 +127,37 @@ def run(
     """
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
     index = against if isinstance(against, DiskIndex) else None
-    asked = recipe_against(None if index is None else index.recipe, recipe, choices)
-    wanted, learned = recipe_and_classifier(asked, choices, classifier, force_domain=force_domain, **columns)
-    check_recipe(wanted, learned)
+    chosen = recipe_against(None if index is None else index.recipe, recipe, choices)
+    resolved, learned = recipe_and_classifier(chosen, choices, classifier, force_domain=force_domain, **columns)
+    check_recipe(resolved, learned)
     if index is not None:
-        index.check_recipe(wanted)
-    more = {} if learned is None else columns_beside(learned, frame.columns)
-    given: dict[str, Any] = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
-    documents = documents_of(frame, wanted, **given, order=order, more=more)
-    if checkpoint_dir is None and not is_here(master := frame.sparkSession.sparkContext.master):
+        index.check_recipe(resolved)
+    more_columns = {} if learned is None else classifier_columns(learned, frame.columns)
+    names: dict[str, Any] = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
+    documents = frame_documents(frame, resolved, **names, order=order, more_columns=more_columns)
+    if checkpoint_dir is None and not is_local(master := frame.sparkSession.sparkContext.master):
         raise RecipeError(
             f"the workers of {master} may be other machines, which need a folder that all can write to: give "
             "checkpoint_dir=FOLDER"
         )
     if key is not None and checkpoint_dir is None:
-        raise RecipeError(f"key {key!r} is what a run goes on by: name the folder of its stages with checkpoint_dir")
-    names = [",".join(documents.texts), documents.id, order, documents.keep, more, against is not None]
-    mark = fingerprint_of(wanted, [key, names, index_identity(index)])
-    stages = Stages(frame.sparkSession, checkpoint_dir, mark, resume=key is not None)
-    # A data frame's documents are no files; what is rejected of them is counted all the same.
-    corpus = Corpus([], Wanted(documents.texts[0], documents.id, documents.keep), 0)
-    with told_by_spark():
-        read = with_reference(documents, against, corpus, stages)
-        found = find(corpus, read, wanted, stages=stages, classifier=learned, pairs_per_document=pairs_per_document)
+        raise RecipeError(f"key {key!r} identifies stages to go on from: name their folder with checkpoint_dir")
+    identity = [
+        ",".join(documents.text_columns),
+        documents.id_column,
+        order,
+        documents.keep_column,
+        more_columns,
+        against is not None,
+    ]
+    fingerprint = fingerprint_of(resolved, [key, identity, index_identity(index)])
+    stages = Stages(frame.sparkSession, checkpoint_dir, fingerprint, resume=key is not None)
+    # A data frame has no files; the corpus counts what is rejected.
+    corpus = Corpus([], Wanted(documents.text_columns[0], documents.id_column, documents.keep_column), 0)
+    options: dict[str, Any] = {"classifier": learned, "pairs_per_document": pairs_per_document}
+    with spark_errors():
+        source = frame_source(documents, against, corpus, stages)
+        found = find_duplicates(corpus, source, resolved, stages=stages, **options)
     return SparkResult(documents, *found, stages)
 
 
@@ -151,59 +166,58 @@ _ID, _TIE, _PLACE = "neardup id", "neardup tie", "neardup place"
 
 
 class SparkResult:
-    """What a run on a data frame found. Its frames read the run's stages, so they are good until ``close``.
+    """The result of a run on a data frame. Its frames read the run's stages, so they are good until ``close``.
 
     Attributes
     ----------
     recipe : Recipe
-        What was done.
+        The recipe of the run.
     summary : dict
         Counts, stages, recipe and version, ready for JSON.
     """
 
     def __init__(
-        self, source: FrameDocuments, result: Result, known: Known, documents: DataFrame, stages: Stages
+        self, source: FrameDocuments, result: Result, table: DocumentTable, digests: DataFrame, stages: Stages
     ) -> None:
-        self._source, self._result, self._documents, self._stages = source, result, documents, stages
-        self._known = known
+        self._source, self._result, self._digests, self._stages = source, result, digests, stages
+        self._table = table
         self.recipe, self.summary = result.recipe, result.summary
 
     @cached_property
     def kept(self) -> DataFrame:
-        """The documents that stay, with all columns; those that were rejected are not among them."""
+        """The documents that are kept, with all columns; rejected ones are not among them."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
         source, found = self._source, self._result.findings
-        own, frame = column_of(source.source, source.id), source.source
-        gone = self._frame({"id": self._known.ids.filter(pa.array(found.goes))})
+        ids, frame = frame_column(source.source, source.id_column), source.source
+        dropped = self._frame({"id": self._table.ids.filter(pa.array(found.goes))})
         if not self.summary["rejected"]:
-            return _without(frame, own, gone).where(own.isNotNull())
-        # Ids of which some rows are documents and others are not: each row is known by its id and a hash of its text.
-        all_of_input = self._documents.where(f"row < {REFERENCE}")
-        good = self._frame({"row": pa.array(self._known.rows[found.stays])})
-        aside = all_of_input.join(self._frame({"row": pa.array(self._known.rows)}), "row", "left_anti")
-        aside = aside.where("id is not null").select("id").distinct()
-        others = _without(frame, own, gone.union(aside)).where(own.isNotNull())
-        tie = self._documents.columns[-1]
-        good = all_of_input.join(good, "row", "left_semi").join(aside, "id", "left_semi")
-        good = good.select(F.col("id").alias(_ID), F.col(tie).alias(_TIE))
-        place = F.row_number().over(Window.partitionBy(own).orderBy(*source.by)).alias(_PLACE)
-        asked = frame.join(good, (own == good[_ID]) & (source.by[-1] == good[_TIE]), "left_semi")
-        firsts = asked.select("*", place).where(F.col(_PLACE) == 1).drop(_PLACE)
-        return others.union(firsts)
+            return _without(frame, ids, dropped).where(ids.isNotNull())
+        # Some rows of an id may be rejected and others not: such rows are found by their ids and a hash of their texts.
+        of_input = self._digests.where(f"row < {FIRST_REFERENCE_ROW}")
+        rejected = of_input.join(self._frame({"row": pa.array(self._table.rows)}), "row", "left_anti")
+        unclear = rejected.where("id is not null").select("id").distinct()
+        clear = _without(frame, ids, dropped.union(unclear)).where(ids.isNotNull())
+        tie = self._digests.columns[-1]
+        kept = self._frame({"row": pa.array(self._table.rows[found.stays])})
+        kept = of_input.join(kept, "row", "left_semi").join(unclear, "id", "left_semi")
+        kept = kept.select(F.col("id").alias(_ID), F.col(tie).alias(_TIE))
+        rows = frame.join(kept, (ids == kept[_ID]) & (source.sort_keys[-1] == kept[_TIE]), "left_semi")
+        place = F.row_number().over(Window.partitionBy(ids).orderBy(*source.sort_keys)).alias(_PLACE)
+        return clear.union(rows.select("*", place).where(F.col(_PLACE) == 1).drop(_PLACE))
 
     @cached_property
     def duplicates(self) -> DataFrame:
-        """The documents that go: dropped, keeper (ids), similarity, family; against a reference also keeper_from."""
+        """The dropped documents: dropped, keeper (ids), similarity, family; against a reference also keeper_from."""
         found = self._result.findings
-        at = np.flatnonzero(found.goes)
-        keeper = found.kept.keeper[at]
+        positions = np.flatnonzero(found.goes)
+        keeper = found.kept.keeper[positions]
         columns = {
-            "dropped": self._ids(at),
+            "dropped": self._ids(positions),
             "keeper": self._ids(keeper),
-            "similarity": pa.array(found.kept.similarity[at]),
-            "family": pa.array(found.families.family[at]),
+            "similarity": pa.array(found.kept.similarity[positions]),
+            "family": pa.array(found.families.family[positions]),
         }
         if found.documents.names.reference_names is not None:
             columns["keeper_from"] = found.documents.names.side_of(keeper)
@@ -219,37 +233,40 @@ class SparkResult:
         from pyspark.sql import functions as F
 
         found, names = self._result.pairs, self._result.findings.documents.names
-        several = np.bincount(found.representative[found.representative >= 0], minlength=len(names)) > 1
-        several[found.left] = several[found.right] = True
-        at = np.flatnonzero((found.representative >= 0) & several[found.representative])
-        columns = {"id": self._ids(at), "node": found.representative[at], "first": at}
-        matched = self._frame(columns | {"side": names.side_of(at)})
-        edges = {"one": found.left, "other": found.right, "similarity": found.similarity}
-        own = np.flatnonzero(np.bincount(found.representative[at], minlength=len(names)) > 1)
-        equal = {"one": own, "other": own, "similarity": np.ones(len(own))}
-        both = self._frame({name: np.concatenate([edges[name], equal[name]]) for name in edges})
-        sides = [matched.select(*(F.col(n).alias(f"{n}_{s}") for n in matched.columns)) for s in ("l", "r")]
-        met = both.join(sides[0], F.col("one") == F.col("node_l")).join(sides[1], F.col("other") == F.col("node_r"))
-        # Of equals each pair comes twice, and each document with itself.
-        met = met.where("(one <> other or first_l < first_r) and (side_l = 'input' or side_r = 'input')")
-        earlier = "first_l < first_r"
-        chosen = [f"if({earlier}, id_l, id_r) as left", f"if({earlier}, id_r, id_l) as right", "similarity"]
+        copies = np.bincount(found.representative[found.representative >= 0], minlength=len(names))
+        in_pairs = copies > 1
+        in_pairs[found.left] = in_pairs[found.right] = True
+        positions = np.flatnonzero((found.representative >= 0) & in_pairs[found.representative])
+        columns = {"id": self._ids(positions), "node": found.representative[positions], "place": positions}
+        documents = self._frame(columns | {"side": names.side_of(positions)})
+        equals = np.flatnonzero(copies > 1)
+        nodes = {
+            "left_node": np.concatenate([found.left, equals]),
+            "right_node": np.concatenate([found.right, equals]),
+            "similarity": np.concatenate([found.similarity, np.ones(len(equals))]),
+        }
+        lefts, rights = (documents.select(*(F.col(n).alias(f"{n}_{s}") for n in documents.columns)) for s in "lr")
+        joined = self._frame(nodes).join(lefts, F.col("left_node") == F.col("node_l"))
+        joined = joined.join(rights, F.col("right_node") == F.col("node_r"))
+        # Among equals each pair comes twice, and each document with itself.
+        joined = joined.where("(left_node <> right_node or place_l < place_r) and 'input' in (side_l, side_r)")
+        is_earlier = "place_l < place_r"
+        chosen = [f"if({is_earlier}, id_l, id_r) as left", f"if({is_earlier}, id_r, id_l) as right", "similarity"]
         if names.reference_names is not None:
-            chosen.append(f"if({earlier}, side_r, side_l) as right_from")
-        return met.selectExpr(*chosen)
+            chosen.append(f"if({is_earlier}, side_r, side_l) as right_from")
+        return joined.selectExpr(*chosen)
 
     def _ids(self, positions: Integers) -> pa.Array:
-        """Return ids as the data frame has them."""
-        return self._known.ids.take(pa.array(positions))
+        return self._table.ids.take(pa.array(positions))
 
     def _frame(self, columns: dict[str, Any]) -> DataFrame:
-        spark: SparkSession = self._documents.sparkSession
+        spark: SparkSession = self._digests.sparkSession
         table = pa.table(columns)
-        schema = ", ".join(f"{name} {_kind_of(table[name].type)}" for name in table.column_names)
+        schema = ", ".join(f"{name} {_spark_type(table[name].type)}" for name in table.column_names)
         return spark.createDataFrame(table, schema)
 
     def close(self) -> None:
-        """Remove the run's stages where they were temporary; no frame of this result can be read after."""
+        """Remove the run's temporary stages; after that, no frame of this result can be read."""
         self._stages.close()
 
     def __enter__(self) -> Self:
@@ -262,14 +279,15 @@ class SparkResult:
         return f"<neardup result on Spark: {self.summary['kept']:,} kept, {self.summary['dropped']:,} dropped>"
 
 
-def _kind_of(kind: pa.DataType) -> str:
+def _spark_type(kind: pa.DataType) -> str:
     from pyspark.sql.pandas.types import from_arrow_type
 
     return str(from_arrow_type(kind).simpleString())
 
 
-def _without(frame: DataFrame, own: Any, ids: DataFrame) -> DataFrame:
+def _without(frame: DataFrame, ids: Any, excluded: DataFrame) -> DataFrame:
+    """Return the rows of a frame whose ids, a column of it, are not in another frame."""
     from pyspark.sql import functions as F
 
-    gone = ids.select(F.col("id").alias(_ID))
-    return frame.join(gone, own == gone[_ID], "left_anti")
+    excluded = excluded.select(F.col("id").alias(_ID))
+    return frame.join(excluded, ids == excluded[_ID], "left_anti")

@@ -1,4 +1,4 @@
-"""Who matches whom: rows of keys, a join of these with themselves, and the features of what meets."""
+"""Who matches whom: entries meet at their keys, and the feature sets of candidate pairs are compared exactly."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ import pyarrow.compute as pc
 from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
 from neardup.features.statistics import Statistics
+from neardup.keep.keepers import graph, keepers, standing
 from neardup.kernels.counts import prefix_rooms, prefixes
 from neardup.kernels.prefixes import Entries, Sets, index_lengths, key_pairs, overlaps_of_pairs, partner_sizes
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search.lsh import Bands, bands_of, keys_of
 from neardup.search.second_step import check_classifier
-from neardup.spark.documents import Read
+from neardup.spark.documents import DocumentSource
 from neardup.spark.features import (
-    REFERENCE,
-    Choice,
-    Counts,
-    Held,
-    Shared,
-    as_binary,
-    count_bits,
-    counts_of,
-    held,
-    is_other,
+    FIRST_REFERENCE_ROW,
+    Broadcast,
+    FeatureCounts,
+    RowFilter,
+    SetBatch,
+    count_table_bits,
+    decode_sets,
+    encode_sets,
+    in_sorted,
+    is_included,
     set_batches,
 )
 
@@ -42,30 +43,31 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-#: Makes batches of sets, in a worker.
-SetWorker = Callable[[Iterator[Held]], Iterator[pa.RecordBatch]]
+#: Turns feature sets into batches, in a worker.
+SetWorker = Callable[[Iterator[SetBatch]], Iterator[pa.RecordBatch]]
+#: Compares the pairs of a part (pair, left, right), given the documents of that part, in a worker.
+PairWorker = Callable[[pa.Table, pa.Table], pa.Table]
 
-#: A set at a key: the key before it, 0 for none, and how many of its features stand at the key or behind it, negative
-#: where the set is not looked for there.
-_ENTRY = np.dtype([("key", "<u8"), ("before", "<u8"), ("row", "<i8"), ("size", "<i4"), ("rest", "<i4")])
-#: Entries as a blob, whose keys are all in one part.
-ENTRIES = "part int, data binary"
-PAIRS = "left bigint, right bigint"
-#: o is how many features both have.
-EDGES = "left bigint, right bigint, o bigint"
-#: Bytes of entries that a worker joins, and of features that it verifies, at a time.
+#: A set at one of its keys: the key before it in the set's prefix (0 for none), and how many of the set's features are
+#: at this key or after it, negative where the set only waits for smaller ones.
+_ENTRY = np.dtype([("key", "<u8"), ("previous", "<u8"), ("row", "<i8"), ("size", "<i4"), ("rest", "<i4")])
+#: Entries as blobs; all entries of one key are in the same part.
+ENTRY_COLUMNS = "part int, data binary"
+PAIR_COLUMNS = "left bigint, right bigint"
+#: o is the number of shared features.
+EDGE_COLUMNS = "left bigint, right bigint, o bigint"
+#: Bytes of entries that a worker joins at a time, and bytes of features that it compares.
 _PART_BYTES = 64 << 20
-#: Pairs that a worker gives at a time.
-_PAIRS_AT_A_TIME = 1 << 18
-#: Pairs that are looked at while documents are gone through once: each worker knows of all of them.
-_PAIRS_AT_ONCE = 1 << 22
-#: A pair is listed a few times, and some that are listed do not match: beyond so many times the pairs that may all be
-#: found, they are surely more.
-_LISTED = 8
+_PAIRS_PER_BATCH = 1 << 18
+#: Pairs that are compared in one pass over the documents: each worker holds all of them.
+_PAIRS_PER_PASS = 1 << 22
+#: A pair is listed a few times, and some listed pairs do not match. Beyond this many candidates for each pair that may
+#: be found, the pairs are certainly too many.
+_CANDIDATES_PER_PAIR = 8
 
 
 def check_recipe(recipe: Recipe, classifier: Classifier | None = None) -> None:
-    """Refuse a recipe that Spark has no search for, before anything is read.
+    """Check, before anything is read, that Spark can search for what a recipe asks for.
 
     Raises
     ------
@@ -73,17 +75,17 @@ def check_recipe(recipe: Recipe, classifier: Classifier | None = None) -> None:
         In one sentence that names the way out.
     """
     step = recipe.parsed_second_step
-    what = ""
+    choice = ""
     if recipe.measure in ("hamming", "semantic"):
-        what = f"measure {recipe.measure!r}"
+        choice = f"measure {recipe.measure!r}"
     elif recipe.is_weighted:
-        what = f"weights {recipe.weights!r}"
+        choice = f"weights {recipe.weights!r}"
     elif step is not None and step.measure == "semantic":
-        what = f"second_step {recipe.second_step!r}"
-    if what:
+        choice = f"second_step {recipe.second_step!r}"
+    if choice:
         raise RecipeError(
-            f"{what} is not searched on Spark, whose join compares sets by the keys that they share, not bits, weights "
-            "or vectors; leave out the engine 'spark' to run it on this machine"
+            f"{choice} is not searched on Spark, whose join compares sets by shared keys, not bits, weights or "
+            "vectors; leave out the engine 'spark' to run it on this machine"
         )
     if recipe.search == "lsh":
         bands_of(recipe)
@@ -91,60 +93,60 @@ def check_recipe(recipe: Recipe, classifier: Classifier | None = None) -> None:
         check_classifier(classifier, recipe, None)
 
 
-def parts_of(size: int, workers: int) -> int:
-    """Return in how many parts so many bytes are worked on where there are so many workers."""
+def part_count(size: int, workers: int) -> int:
+    """Return into how many parts to divide work on ``size`` bytes."""
     return max(4 * workers, -(-size // _PART_BYTES))
 
 
 class FeatureSource(NamedTuple):
-    """The feature sets of documents: workers make them each time, which is faster than to write and read them.
+    """The feature sets of documents. Workers make them anew in each pass, which is faster than to store them.
 
     Attributes
     ----------
-    documents : Read
+    documents : DocumentSource
         The documents.
     recipe : Recipe
-        What features are.
-    statistics : Shared or None
-        The document frequencies, where the recipe goes by them.
+        What the features are.
+    statistics : Broadcast or None
+        The document frequencies, if the recipe needs them.
     slices : DataFrame
-        slice, data: the tables of ``features.known_batches``.
+        slice, data: the count tables from ``features.digest_batches``.
     """
 
-    documents: Read
+    documents: DocumentSource
     recipe: Recipe
-    statistics: Shared[Statistics] | None
+    statistics: Broadcast[Statistics] | None
     slices: DataFrame
 
-    def map(self, choice: Choice, worker: SetWorker, schema: str) -> DataFrame:
-        """Return what workers make of the sets of chosen documents."""
-        make = partial(_sets_mapped, partial(set_batches, self.recipe, self.statistics, choice), worker)
+    def map(self, is_chosen: RowFilter, worker: SetWorker, schema: str) -> DataFrame:
+        """Return what workers make of the sets of the chosen documents."""
+        make = partial(_map_sets, partial(set_batches, self.recipe, self.statistics, is_chosen), worker)
         return self.documents.map(make, ["row", "text"], schema)
 
-    def counts(self) -> Counts:
+    def counts(self) -> FeatureCounts:
         """Return the counts of all features."""
-        return counts_of(self.slices, count_bits(self.recipe, self.documents.text_bytes))
+        return FeatureCounts.of(self.slices, count_table_bits(self.recipe, self.documents.text_bytes))
 
 
-def _sets_mapped(
-    make: Callable[[Iterator[pa.RecordBatch]], Iterator[Held]], worker: SetWorker, batches: Iterator[pa.RecordBatch]
+def _map_sets(
+    make: Callable[[Iterator[pa.RecordBatch]], Iterator[SetBatch]], worker: SetWorker, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     yield from worker(make(batches))
 
 
 class Sides(NamedTuple):
-    """Sets that are looked at.
+    """Sets to search, on two sides: only sets of different sides are compared.
 
     Attributes
     ----------
     rows : int64[n]
-        Their rows, ascending.
-    second : bool[n]
-        Of which two that are equal are not compared; empty where all are.
+        The rows of the sets, ascending.
+    is_second : bool[n]
+        The side of each set; empty if all sets are compared with each other.
     """
 
     rows: Integers
-    second: Bools
+    is_second: Bools
 
 
 class Candidates(NamedTuple):
@@ -152,45 +154,44 @@ class Candidates(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        With what the names of their stages begin.
+    prefix : str
+        The prefix of their stages' names.
     frame : DataFrame
-        left, right: rows, the smaller one on the left, each pair once.
-    number : int
-        How many there are.
-    too_many : bool
-        Whether there are more, which were not listed: surely more match than may all be found.
+        left, right: rows, the smaller one on the left; each pair once.
+    size : int
+        The number of pairs.
+    truncated : bool
+        Whether there are more pairs than were listed, so that too many match for all to be found.
     """
 
-    name: str
+    prefix: str
     frame: DataFrame
-    number: int
-    too_many: bool
+    size: int
+    truncated: bool
 
 
-class Search:
-    """Finds the pairs of distinct sets that match.
+class PairSearch:
+    """Finds the matching pairs of distinct sets.
 
     Parameters
     ----------
     recipe : Recipe
-        Its measure, threshold and search.
+        Gives measure, threshold and search.
     stages : Stages
-        Where candidates and pairs are written.
+        Gets the stages of candidates and pairs.
     source : FeatureSource
         The sets of all documents.
-    others : int64[k]
-        The rows, ascending, of documents that are rejected, have no features, or equal another one that stands for
-        them.
+    excluded : int64[k]
+        Rows, ascending, of documents that are rejected, have no features, or equal an earlier one.
     sizes : int64[n]
-        How many features each distinct set has.
-    most : int or None
-        So many pairs may all be found.
+        The number of features of each distinct set.
+    max_pairs : int or None
+        How many pairs may be found in full; None for any number.
 
     Attributes
     ----------
     statistics : dict
-        Counts of what each step did.
+        Counts of each step.
     """
 
     def __init__(
@@ -198,285 +199,381 @@ class Search:
         recipe: Recipe,
         stages: Stages,
         source: FeatureSource,
-        others: Integers,
+        excluded: Integers,
         sizes: Integers,
-        most: int | None,
+        max_pairs: int | None,
     ) -> None:
         self._recipe, self._stages, self._source = recipe, stages, source
-        self._spark = source.documents.source.sparkSession
+        self._spark = source.documents.frame.sparkSession
         self._rule = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
-        self._mean = 8 * int(sizes.sum()) // max(len(sizes), 1)
-        self._most = None if most is None else _LISTED * most
+        self._excluded = excluded
+        self._mean_bytes = 8 * int(sizes.sum()) // max(len(sizes), 1)
+        self._max_candidates = None if max_pairs is None else _CANDIDATES_PER_PAIR * max_pairs
         self.statistics: dict[str, Any] = {"distinct_sets": len(sizes)}
-        rooms = np.empty(len(sizes), np.int64)
+        entries = np.empty(len(sizes), np.int64)
         if recipe.search == "lsh":
-            rooms[:] = bands_of(recipe).bands
+            entries[:] = bands_of(recipe).bands
         else:
-            prefix_rooms(sizes, self._rule, rooms)
-        self._parts = parts_of(_ENTRY.itemsize * int(rooms.sum()), stages.workers)
-        self._make = partial(self._made, others)
+            prefix_rooms(sizes, self._rule, entries)
+        self._parts = part_count(_ENTRY.itemsize * int(entries.sum()), stages.workers)
 
     @cached_property
-    def _entries(self) -> DataFrame:
-        """The entries of all distinct sets, written: who asks for some of them will ask again."""
-        return self._stages.run("entries", self._make)
+    def _written_entries(self) -> DataFrame:
+        """The entries of all distinct sets, written as a stage, since a search on sides reads them repeatedly."""
+        return self._stages.run("entries", self._entries)
 
-    def _made(self, others: Integers) -> DataFrame:
+    def _entries(self) -> DataFrame:
         if self._recipe.search == "lsh":
             make = partial(band_batches, self._parts, bands_of(self._recipe), self._recipe.seed)
         else:
-            make = partial(prefix_batches, self._parts, self._rule, Shared(self._spark, self._source.counts()))
-        return self._source.map(partial(is_other, Shared(self._spark, others)), make, ENTRIES)
+            make = partial(prefix_batches, self._parts, self._rule, Broadcast(self._spark, self._source.counts()))
+        excluded = Broadcast(self._spark, self._excluded)
+        return self._source.map(partial(is_included, excluded), make, ENTRY_COLUMNS)
 
-    def candidates(self, name: str = "", some: Sides | None = None, *, every: bool = False) -> Candidates:
+    def candidates(self, prefix: str = "", sides: Sides | None = None, *, complete: bool = False) -> Candidates:
         """Return the pairs that share a key and may match by their sizes.
 
         Parameters
         ----------
-        name : str
-            With what the names of stages begin.
-        some : Sides, optional
-            The sets that are looked at.
-        every : bool
-            Whether all are listed, however many.
+        prefix : str
+            The prefix of the stages' names.
+        sides : Sides, optional
+            The sets to search; all distinct sets by default.
+        complete : bool
+            Whether to list all pairs, however many.
         """
         from pyspark.sql import functions as F
 
-        most = None if every else self._most
+        limit = None if complete else self._max_candidates
 
-        def made() -> DataFrame:
-            sides = None if some is None else Shared(self._spark, some)
-            entries = self._make() if some is None else self._entries
+        def listed() -> DataFrame:
+            sent = None if sides is None else Broadcast(self._spark, sides)
+            entries = self._entries() if sides is None else self._written_entries
             parts = entries.repartitionById(self._parts, "part")
-            return parts.mapInArrow(partial(listed_pairs, self._rule, sides, most), PAIRS).distinct()
+            return parts.mapInArrow(partial(candidate_batches, self._rule, sent, limit), PAIR_COLUMNS).distinct()
 
-        found = self._stages.run(f"{name}candidates", made)
-        count, cut = found.agg(F.count("*"), F.count_if(found["left"] < 0)).first()
-        self.statistics["candidates"] = self.statistics.get("candidates", 0) + count
-        return Candidates(name, found, count, most is not None and (cut > 0 or count > most))
+        frame = self._stages.run(f"{prefix}candidates", listed)
+        size, cuts = frame.agg(F.count("*"), F.count_if(frame["left"] < 0)).first()
+        self.statistics["candidates"] = self.statistics.get("candidates", 0) + size
+        return Candidates(prefix, frame, size, limit is not None and (cuts > 0 or size > limit))
 
-    def verified(self, candidates: Candidates) -> DataFrame:
-        """Return the candidates that match, as ``EDGES``."""
+    def verify(self, candidates: Candidates) -> DataFrame:
+        """Return the candidates that match, as ``EDGE_COLUMNS``."""
         from pyspark.sql import functions as F
 
-        name, pairs, number, _ = candidates
-        times = -(-number // _PAIRS_AT_ONCE)
-        parts = parts_of(min(2 * number, self.statistics["distinct_sets"]) * self._mean, self._stages.workers)
+        pairs = candidates.frame
+        passes = -(-candidates.size // _PAIRS_PER_PASS)
+        needed_sets = min(2 * candidates.size, self.statistics["distinct_sets"])
+        parts = part_count(needed_sets * self._mean_bytes, self._stages.workers)
 
         def tables() -> Iterator[pa.Table]:
-            for time in range(times):
-                yield (pairs.where(F.pmod(F.xxhash64("left"), F.lit(times)) == time) if times > 1 else pairs).toArrow()
+            for number in range(passes):
+                share = pairs.where(F.pmod(F.xxhash64("left"), F.lit(passes)) == number) if passes > 1 else pairs
+                yield share.toArrow()
 
-        def made() -> DataFrame:
-            check = partial(check_sets, self._rule)
-            return brought_together(self._spark, tables(), parts, self._sent, check, EDGES)
+        def verified() -> DataFrame:
+            worker = partial(verify_sets, self._rule)
+            return compare_pairs(self._spark, tables(), parts, self._route, worker, EDGE_COLUMNS)
 
-        return self._stages.run(f"{name}pairs", made)
+        return self._stages.run(f"{candidates.prefix}pairs", verified)
 
-    def _sent(self, asked: Shared[Asked]) -> DataFrame:
-        schema = "place int, row bigint, features binary"
-        return self._source.map(partial(is_asked, asked), partial(sent_sets, asked), schema)
+    def _route(self, placement: Broadcast[PairPlacement]) -> DataFrame:
+        schema = "part int, row bigint, features binary"
+        return self._source.map(partial(is_needed, placement), partial(route_sets, placement), schema)
 
 
-class Asked(NamedTuple):
-    """Pairs that are looked at by those who see what both documents hold, each in its home.
+class PairPlacement(NamedTuple):
+    """Pairs to compare, each in one part, and the documents that each part needs for them.
 
     Attributes
     ----------
     rows : int64[e]
-        The documents that are needed, ascending: one that several homes need is there several times.
-    places : int32[e]
-        The home of each.
+        The documents that are needed, ascending; one that several parts need occurs several times.
+    parts : int32[e]
+        The part that needs each.
     pairs : int64[k, 3]
-        Number, left and right of each pair, by homes.
-    begins : int64[homes + 1]
-        Where the pairs of each home begin.
+        Number, left and right of each pair, ordered by part.
+    begins : int64[parts + 1]
+        Where the pairs of each part begin.
     """
 
     rows: Integers
-    places: npt.NDArray[np.int32]
+    parts: npt.NDArray[np.int32]
     pairs: Integers
     begins: Integers
 
     @classmethod
-    def of(cls, left: Integers, right: Integers, homes: int) -> Asked:
-        """Return the pairs, whose homes are those of their left documents."""
-        home = left % homes
-        order = np.argsort(home, kind="stable")
-        rows, places = np.concatenate([left, right]), np.concatenate([home, home]).astype(np.int32)
-        ordered = np.lexsort((places, rows))
-        rows, places = rows[ordered], places[ordered]
-        first = np.append(True, (rows[1:] != rows[:-1]) | (places[1:] != places[:-1]))
+    def of(cls, left: Integers, right: Integers, parts: int) -> PairPlacement:
+        """Place pairs; the part of a pair follows from its left document."""
+        part = left % parts
+        order = np.argsort(part, kind="stable")
+        rows, needed_by = np.concatenate([left, right]), np.concatenate([part, part]).astype(np.int32)
+        by_row = np.lexsort((needed_by, rows))
+        rows, needed_by = rows[by_row], needed_by[by_row]
+        is_first = np.append(True, (rows[1:] != rows[:-1]) | (needed_by[1:] != needed_by[:-1]))
         pairs = np.column_stack([np.arange(len(left)), left, right])[order]
-        begins = np.searchsorted(home[order], np.arange(homes + 1))
-        return cls(rows[first], places[first], pairs, begins)
+        begins = np.searchsorted(part[order], np.arange(parts + 1))
+        return cls(rows[is_first], needed_by[is_first], pairs, begins)
 
-    def sent(self, rows: Integers) -> tuple[Integers, npt.NDArray[np.int32]]:
-        """Return which of some documents go where: their positions, once for each home."""
+    def destinations(self, rows: Integers) -> tuple[Integers, npt.NDArray[np.int32]]:
+        """Return the positions of the documents to send, once for each part that needs one, and those parts."""
         begins, ends = (np.searchsorted(self.rows, rows, side) for side in ("left", "right"))
-        each = ends - begins
-        of_each = np.repeat(np.arange(len(rows)), each)
-        within = np.arange(len(of_each)) - np.repeat(np.cumsum(each) - each, each)
-        return of_each, self.places[begins[of_each] + within]
+        copies = ends - begins
+        positions = np.repeat(np.arange(len(rows)), copies)
+        offsets = np.arange(len(positions)) - np.repeat(np.cumsum(copies) - copies, copies)
+        return positions, self.parts[begins[positions] + offsets]
 
-    def at(self, home: int) -> pa.Table:
-        """Return the pairs of a home: pair, left, right."""
-        own = self.pairs[self.begins[home] : self.begins[home + 1]]
-        return pa.table({name: np.ascontiguousarray(own[:, i]) for i, name in enumerate(("pair", "left", "right"))})
-
-
-def is_asked(asked: Shared[Asked], rows: Integers) -> Bools:
-    """Return which documents are needed somewhere; in a worker."""
-    known = asked.value.rows
-    found: Bools = known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows
-    return found
+    def pairs_of(self, part: int) -> pa.Table:
+        """Return the pairs of a part: pair, left, right."""
+        pairs = self.pairs[self.begins[part] : self.begins[part + 1]]
+        return pa.table({name: np.ascontiguousarray(pairs[:, i]) for i, name in enumerate(("pair", "left", "right"))})
 
 
-def sent_sets(asked: Shared[Asked], sets: Iterator[Held]) -> Iterator[pa.RecordBatch]:
-    """Yield sets for the homes that need them: place, row, features; in a worker."""
-    for some in sets:
-        which, places = asked.value.sent(some.rows)
-        columns = [pa.array(places), pa.array(some.rows[which]), as_binary(some).take(pa.array(which))]
-        yield pa.RecordBatch.from_arrays(columns, ["place", "row", "features"])
+def is_needed(placement: Broadcast[PairPlacement], rows: Integers) -> Bools:
+    """Return which documents some part needs; runs in a worker."""
+    return in_sorted(placement.value.rows, rows)
 
 
-def brought_together(
+def route_sets(placement: Broadcast[PairPlacement], batches: Iterator[SetBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield sets for the parts that need them: part, row, features; runs in a worker."""
+    for sets in batches:
+        positions, parts = placement.value.destinations(sets.rows)
+        columns = [pa.array(parts), pa.array(sets.rows[positions]), encode_sets(sets).take(pa.array(positions))]
+        yield pa.RecordBatch.from_arrays(columns, ["part", "row", "features"])
+
+
+def compare_pairs(
     spark: SparkSession,
     tables: Iterable[pa.Table],
-    homes: int,
-    send: Callable[[Shared[Asked]], DataFrame],
-    check: Callable[[pa.Table, pa.Table], pa.Table],
+    parts: int,
+    route: Callable[[Broadcast[PairPlacement]], DataFrame],
+    worker: PairWorker,
     schema: str,
 ) -> DataFrame:
-    """Return what is said of pairs by those who see what both documents hold.
-
-    A pair is looked at in one of some homes. What the documents hold goes to each home that needs it, once.
+    """Compare pairs in the workers: each pair in one part, to which both its documents are sent.
 
     Parameters
     ----------
     spark : SparkSession
         The session.
     tables : iterable of pyarrow.Table
-        left, right: rows of pairs. For each table all documents are gone through.
-    homes : int
-        How many homes there are.
-    send : callable
-        It gives place, row and more of the documents that are asked for.
-    check : callable
-        It is given the documents and the pairs of a home as tables, in a worker, and returns rows of ``schema``.
+        left, right: rows of pairs. Each table takes one pass over all documents.
+    parts : int
+        The number of parts.
+    route : callable
+        Returns the needed documents: part, row and what ``worker`` compares.
+    worker : callable
+        Takes the documents and the pairs of a part, and returns rows of ``schema``.
     schema : str
-        Names and types of what is said.
+        Names and types of the result's columns.
     """
-    said = [spark.createDataFrame([], schema)]
+    results = [spark.createDataFrame([], schema)]
     for table in tables:
         if len(table):
-            asked = Shared(spark, Asked.of(table["left"].to_numpy(), table["right"].to_numpy(), homes))
-            held_there = send(asked).repartitionById(homes, "place")
-            said.append(held_there.mapInArrow(partial(_checked, asked, check), schema))
-    return reduce(lambda one, other: one.union(other), said[1:] or said)
+            placement = PairPlacement.of(table["left"].to_numpy(), table["right"].to_numpy(), parts)
+            sent = Broadcast(spark, placement)
+            documents = route(sent).repartitionById(parts, "part")
+            results.append(documents.mapInArrow(partial(compare_parts, sent, worker), schema))
+    return reduce(lambda left, right: left.union(right), results[1:] or results)
 
 
-def _checked(
-    asked: Shared[Asked], check: Callable[[pa.Table, pa.Table], pa.Table], batches: Iterator[pa.RecordBatch]
+def compare_parts(
+    placement: Broadcast[PairPlacement], worker: PairWorker, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    """Yield what a worker finds about the pairs of the parts that it was sent; runs in a worker."""
     if documents := list(batches):
         table = pa.Table.from_batches(documents)
-        for home in pc.unique(table["place"]).to_pylist():
-            own = table.filter(pc.equal(table["place"], home))
-            yield from check(own, asked.value.at(home)).to_batches()
+        for part in pc.unique(table["part"]).to_pylist():
+            yield from worker(table.filter(pc.equal(table["part"], part)), placement.value.pairs_of(part)).to_batches()
 
 
-def prefix_batches(parts: int, wanted: Rule, counts: Shared[Counts], given: Iterator[Held]) -> Iterator[pa.RecordBatch]:
-    """Yield the entries of sets by their rare-first prefixes, without features that nobody shares; in a worker."""
+def prefix_batches(
+    parts: int, rule: Rule, counts: Broadcast[FeatureCounts], batches: Iterator[SetBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the entries of sets by their rare-first prefixes, without unshared features; runs in a worker."""
     table = counts.value.table
     shift = np.uint64(65 - len(table).bit_length())
-    for sets in given:
+    for sets in batches:
         count = len(sets.sizes)
         rooms = np.empty(count, np.int64)
-        prefix_rooms(sets.sizes, wanted, rooms)
+        prefix_rooms(sets.sizes, rule, rooms)
         shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
         bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
         results = shared, lengths, bitmaps, starts, keys, 0
-        prefixes(sets.addresses, sets.sizes, np.arange(count), shift, table, wanted, results)
+        prefixes(sets.addresses, sets.sizes, np.arange(count), shift, table, rule, results)
         able = np.flatnonzero(lengths > 0)
         shared, lengths, starts = shared[able], lengths[able], starts[able]
-        found = Sets(sets.addresses[able], sets.sizes[able], shared, lengths, bitmaps[able], starts, keys)
+        chosen = Sets(sets.addresses[able], sets.sizes[able], shared, lengths, bitmaps[able], starts, keys)
         indexed = np.empty(len(able), np.int64)
-        index_lengths(found, wanted, indexed)
+        index_lengths(chosen, rule, indexed)
         owner = np.repeat(np.arange(len(able)), lengths)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         rests = shared[owner] - place
         rests[place >= indexed[owner]] *= -1
-        used = keys[starts[owner] + place]
-        befores = np.where(place > 0, np.roll(used, 1), np.uint64(0))
-        yield _entries(parts, used, befores, sets.rows[able][owner], found.sizes[owner], rests)
+        used_keys = keys[starts[owner] + place]
+        previous = np.where(place > 0, np.roll(used_keys, 1), np.uint64(0))
+        yield _entry_batch(parts, used_keys, previous, sets.rows[able][owner], chosen.sizes[owner], rests)
 
 
-def band_batches(parts: int, plan: Bands, seed: int, given: Iterator[Held]) -> Iterator[pa.RecordBatch]:
-    """Yield the entries of sets by the bands of their sketches; in a worker. Parameters as in ``lsh.keys_of``."""
-    for sets in given:
+def band_batches(parts: int, plan: Bands, seed: int, batches: Iterator[SetBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the entries of sets by the bands of their sketches; parameters as in ``lsh.keys_of``; runs in a worker."""
+    for sets in batches:
         keys = keys_of((sets.features, sets.sizes), plan, seed)
         rows, sizes = (np.repeat(array, plan.bands) for array in (sets.rows, sets.sizes))
-        befores = np.zeros_like(keys)
-        befores[:, 1:] = keys[:, :-1]
-        yield _entries(parts, keys.ravel(), befores.ravel(), rows, sizes, sizes)
+        previous = np.zeros_like(keys)
+        previous[:, 1:] = keys[:, :-1]
+        yield _entry_batch(parts, keys.ravel(), previous.ravel(), rows, sizes, sizes)
 
 
-def _entries(parts: int, keys: Any, befores: Any, rows: Integers, sizes: Integers, rests: Integers) -> pa.RecordBatch:
-    found = np.empty(len(keys), _ENTRY)
-    for name, column in zip(_ENTRY.names or (), (keys, befores, rows, sizes, rests), strict=True):
-        found[name] = column
+def _entry_batch(
+    parts: int, keys: Any, previous: Any, rows: Integers, sizes: Integers, rests: Integers
+) -> pa.RecordBatch:
+    entries = np.empty(len(keys), _ENTRY)
+    for name, column in zip(_ENTRY.names or (), (keys, previous, rows, sizes, rests), strict=True):
+        entries[name] = column
     part = (keys % np.uint64(parts)).astype(np.int32)
     order = np.argsort(part, kind="stable")
     numbers, begins = np.unique(part[order], return_index=True)
-    blobs = [some.tobytes() for some in np.split(found[order], begins[1:])] if len(numbers) else []
+    blobs = [group.tobytes() for group in np.split(entries[order], begins[1:])] if len(numbers) else []
     return pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(blobs, pa.binary())], ["part", "data"])
 
 
-def listed_pairs(
-    wanted: Rule, some: Shared[Sides] | None, most: int | None, batches: Iterator[pa.RecordBatch]
+def candidate_batches(
+    rule: Rule, sides: Broadcast[Sides] | None, limit: int | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the pairs of a part's entries; beyond so many, (-1, -1) as the last one; in a worker."""
+    """Yield the candidate pairs of a part's entries, and (-1, -1) last if there are more than ``limit``.
+
+    Runs in a worker.
+    """
     entries = np.frombuffer(b"".join(blob for batch in batches for blob in batch["data"].to_pylist()), _ENTRY)
-    if some is not None:
-        entries = entries[np.isin(entries["row"], some.value.rows)]
+    if sides is not None:
+        entries = entries[np.isin(entries["row"], sides.value.rows)]
     if not len(entries):
         return
     keys = np.ascontiguousarray(entries["key"])
     order = np.argsort(keys)
     keys = keys[order]
     # A set that is alone at a key meets nobody there.
-    again = np.append(False, keys[1:] == keys[:-1])
-    entries = entries[order[again | np.append(again[1:], False)]]
+    is_repeat = np.append(False, keys[1:] == keys[:-1])
+    entries = entries[order[is_repeat | np.append(is_repeat[1:], False)]]
     if not len(entries):
         return
     entries = entries[np.lexsort((entries["size"], entries["key"]))]
-    keys, befores, rows, sizes, rests = (np.ascontiguousarray(entries[name]) for name in _ENTRY.names or ())
-    second = np.empty(0, np.bool_)
-    if some is not None and len(some.value.second):
-        second = some.value.second[np.searchsorted(some.value.rows, rows)]
+    keys, previous, rows, sizes, rests = (np.ascontiguousarray(entries[name]) for name in _ENTRY.names or ())
+    is_second = np.empty(0, np.bool_)
+    if sides is not None and len(sides.value.is_second):
+        is_second = sides.value.is_second[np.searchsorted(sides.value.rows, rows)]
     high, reach = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-    partner_sizes(sizes, rests, wanted, high, reach)
-    given = Entries(keys, befores, rows, sizes, high, reach)
+    partner_sizes(sizes, rests, rule, high, reach)
+    ordered = Entries(keys, previous, rows, sizes, high, reach)
     largest = int(np.diff(np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]]))).max())
-    pairs, at, left = np.empty((max(_PAIRS_AT_A_TIME, largest), 2), np.int64), 0, most
+    pairs, at, left = np.empty((max(_PAIRS_PER_BATCH, largest), 2), np.int64), 0, limit
     while at < len(keys):
-        at, written = key_pairs(at, given, second, REFERENCE, pairs)
-        found = pairs[:written] if left is None else pairs[: min(written, left)]
-        yield pa.RecordBatch.from_arrays([pa.array(found[:, 0]), pa.array(found[:, 1])], ["left", "right"])
+        at, written = key_pairs(at, ordered, is_second, FIRST_REFERENCE_ROW, pairs)
+        listed = pairs[:written] if left is None else pairs[: min(written, left)]
+        yield pa.RecordBatch.from_arrays([pa.array(listed[:, 0]), pa.array(listed[:, 1])], ["left", "right"])
         if left is not None and (left := left - written) < 0:
             yield pa.RecordBatch.from_pydict({"left": [-1], "right": [-1]})
             return
 
 
-def check_sets(wanted: Rule, sets: pa.Table, pairs: pa.Table) -> pa.Table:
-    """Return the pairs of a home that match, and how many features each has in common; in a worker."""
+def verify_sets(rule: Rule, documents: pa.Table, pairs: pa.Table) -> pa.Table:
+    """Return the pairs of a part that match, with their number of shared features; runs in a worker."""
     pairs = pairs.sort_by([("right", "ascending"), ("left", "ascending")])
-    parts: list[Held] = [held(batch) for batch in sets.to_batches()]
-    rows, sizes, addresses = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    batches = [decode_sets(batch) for batch in documents.to_batches()]
+    rows = np.concatenate([sets.rows for sets in batches])
+    sizes = np.concatenate([sets.sizes for sets in batches])
+    addresses = np.concatenate([sets.addresses for sets in batches])
     order = np.argsort(rows)
     left, right = (order[np.searchsorted(rows[order], pairs[side].to_numpy())] for side in ("left", "right"))
     shared = np.empty(len(left), np.int64)
-    overlaps_of_pairs(left, right, addresses, sizes, wanted, shared)
-    matching = pa.array(shared >= 0)
-    return pairs.select(["left", "right"]).append_column("o", pa.array(shared)).filter(matching)
+    overlaps_of_pairs(left, right, addresses, sizes, rule, shared)
+    return pairs.select(["left", "right"]).append_column("o", pa.array(shared)).filter(pa.array(shared >= 0))
+
+
+#: Of at most this many sets all pairs are listed.
+_FEW_SETS = 1000
+#: Of sets that have too many pairs, one in this many is searched first: those have a 64th of the pairs.
+_FIRST_SHARE = 8
+
+
+class KeptPairSearch:
+    """Finds the pairs of kept with dropped sets, where all pairs would be too many.
+
+    It decides the first sets in keep order, drops those of the rest that match a kept one, and decides what remains.
+
+    Parameters
+    ----------
+    search : PairSearch
+        Lists and verifies candidates.
+    rows : int64[n]
+        The rows of all distinct sets, in keep order.
+    """
+
+    def __init__(self, search: PairSearch, rows: Integers) -> None:
+        self._search, self._rows = search, rows
+        self._by_row = np.argsort(rows)
+        self._steps = 0
+
+    def edges(self) -> DataFrame:
+        """Return all pairs of a kept set with a dropped one, as ``EDGE_COLUMNS``."""
+        kept = self._kept_in_steps(np.arange(len(self._rows)))
+        dropped = np.delete(np.arange(len(self._rows)), kept)
+        return self._search.verify(self._search.candidates("kept-", self._sides(kept, dropped), complete=True))
+
+    def _kept_in_steps(self, places: Integers) -> Integers:
+        """Return which sets are kept; places: in keep order, of sets that match no kept one before them."""
+        begin = min(max(len(places) // _FIRST_SHARE, _FEW_SETS), (len(places) + 1) // 2)
+        kept, rest = self._kept(places[:begin]), places[begin:]
+        prefix = self._next_prefix()
+        candidates = self._search.candidates(prefix, self._sides(kept, rest), complete=True)
+        matched = self._places_of(self._search.verify(candidates))
+        return np.concatenate([kept, self._kept(rest[~np.isin(rest, matched)])])
+
+    def _kept(self, places: Integers) -> Integers:
+        if not len(places):
+            return places
+        is_small = len(places) <= _FEW_SETS
+        sides = Sides(np.sort(self._rows[places]), np.empty(0, np.bool_))
+        candidates = self._search.candidates(self._next_prefix(), sides, complete=is_small)
+        if candidates.truncated:
+            return self._kept_in_steps(places)
+        ends = np.searchsorted(places, self._places_of(self._search.verify(candidates)))
+        left, right = ends.reshape(2, -1)
+        pairs = graph(len(places), left, right, np.ones(len(left)))
+        positions = np.arange(len(places))
+        return places[~keepers(positions, pairs, positions).dropped]
+
+    def _places_of(self, edges: DataFrame) -> Integers:
+        """Return the places of all sets in pairs, those on the left before those on the right."""
+        table = edges.select("left", "right").toArrow()
+        rows = np.concatenate([table["left"].to_numpy(), table["right"].to_numpy()])
+        places: Integers = self._by_row[np.searchsorted(self._rows, rows, sorter=self._by_row)]
+        return places
+
+    def _sides(self, first: Integers, second: Integers) -> Sides:
+        rows = self._rows[np.concatenate([first, second])]
+        order = np.argsort(rows)
+        return Sides(rows[order], np.repeat([False, True], [len(first), len(second)])[order])
+
+    def _next_prefix(self) -> str:
+        self._steps += 1
+        return f"part-{self._steps}-"
+
+
+def is_reported(representative: Integers, order: Integers, left: Integers, right: Integers) -> Bools:
+    """Return which pairs the engine in memory reports where it does not find all: bool[k].
+
+    Those are the pairs of a kept set with a later dropped one, and with an earlier dropped one that stands for several
+    documents: some of these may come after the kept one.
+    """
+    count = len(representative)
+    ranked = standing(representative, order)
+    stays = ranked.staying(graph(count, left, right, np.ones(len(left))))
+    at = np.full(count, -1, np.int64)
+    at[ranked.nodes] = ranked.place[ranked.top[ranked.nodes]]
+    has_equals = np.bincount(representative[representative >= 0], minlength=count) > 1
+    is_left_first = at[left] < at[right]
+    early, late = np.where(is_left_first, left, right), np.where(is_left_first, right, left)
+    reported: Bools = (stays[early] & ~stays[late]) | (stays[late] & ~stays[early] & has_equals[early])
+    return reported

@@ -1,4 +1,4 @@
-"""The second step on Spark: texts of the pairs that passed, brought together and judged by the workers."""
+"""The second step on Spark: workers judge the pairs that passed the first step, by texts, titles and times."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.values import NO_TIME, Records
 from neardup.documents.records import value_texts
 from neardup.recipe import Recipe
 from neardup.search.second_step import Decided, Judge, decide, reached
-from neardup.spark.documents import Read
-from neardup.spark.features import Shared
-from neardup.spark.search import Asked, brought_together
+from neardup.spark.documents import DocumentSource
+from neardup.spark.features import Broadcast
+from neardup.spark.search import PairPlacement, compare_pairs
 from neardup.text.html import content_of
 from neardup.times import times_of
 
@@ -28,72 +29,81 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.int64]
 
-#: A pair that passed, by its number, or -1 and in o how many of a home were unlike those of training, null for unknown.
-_JUDGED = "pair bigint, o bigint, a bigint, b bigint, vector binary"
+#: The pairs that passed, by their numbers. The row with pair -1 has in o the number of a part's pairs that are unlike
+#: those of training, null if that is unknown.
+_JUDGED_COLUMNS = "pair bigint, o bigint, a bigint, b bigint, vector binary"
 
 
-def judged_by_workers(
-    stages: Stages, recipe: Recipe, classifier: Classifier | None, documents: Read, rows: Integers, parts: int
+def judge_on_workers(
+    stages: Stages,
+    recipe: Recipe,
+    classifier: Classifier | None,
+    documents: DocumentSource,
+    rows: Integers,
+    parts: int,
 ) -> Judge:
-    """Return what judges pairs of documents by the recipe's second measure.
+    """Return a function that judges pairs of documents by the recipe's second measure.
 
     Parameters
     ----------
     stages : Stages
-        Where what the workers say is written.
+        Gets the stage "judged".
     recipe : Recipe
-        Its ``second_step`` and ``content``.
+        Gives ``second_step`` and ``content``.
     classifier : Classifier, optional
-        Where the second step is learned.
-    documents : Read
-        With title and time where the classifier asks for them.
+        The classifier of a learned second step.
+    documents : DocumentSource
+        With title and time if the classifier needs them.
     rows : int64[n]
         The row of each document.
     parts : int
-        In how many parts pairs are judged.
+        The number of parts in which pairs are judged.
     """
-    spark = documents.source.sparkSession
+    spark = documents.frame.sparkSession
     columns: list[str] = [name for name in ("row", "text", "title", "time") if name in documents.columns]
-    schema = ", ".join(["place int", *(f"{name} {documents.columns[name]}" for name in columns)])
+    schema = ", ".join(["part int", *(f"{name} {documents.columns[name]}" for name in columns)])
 
-    def send(asked: Shared[Asked]) -> DataFrame:
-        return documents.map(partial(sent_documents, asked, columns), columns, schema)
+    def route(placement: Broadcast[PairPlacement]) -> DataFrame:
+        return documents.map(partial(route_documents, placement, columns), columns, schema)
 
     def judge(left: Integers, right: Integers) -> Decided:
         pairs = pa.table({"left": rows[left], "right": rows[right]})
-        check = partial(check_texts, recipe, Shared(spark, classifier))
-        judged = stages.run("judged", lambda: brought_together(spark, [pairs], parts, send, check, _JUDGED)).toArrow()
-        judged = judged.sort_by("pair")
-        pair, *counts = (judged[name].to_numpy() for name in ("pair", "a", "b"))
-        some = pair >= 0
+        worker = partial(judge_texts, recipe, Broadcast(spark, classifier))
+
+        def compared() -> DataFrame:
+            return compare_pairs(spark, [pairs], parts, route, worker, _JUDGED_COLUMNS)
+
+        judged = stages.run("judged", compared).toArrow().sort_by("pair")
+        is_pair = pa.array(judged["pair"].to_numpy() >= 0)
+        unlike, judged = judged.filter(pc.invert(is_pair))["o"], judged.filter(is_pair)
         passed = np.zeros(len(left), np.bool_)
-        passed[pair[some]] = True
-        unlike = judged["o"].filter(pa.array(~some))
-        o = judged["o"].filter(pa.array(some)).to_numpy()
-        blobs = judged["vector"].filter(pa.array(some)).to_pylist()
-        width = 0 if classifier is None else len(classifier.vector)
-        vectors = np.frombuffer(b"".join(blobs)).reshape(len(blobs), width)
+        passed[judged["pair"].to_numpy()] = True
+        blobs = judged["vector"].to_pylist()
+        vectors = np.frombuffer(b"".join(blobs)).reshape(
+            len(blobs), 0 if classifier is None else len(classifier.vector)
+        )
+        counts = np.column_stack([judged[name].to_numpy() for name in "oab"])
         outside = None if unlike.null_count == len(unlike) else sum(unlike.to_pylist())
-        return Decided(passed, vectors, np.column_stack([o, *(column[some] for column in counts)]), outside)
+        return Decided(passed, vectors, counts, outside)
 
     return judge
 
 
-def sent_documents(
-    asked: Shared[Asked], columns: list[str], batches: Iterator[pa.RecordBatch]
+def route_documents(
+    placement: Broadcast[PairPlacement], columns: list[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of documents for the homes that need them; in a worker."""
+    """Yield some columns of documents for the parts that need them; runs in a worker."""
     for batch in batches:
-        which, places = asked.value.sent(batch.column("row").to_numpy())
-        chosen = [batch.column(name).take(pa.array(which)) for name in columns]
-        yield pa.RecordBatch.from_arrays([pa.array(places), *chosen], ["place", *columns])
+        positions, parts = placement.value.destinations(batch.column("row").to_numpy())
+        chosen = [batch.column(name).take(pa.array(positions)) for name in columns]
+        yield pa.RecordBatch.from_arrays([pa.array(parts), *chosen], ["part", *columns])
 
 
-def check_texts(
-    recipe: Recipe, classifier: Shared[Classifier | None], documents: pa.Table, pairs: pa.Table
+def judge_texts(
+    recipe: Recipe, classifier: Broadcast[Classifier | None], documents: pa.Table, pairs: pa.Table
 ) -> pa.Table:
-    """Judge the pairs of a home; in a worker."""
-    step, known = recipe.parsed_second_step, classifier.value
+    """Judge the pairs of a part; runs in a worker."""
+    step, learned = recipe.parsed_second_step, classifier.value
     if step is None:
         raise ValueError("the recipe has no second step")
     documents, pairs = documents.sort_by("row"), pairs.sort_by("pair")
@@ -101,22 +111,20 @@ def check_texts(
     left, right = (np.searchsorted(rows, pairs[side].to_numpy()) for side in ("left", "right"))
     records = _records(documents, recipe.content)
     outside = None
-    if known is not None:
+    if learned is not None:
         passed, vectors, counts, outside = decide(
-            known, records, left, right, threads=1, encoder=None, progress=_silent
+            learned, records, left, right, threads=1, encoder=None, progress=_ignore_progress
         )
     else:
-        passed, counts = reached(step, records.texts, left, right, 1, None, _silent)
+        passed, counts = reached(step, records.texts, left, right, 1, None, _ignore_progress)
         vectors = np.empty((len(counts), 0))
-    blobs = [row.tobytes() for row in vectors]
-    found: dict[str, Any] = {"pair": [*pairs["pair"].to_numpy()[passed], -1]}
-    found |= {name: [*counts[:, i], 0] for i, name in enumerate("oab")}
-    found["o"][-1] = outside
-    return pa.table(found | {"vector": pa.array([*blobs, b""], pa.binary())})
+    judged: dict[str, Any] = {"pair": [*pairs["pair"].to_numpy()[passed], -1]}
+    judged |= {name: [*counts[:, i], 0] for i, name in enumerate("oab")}
+    judged["o"][-1] = outside
+    return pa.table(judged | {"vector": pa.array([*(row.tobytes() for row in vectors), b""], pa.binary())})
 
 
 def _records(documents: pa.Table, content: str) -> Records:
-    """Return what the second step looks at of documents."""
     values = documents["text"].to_pylist()
     texts = [content_of(value if isinstance(value, str) else value.decode(), content) for value in values]
     titles: list[str | None] = [None] * len(texts)
@@ -129,5 +137,5 @@ def _records(documents: pa.Table, content: str) -> Records:
     return Records(texts, titles, times)
 
 
-def _silent(done: int, total: int) -> None:
+def _ignore_progress(done: int, total: int) -> None:
     return None

@@ -1,4 +1,4 @@
-"""A session of Spark of our own: the Java that it runs on, its settings, its start and its end."""
+"""A session of Spark for one run: the Java that it needs, its settings, its start and its end."""
 
 from __future__ import annotations
 
@@ -22,63 +22,63 @@ from neardup.errors import RecipeError
 from neardup.spark.cluster import (
     check_master,
     check_workers,
-    guarded,
+    guard_workers,
     has_executors,
-    is_here,
+    is_local,
     wait_for_workers,
 )
-from neardup.spark.failures import first_line, told_by_spark
+from neardup.spark.failures import first_line, spark_errors
 from neardup.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Seconds that a session has to stop in.
-_STOP = 15.0
+#: Seconds in which a session must stop.
+_STOP_TIMEOUT = 15.0
 
 #: The oldest Java that PySpark 4 runs on, and what to install.
 OLDEST_JAVA = 17
 _INSTALL_JAVA = "install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or let JAVA_HOME name one"
-#: What the engine stands on, in the oldest versions that do (pyproject.toml, spark).
-_NEEDED = {"pyspark": (4, 3), "pandas": (2, 2)}
+#: Packages that the engine needs, with their oldest versions (pyproject.toml, spark).
+_PACKAGES = {"pyspark": (4, 3), "pandas": (2, 2)}
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
-#: What a session is given unless its caller says otherwise; the page docs/spark.md gives the reasons at length.
+#: Settings of a session, unless its caller says otherwise; docs/spark.md explains them.
 SETTINGS = {
-    # A page for people on a port: none is opened that nobody asked for.
+    # The web page: no port is opened unless somebody asks for it.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # Tables pass between driver and JVM as Arrow, not row by row.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # 10,000 documents of 100 kB would be a batch of 1 GB; a Python worker gets 16 MB at a time.
+    # Spark's batches of 10,000 rows would be 1 GB for documents of 100 kB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     # Texts and tables of counts pass through the driver's JVM; 1 GB is Spark's default, and too little for both.
     "spark.driver.memory": "2g",
-    # What is collected is bounded by the engine's own limits (driver_pairs, count_bits).
+    # The engine bounds what it collects.
     "spark.driver.maxResultSize": "0",
-    # Rows of whole numbers are full of zeros, which LZ4 leaves half of.
+    # Rows of integers are full of zeros, half of which LZ4 leaves.
     "spark.io.compression.codec": "zstd",
-    # What most of the work is done by is no code of Spark; to write and compile some for each step takes a second.
+    # Most of the work is not Spark's code; generating and compiling it takes a second for each step.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Times without a zone mean the same on every machine.
     "spark.sql.session.timeZone": "UTC",
 }
 
-_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-#: For work of minutes: to compile Spark's own code well would take longer than running it as it is.
-BRIEF = {"spark.driver.extraJavaOptions": _BRIEF, "spark.executor.extraJavaOptions": _BRIEF}
+_FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: For runs of minutes, in which optimizing Spark's own code costs more than it gains.
+SHORT_RUN_SETTINGS = {"spark.driver.extraJavaOptions": _FAST_START, "spark.executor.extraJavaOptions": _FAST_START}
 
 
 class Java(NamedTuple):
-    """A Java that was found: its command, and its version."""
+    """A Java: the path of its command, and its version."""
 
     path: Path
     version: int
 
 
 def find_java() -> Java:
-    """Return the Java to use: that of ``JAVA_HOME``, else the first of the ``PATH``, as PySpark itself takes it.
+    """Return the Java that PySpark takes: that of ``JAVA_HOME``, else the first on the ``PATH``.
 
     Raises
     ------
@@ -87,55 +87,55 @@ def find_java() -> Java:
     """
     home = os.environ.get("JAVA_HOME")
     path = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    found = _java_at(Path(path)) if path else None
-    if found is None:
-        what = f"JAVA_HOME is {home}, but there is no Java in it" if home else "there is none"
-        raise RecipeError(f"Spark needs a Java {OLDEST_JAVA} or newer, and {what}: {_INSTALL_JAVA}")
-    if found.version < OLDEST_JAVA:
+    java = _java_at(Path(path)) if path else None
+    if java is None:
+        fault = f"JAVA_HOME is {home}, but there is no Java in it" if home else "there is none"
+        raise RecipeError(f"Spark needs a Java {OLDEST_JAVA} or newer, and {fault}: {_INSTALL_JAVA}")
+    if java.version < OLDEST_JAVA:
         raise RecipeError(
-            f"{found.path} is a Java {found.version}, and Spark needs {OLDEST_JAVA} or newer: {_INSTALL_JAVA}"
+            f"{java.path} is a Java {java.version}, and Spark needs {OLDEST_JAVA} or newer: {_INSTALL_JAVA}"
         )
-    return found
+    return java
 
 
 def _java_at(path: Path) -> Java | None:
     try:
-        told = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return None
-    version = _VERSION.search(told.stderr + told.stdout)
-    return Java(path, int(version[1])) if told.returncode == 0 and version else None
+    version = _VERSION.search(done.stderr + done.stdout)
+    return Java(path, int(version[1])) if done.returncode == 0 and version else None
 
 
 def check_spark() -> Java:
-    """Refuse, before anything starts, to run without PySpark or Java.
+    """Check, before anything starts, that PySpark and Java are there.
 
     Raises
     ------
     RecipeError
         In one sentence that says what to install.
     """
-    require_packages("the engine 'spark' needs", _NEEDED)
+    require_packages("the engine 'spark' needs", _PACKAGES)
     return find_java()
 
 
-def require_packages(who: str, needed: Mapping[str, tuple[int, int]]) -> None:
-    """Refuse to go on without packages in the oldest versions that do.
+def require_packages(need: str, packages: Mapping[str, tuple[int, int]]) -> None:
+    """Check that packages are installed; ``need`` begins the error, ``packages`` has their oldest versions.
 
     Raises
     ------
     RecipeError
-        Naming the first one that is not there or too old.
+        Naming the first one that is missing or too old.
     """
-    for name, oldest in needed.items():
+    for name, oldest in packages.items():
         try:
-            found = importlib.metadata.version(name)
+            version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found = ""
-        if tuple(map(int, re.findall(r"\d+", found)[:2])) < oldest:
-            what = f"this is {found}" if found else "it is not installed"
+            version = ""
+        if tuple(map(int, re.findall(r"\d+", version)[:2])) < oldest:
+            fault = f"this is {version}" if version else "it is not installed"
             raise RecipeError(
-                f"{who} {name} {'.'.join(map(str, oldest))} or newer, and {what}; "
+                f"{need} {name} {'.'.join(map(str, oldest))} or newer, and {fault}; "
                 "pip install 'neardup[spark]' brings it"
             )
 
@@ -148,16 +148,16 @@ def session(
     log: str | None = None,
     wait: float = 60.0,
 ) -> Iterator[SparkSession]:
-    """Give a session of its own, and stop it at the end.
+    """Start a session, and stop it at the end of the block.
 
     Parameters
     ----------
     master : str
         ``local[2]``: two threads of this machine; ``spark://host:7077``, ``yarn``, ``k8s://...``: a cluster.
     settings : mapping, optional
-        Settings of Spark, above ``SETTINGS``.
+        Settings of Spark, which take precedence over ``SETTINGS``.
     log : str, optional
-        A file for what Spark has to say; without one it is dropped, and only errors are told.
+        A file for Spark's log, which is dropped by default.
     wait : float
         Seconds to wait for a cluster's first worker.
 
@@ -168,79 +168,75 @@ def session(
     """
     check_master(master)
     check_spark()
-    given = dict(settings or {})
+    chosen = dict(settings or {})
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_quiet())
+        stack.enter_context(_silence_py4j())
         path = log
         if path is None:
             folder = stack.enter_context(
                 tempfile.TemporaryDirectory(prefix="neardup-spark-", ignore_cleanup_errors=True)
             )
             path = os.path.join(folder, "log")
-        with told_by_spark():
-            spark = _started(master, given, path)
+        with spark_errors():
+            spark = _start(master, chosen, path)
         stack.callback(stop, spark)
         if has_executors(master):
             wait_for_workers(spark, master, wait)
-            stack.enter_context(guarded(spark, master, wait))
+            stack.enter_context(guard_workers(spark, master, wait))
         parallel = int(spark.sparkContext.defaultParallelism)
-        if "spark.sql.shuffle.partitions" not in (settings or {}):
-            # 200 is Spark's default, for any cluster: a second of overhead for each join on two cores.
+        if "spark.sql.shuffle.partitions" not in chosen:
+            # Spark's default of 200 costs a second for each join on two cores.
             spark.conf.set("spark.sql.shuffle.partitions", str(max(2, 2 * parallel)))
-        if not _is_this_process(master, given):
+        if not _has_own_workers(master, chosen):
             check_workers(spark)
         yield spark
 
 
-def _is_this_process(master: str, settings: Mapping[str, str]) -> bool:
-    """Return whether workers are children of this process with its own Python, which has all that this one has."""
+def _has_own_workers(master: str, settings: Mapping[str, str]) -> bool:
+    """Return whether the workers are children of this process with the same Python, so that they need no check."""
     python = settings.get("spark.pyspark.python", os.environ.get("PYSPARK_PYTHON"))
     return master.startswith("local") and python == sys.executable
 
 
-def _started(master: str, settings: dict[str, str], log: str) -> SparkSession:
-    # PySpark warns, whenever Arrow is used, of a pandas newer than itself; none of its data frames is used here.
+def _start(master: str, settings: dict[str, str], log: str) -> SparkSession:
+    # PySpark warns of a pandas newer than itself whenever Arrow is used; no pandas data frame is used here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     from pyspark.sql import SparkSession
 
-    # What finds out how to start the Java is a Java itself, which lives for less than a second.
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", _BRIEF)
-    if is_here(master):
-        # A machine's name may lead to an address that it cannot reach itself by, and its workers have this Python.
+    # Spark's launcher is a Java itself, which lives for less than a second.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", _FAST_START)
+    if is_local(master):
+        # The machine's name may resolve to an address at which it cannot reach itself; workers need this Python.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(f"neardup {__version__}")
     for name, value in (SETTINGS | settings).items():
         builder = builder.config(name, value)
-    here = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT)
-    with _aside(log):
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT)
+    with _redirect_output(log):
         try:
             spark: SparkSession = builder.getOrCreate()
         except Exception as error:
-            _refuse_if_silent(error, log)
+            if "Gateway" in type(error).__name__ or "JAVA_GATEWAY" in str(error):
+                output = Path(log).read_text("utf-8", "replace") if os.path.exists(log) else ""
+                message = first_line(output) or first_line(str(error))
+                raise RecipeError(f"Spark does not start: {message}") from None
             raise
-    if here and before is not None:
-        # PySpark's own handler calls Java from inside whatever call of Java is interrupted.
-        signal.signal(signal.SIGINT, before)
+    if in_main_thread and handler is not None:
+        # PySpark's handler would call Java from within the interrupted call of Java.
+        signal.signal(signal.SIGINT, handler)
     spark.sparkContext.setLogLevel("ERROR")
-    # Where the Java dies, the thread that it sends counts to would write a trace on the screen; its end is told anyway.
-    counting: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
-    if counting is not None:
-        counting.handle_error = lambda request, address: None
+    # When Java dies, the server of its counters would print a trace; the run itself reports the end.
+    counters: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if counters is not None:
+        counters.handle_error = lambda request, address: None
     return spark
 
 
-def _refuse_if_silent(error: Exception, log: str) -> None:
-    """Say why the Java of a session did not start."""
-    said = Path(log).read_text("utf-8", "replace") if os.path.exists(log) else ""
-    if "Gateway" in type(error).__name__ or "JAVA_GATEWAY" in str(error):
-        raise RecipeError(f"Spark does not start: {first_line(said) or first_line(str(error))}") from None
-
-
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Py4J from writing traces of calls that were interrupted: whoever has set up logging still gets them."""
+def _silence_py4j() -> Iterator[None]:
+    """Keep Py4J from printing traces of interrupted calls; log handlers that the user has set up still get them."""
     root, silent = logging.getLogger(), logging.NullHandler()
     root.addHandler(silent)
     try:
@@ -250,34 +246,34 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _aside(log: str) -> Iterator[None]:
-    """Give what is started inside another stdout and stderr: the JVM talks, and stdout may be the user's data."""
+def _redirect_output(log: str) -> Iterator[None]:
+    """Send stdout and stderr of what starts in the block to a file: Java prints, and stdout may be the user's data."""
     sys.stdout.flush()
     sys.stderr.flush()
     with open(log, "ab") as file:
-        kept = os.dup(1), os.dup(2)
+        copies = os.dup(1), os.dup(2)
         try:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
             yield
         finally:
-            for number, copy in zip((1, 2), kept, strict=True):
+            for number, copy in zip((1, 2), copies, strict=True):
                 os.dup2(copy, number)
                 os.close(copy)
 
 
 def stop(spark: SparkSession) -> None:
-    """Stop a session, its Java at the latest after some seconds: the master that it signs off at may be gone."""
+    """Stop a session, and end its Java after some seconds: the master that it waits for may be gone."""
     gateway: Any = spark.sparkContext._gateway
     process = getattr(gateway, "proc", None)
-    stopping = threading.Thread(target=_stopped, args=(spark,), daemon=True)
+
+    def stop_spark() -> None:
+        with contextlib.suppress(Exception):
+            spark.stop()
+
+    stopping = threading.Thread(target=stop_spark, daemon=True)
     stopping.start()
-    stopping.join(_STOP)
+    stopping.join(_STOP_TIMEOUT)
     if stopping.is_alive() and process is not None:
         process.kill()
-        stopping.join(_STOP)
-
-
-def _stopped(spark: SparkSession) -> None:
-    with contextlib.suppress(Exception):
-        spark.stop()
+        stopping.join(_STOP_TIMEOUT)

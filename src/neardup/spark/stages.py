@@ -1,4 +1,4 @@
-"""What a stage cost: rows and bytes that Spark counted while it ran, and how far it is for those who wait."""
+"""Stages: the result of each step, written before the next one begins, with its costs and progress."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ import pyarrow as pa
 from pyarrow.parquet import read_table
 
 from neardup.errors import OutputError, option
-from neardup.spark.failures import told_by_spark
+from neardup.spark.failures import spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from neardup.features.reading import Progress
 
-#: Seconds between looks at the tasks.
-_LOOK = 0.25
+#: Seconds between two reports of progress.
+_POLL_SECONDS = 0.25
 
 
-class Measured:
-    """Watches the jobs that are started inside.
+class StageMeter:
+    """Watches the jobs that start in the block.
 
     Parameters
     ----------
     spark : SparkSession
         The session.
     name : str
-        What ``progress`` is told.
+        The name of the stage.
     progress : callable, optional
-        Told (name, tasks done, tasks).
+        Called with (name, tasks done, tasks).
     """
 
     def __init__(self, spark: SparkSession, name: str, progress: Progress | None) -> None:
@@ -45,10 +45,10 @@ class Measured:
         self._name, self._progress = name, progress
         self._group = f"neardup {name} {uuid.uuid4().hex[:8]}"
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True) if progress is not None else None
+        self._thread = threading.Thread(target=self._report_progress, daemon=True) if progress is not None else None
 
     def __enter__(self) -> Self:
-        # A stage may make another one first.
+        # One stage may start another.
         self._before = self._context.getLocalProperty("spark.jobGroup.id")
         self._context.setJobGroup(self._group, f"neardup: {self._name}")
         if self._thread is not None:
@@ -61,27 +61,27 @@ class Measured:
             self._thread.join()
         from py4j.protocol import Py4JError
 
-        # Where the session has died, what ended it is being told already.
+        # If the session has died, the error that ended it is under way.
         with suppress(ConnectionError, Py4JError):
             self._context.setLocalProperty("spark.jobGroup.id", self._before)
             self._context.setLocalProperty("spark.job.description", None)
 
-    def _look(self) -> None:
+    def _report_progress(self) -> None:
         tracker = self._context.statusTracker()
-        while not self._ended.wait(_LOOK):
+        while not self._ended.wait(_POLL_SECONDS):
             try:
                 jobs = tracker.getJobIdsForGroup(self._group)
-                told = [tracker.getJobInfo(job) for job in jobs]
-                ids = {stage for job in told if job is not None for stage in job.stageIds}
+                infos = [tracker.getJobInfo(job) for job in jobs]
+                ids = {stage for job in infos if job is not None for stage in job.stageIds}
                 stages = [info for info in map(tracker.getStageInfo, ids) if info is not None]
-            except Exception:  # whatever ended the session is told by those who work in it
+            except Exception:  # the jobs themselves report what ended the session
                 return
             tasks = sum(stage.numTasks for stage in stages)
             if tasks and self._progress is not None:
                 self._progress(self._name, sum(stage.numCompletedTasks for stage in stages), tasks)
 
-    def found(self) -> dict[str, Any]:
-        """Return rows written, bytes shuffled and spilled, the workers' seconds, and tasks that failed."""
+    def costs(self) -> dict[str, Any]:
+        """Return rows written, bytes shuffled and spilled, seconds of the workers, and failed tasks."""
         store = self._context._jsc.sc().statusStore()
         jobs = store.jobsList(None)
         stages: dict[int, Any] = {}
@@ -105,13 +105,13 @@ class Measured:
 _COMPLETE = "_SUCCESS"
 
 
-class Folder:
-    """A folder, made where it is not there.
+class StageFolder:
+    """A folder of stages, on any filesystem of Hadoop; created if missing.
 
     Parameters
     ----------
     spark : SparkSession
-        Knows how to reach it.
+        Reaches the filesystem.
     path : str
         A path or URI.
     """
@@ -125,25 +125,25 @@ class Folder:
         self._files.mkdirs(self._path)
 
     def _at(self, *names: str) -> Any:
-        found = self._path
+        path = self._path
         for name in names:
-            found = self._jvm.org.apache.hadoop.fs.Path(found, name)
-        return found
+            path = self._jvm.org.apache.hadoop.fs.Path(path, name)
+        return path
 
     def _listed(self, *names: str) -> list[Any]:
         path = self._at(*names)
         return list(self._files.listStatus(path)) if self._files.exists(path) else []
 
     def names(self) -> list[str]:
-        """Return the names of the stages that there are, complete or not."""
+        """Return the names of all stages, complete or not."""
         return sorted(entry.getPath().getName() for entry in self._listed() if entry.isDirectory())
 
     def is_empty(self) -> bool:
-        """Return whether nothing is in it."""
+        """Return whether the folder is empty."""
         return not self._listed()
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of a small file, or None where it is not there."""
+        """Return the bytes of a small file; None if it is missing."""
         path = self._at(name)
         if not self._files.exists(path):
             return None
@@ -154,7 +154,7 @@ class Folder:
             stream.close()
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a small file whole: it takes the place of another one in one step, when it is complete."""
+        """Write a small file; it replaces another one in one step when it is complete."""
         draft, path = (self._files.makeQualified(self._at(part)) for part in (f".{name}.draft", name))
         stream = self._files.create(draft, True)
         stream.write(bytearray(data))
@@ -181,33 +181,33 @@ class Folder:
         }
 
 
-#: Beside the stages' folders: whose they are.
-_MARK = "neardup-stages.json"
-#: Parquet's writer looks at how much it holds after so many rows, which may be blobs of megabytes.
-_SOON_WRITTEN = {f"parquet.{what}.size.row.check.{end}": "8" for what in ("page", "block") for end in ("min", "max")}
+#: The file that says which run the stages are of.
+_MANIFEST = "neardup-stages.json"
+#: After how many rows Parquet's writer checks its size: few, because rows may be blobs of megabytes.
+_EARLY_CHECKS = {f"parquet.{what}.size.row.check.{end}": "8" for what in ("page", "block") for end in ("min", "max")}
 
 
 class Stages:
-    """Writes what each step gives before the next one takes it.
+    """Writes the result of each step before the next one reads it.
 
     Parameters
     ----------
     spark : SparkSession
-        Where the frames live.
+        The session of the frames.
     folder : str, optional
-        A folder or URI that all workers can write to; without one a temporary folder, removed by ``close``.
+        A folder or URI that all workers can write to; by default a temporary one, which ``close`` removes.
     fingerprint : str
-        Of the recipe, the input and the version: stages of another one are refused.
+        Of the recipe, the input and the version. Stages with another fingerprint are refused.
     resume : bool
-        Whether stages of this fingerprint that are complete are taken as they are; otherwise the folder must hold none.
+        Whether to use complete stages with this fingerprint; otherwise the folder must hold no stages.
     progress : callable, optional
-        Told (stage, tasks done, tasks) from time to time.
+        Called with (stage, tasks done, tasks) from time to time.
 
     Attributes
     ----------
     report : list of dict
-        Of each stage: name, wall_s, and of one that was made rows, bytes, partitions, skew (the largest partition over
-        the mean), shuffle_bytes, worker_s and more; of one that was there already, ``resumed``.
+        For each stage name and wall_s; if it was computed, rows, bytes, partitions, skew (the largest partition over
+        the mean), shuffle_bytes, worker_s and more; if it was there already, ``resumed``.
 
     Raises
     ------
@@ -228,87 +228,89 @@ class Stages:
         self._temporary = tempfile.mkdtemp(prefix="neardup-stages-") if folder is None else None
         self.folder = str(folder or self._temporary)
         self.report: list[dict[str, Any]] = []
-        self._mark: dict[str, Any] = {"fingerprint": fingerprint}
-        with told_by_spark():
-            self._folder = Folder(spark, self.folder)
+        self._manifest: dict[str, Any] = {"fingerprint": fingerprint}
+        with spark_errors():
+            self._folder = StageFolder(spark, self.folder)
             self._claim(fingerprint)
 
     def _claim(self, fingerprint: str) -> None:
-        """Refuse the folder if it is not this run's; else mark it."""
-        mark = self._folder.read(_MARK)
-        if mark is None and not self._folder.is_empty():
+        """Check that the folder is empty or of this run, and write its manifest."""
+        data = self._folder.read(_MANIFEST)
+        if data is None and not self._folder.is_empty():
             raise OutputError(f"{self.folder} holds other files than stages: name a folder that is new or empty")
-        if mark is not None:
-            self._mark = self._checked(mark, fingerprint)
-        self._folder.write(_MARK, json.dumps(self._mark).encode())
+        if data is not None:
+            self._manifest = self._checked_manifest(data, fingerprint)
+        self._write_manifest()
 
-    def _checked(self, mark: bytes, fingerprint: str) -> dict[str, Any]:
-        """Return what the mark of the folder says."""
+    def _write_manifest(self) -> None:
+        self._folder.write(_MANIFEST, json.dumps(self._manifest).encode())
+
+    def _checked_manifest(self, data: bytes, fingerprint: str) -> dict[str, Any]:
         try:
-            known: Any = json.loads(mark)
+            parsed: Any = json.loads(data)
         except ValueError:
-            known = None
-        found: dict[str, Any] = known if isinstance(known, dict) else {}
-        own = found.get("fingerprint")
-        if not isinstance(own, str) or not isinstance(found.get("workers", 1), int):
+            parsed = None
+        manifest: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
+        written = manifest.get("fingerprint")
+        if not isinstance(written, str) or not isinstance(manifest.get("workers", 1), int):
             raise OutputError(
-                f"{_MARK} in {self.folder} is damaged, so that nobody knows whose stages these are: name another "
-                "folder, or remove it"
+                f"{_MANIFEST} in {self.folder} is damaged, so the run of these stages is unknown: name another folder, "
+                "or remove it"
             )
-        if own != fingerprint:
+        if written != fingerprint:
             raise OutputError(
-                f"{self.folder} holds the stages of another recipe, input or version ({own}, and this run is "
+                f"{self.folder} holds the stages of another recipe, input or version ({written}, and this run is "
                 f"{fingerprint}): name another folder, or remove it"
             )
         if self._folder.names() and not self._resume:
-            resumed = option("go on from them with --resume", "give a key from the first run on")
-            raise OutputError(f"{self.folder} holds stages of this very run: {resumed}, or remove it")
-        return found
+            way = option("go on from them with --resume", "give a key from the first run on")
+            raise OutputError(f"{self.folder} holds stages of this very run: {way}, or remove it")
+        return manifest
 
     @property
     def workers(self) -> int:
-        """How many parts work is cut into at least, whoever goes on from the folder.
+        """The number of workers by which work is divided, the same for every run that goes on from the folder.
 
-        As many as there are when it is asked first, which is not before something was read: workers come one by one.
+        It is determined on first use, when documents have been read, because workers arrive one by one.
         """
-        if "workers" not in self._mark:
-            with told_by_spark():
-                self._mark["workers"] = int(self._spark.sparkContext.defaultParallelism)
-                self._folder.write(_MARK, json.dumps(self._mark).encode())
-        return int(self._mark["workers"])
+        if "workers" not in self._manifest:
+            with spark_errors():
+                self._manifest["workers"] = int(self._spark.sparkContext.defaultParallelism)
+                self._write_manifest()
+        return int(self._manifest["workers"])
 
     def run(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
-        """Return what ``make`` gives, read back from the stage's folder; one that is complete is not made again."""
+        """Return the frame of ``make``, read back from the stage's folder; a complete stage is not computed again."""
         path, began = f"{self.folder}/{name}", time.perf_counter()
-        with told_by_spark():
+        with spark_errors():
             if self._resume and self._folder.is_complete(name):
                 self.report.append({"name": name, "wall_s": 0.0, "resumed": True} | self._folder.sizes(name))
                 return self._spark.read.parquet(path)
-            with Measured(self._spark, name, self._progress) as measured:
+            with StageMeter(self._spark, name, self._progress) as meter:
                 frame = make()
-                # Hashes neither compress nor repeat, so that both would only cost time.
+                # Hashes neither compress nor repeat, so compression and dictionaries would only cost time.
                 writer = frame.write.mode("overwrite").option("compression", "uncompressed")
-                writer = writer.option("parquet.enable.dictionary", "false").options(**_SOON_WRITTEN)
+                writer = writer.option("parquet.enable.dictionary", "false").options(**_EARLY_CHECKS)
                 writer.parquet(path)
-            spent = {"name": name, "wall_s": round(time.perf_counter() - began, 3)}
-            self.report.append(spent | self._folder.sizes(name) | measured.found())
+            entry = {"name": name, "wall_s": round(time.perf_counter() - began, 3)}
+            self.report.append(entry | self._folder.sizes(name) | meter.costs())
             return self._spark.read.schema(frame.schema).parquet(path)
 
     def table(self, name: str, columns: list[str]) -> pa.Table:
-        """Return some columns of a stage, in any order of rows."""
+        """Return some columns of a stage; its rows have no order."""
         if "://" not in self.folder or self.folder.startswith("file://"):
             # Several times as fast as through the JVM.
             return read_table(f"{self.folder.removeprefix('file://')}/{name}", columns=columns)
-        with told_by_spark():
+        with spark_errors():
             return self._spark.read.parquet(f"{self.folder}/{name}").select(*columns).toArrow()
 
     def bytes_of(self, name: str) -> int:
-        """Return how large a stage is."""
-        with told_by_spark():
+        """Return the size of a stage."""
+        with spark_errors():
             return int(self._folder.sizes(name)["bytes"])
 
     def close(self) -> None:
-        """Remove the temporary folder, and with it what frames of these stages read."""
+        """Remove a temporary folder; after that, no frame of these stages can be read."""
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 

@@ -1,0 +1,334 @@
+"""The chain on Spark: workers read, make features and compare; the driver holds a row per document, and decides."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.classifier.classifier import Classifier
+from neardup.classifier.domain import DomainCounts
+from neardup.documents import Corpus
+from neardup.documents.records import Names, repeated_ids
+from neardup.features.extraction import Extractor
+from neardup.keep.order import goes_by_time, keep_order
+from neardup.pipeline.result import Result
+from neardup.recipe import KEEP_ORDERS, Recipe
+from neardup.runtime import Clock, Stage
+from neardup.search.engines import PAIRS_PER_DOCUMENT, most_pairs
+from neardup.search.findings import Documents, classifier_details, recipe_details
+from neardup.search.lsh import bands_of
+from neardup.search.matches import Matches, members_of, sorted_pairs
+from neardup.search.second_step import equal_texts, second_step
+from neardup.spark.documents import DocumentSource, FileFacts
+from neardup.spark.features import (
+    DIGEST_COLUMNS,
+    FIRST_REFERENCE_ROW,
+    FREQUENCY_COLUMNS,
+    NO_ROW,
+    REJECTION_REASONS,
+    Broadcast,
+    count_table_bits,
+    digest_batches,
+    frequency_batches,
+    gather_statistics,
+)
+from neardup.spark.search import FeatureSource, KeptPairSearch, PairSearch, check_recipe, is_reported, part_count
+from neardup.spark.second_step import judge_on_workers
+from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from neardup.spark.stages import Stages
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_REPEATED_ID = "repeated id"
+#: Bytes of text whose features are counted in one table, where that makes fewer tables than one per worker.
+_TABLE_BYTES = 1 << 30
+#: The columns of each document that the driver needs.
+_TABLE_COLUMNS = ("row", "size", "text_bytes", "text_digest0", "text_digest1", "digest0", "digest1")
+
+
+class DocumentTable(NamedTuple):
+    """The documents as the driver holds them, in their order.
+
+    Attributes
+    ----------
+    rows, sizes, text_bytes : int64[n]
+        Rows in frames, numbers of features, and lengths of the texts.
+    digests, text_digests : uint64[n, 2]
+        Digests of the feature sets and of the texts.
+    input_count : int
+        The number of documents of the input; those of a reference follow.
+    ids, keep_values : pyarrow.Array or None
+        The ids, and for documents of the input the values that the keep order compares.
+    """
+
+    rows: Integers
+    sizes: Integers
+    text_bytes: Integers
+    digests: Words
+    text_digests: Words
+    input_count: int
+    ids: Any
+    keep_values: Any
+
+    def filter(self, mask: npt.NDArray[np.bool_]) -> DocumentTable:
+        """Return the documents under a mask."""
+        of_input = mask[: self.input_count]
+        return DocumentTable(
+            self.rows[mask],
+            self.sizes[mask],
+            self.text_bytes[mask],
+            self.digests[mask],
+            self.text_digests[mask],
+            int(of_input.sum()),
+            None if self.ids is None else self.ids.filter(pa.array(mask)),
+            None if self.keep_values is None else self.keep_values.filter(pa.array(of_input)),
+        )
+
+
+def find_duplicates(
+    corpus: Corpus,
+    source: DocumentSource,
+    recipe: Recipe,
+    *,
+    stages: Stages,
+    classifier: Classifier | None = None,
+    pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
+    details: dict[str, Any] | None = None,
+) -> tuple[Result, DocumentTable, DataFrame]:
+    """Find the near-duplicates among documents.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The corpus of the result; for a data frame one without inputs.
+    source : DocumentSource
+        Its documents.
+    recipe : Recipe
+        The recipe.
+    stages : Stages
+        Gets a stage for each step.
+    classifier : Classifier, optional
+        The classifier, if ``recipe`` is that of one.
+    pairs_per_document : float, optional
+        As in ``neardup.dedup``; None for all pairs.
+    details : dict, optional
+        Further entries of the summary.
+
+    Returns
+    -------
+    Result, DocumentTable, DataFrame
+        The result as from ``pipeline.run``; its documents; and the digests of all documents, rejected ones too, as
+        ``features.DIGEST_COLUMNS`` and the carried columns.
+
+    Raises
+    ------
+    NeardupError
+        If Spark has no search for the recipe, it does not fit the documents, or these cannot be read.
+    """
+    check_recipe(recipe, classifier)
+    if source.parts:
+        source = source.write(stages)
+    digests, features = _digests(source, recipe, stages)
+    table, reports = _document_table(digests, source, recipe, stages)
+    all_rows = table.rows
+    facts = None if source.merge_reports is None else source.merge_reports(reports)
+    if facts is None:
+        table = _without_rejected(table, corpus)
+    names = _names(table, corpus, facts)
+    own = table.input_count
+    keep_values = table.keep_values
+    if keep_values is not None and facts is not None:
+        keep_values = keep_values.cast(facts.order_type)
+    order, without_value = keep_order(
+        recipe.keep, table.text_bytes[:own], [] if keep_values is None else [keep_values], corpus.order_column
+    )
+    order = np.concatenate([np.arange(own, len(table.rows)), order])
+    max_pairs = None
+    if pairs_per_document is not None and not (recipe.second_step or recipe.search == "lsh" or source.has_reference):
+        max_pairs = most_pairs(pairs_per_document, own)
+    matches = _matches(table, all_rows, order, features, recipe, stages, max_pairs)
+    if recipe.second_step:
+        parts = part_count(int(table.text_bytes.sum()), stages.workers)
+        matches = second_step(
+            matches,
+            recipe,
+            equal_texts(table.text_digests, table.text_bytes, matches.representative < 0),
+            None,
+            judge=judge_on_workers(stages, recipe, classifier, source, table.rows, parts),
+            reference=names.reference,
+        )
+    if classifier is not None:
+        classifier.check_domain(DomainCounts.of(matches.statistics))
+    present = np.arange(len(table.rows)) < own
+    documents = Documents(names, order, table.text_digests, table.text_bytes, present)
+    summary = {
+        "undecidable": int((present & (matches.representative < 0)).sum()),
+        "without_keep_value": without_value,
+        "search": matches.statistics,
+        "version": __version__,
+    } | recipe_details(recipe)
+    if classifier is not None:
+        summary |= classifier_details(classifier, matches.statistics)
+    clock = Clock()
+    clock.stages = cast("list[Stage]", stages.report)
+    result = Result(corpus, recipe, documents, matches, summary | (details or {}), clock, classifier=classifier)
+    return result, table, digests
+
+
+def _digests(source: DocumentSource, recipe: Recipe, stages: Stages) -> tuple[DataFrame, FeatureSource]:
+    """Return the digests of all documents, and a source of their features."""
+    spark = source.frame.sparkSession
+    statistics = None
+    if recipe.needs_statistics:
+        counter = partial(frequency_batches, recipe)
+        counted = [name for name in ("row", "text", "id") if name in source.columns]
+        frequencies = gather_statistics(stages, lambda: source.map(counter, counted, FREQUENCY_COLUMNS))
+        Extractor(recipe, frequencies)
+        statistics = Broadcast(spark, frequencies)
+    else:
+        Extractor(recipe)
+    carried = [name for name in ["id", "keep", "fault", *source.order] if name in source.columns]
+    schema = ", ".join([DIGEST_COLUMNS, *(f"{name} {source.columns[name]}" for name in carried)])
+    table_bits = 0 if recipe.search == "lsh" else count_table_bits(recipe, source.text_bytes)
+    keys = np.frombuffer(os.urandom(16), np.uint64)
+    worker = partial(digest_batches, recipe, statistics, carried, keys, table_bits)
+    columns = list(dict.fromkeys(["row", "text", *carried]))
+    max_tasks = max(int(spark.sparkContext.defaultParallelism), -(-source.text_bytes // _TABLE_BYTES))
+    frame = stages.run("features", lambda: source.map(worker, columns, schema, max_tasks))
+    slices = frame.where("slice is not null").select("slice", "data")
+    return frame.where("slice is null"), FeatureSource(source, recipe, statistics, slices)
+
+
+def _document_table(
+    digests: DataFrame, source: DocumentSource, recipe: Recipe, stages: Stages
+) -> tuple[DocumentTable, list[dict[str, Any]]]:
+    """Return all documents, rejected ones too, and the reports of tasks on files."""
+    needs_values = recipe.keep not in KEEP_ORDERS or goes_by_time(recipe.keep)
+    carried = [name for name in ("id", "keep", "fault") if name in digests.columns and (name != "keep" or needs_values)]
+    columns = [*_TABLE_COLUMNS, *carried]
+    if source.order:
+        ordered = digests.orderBy(digests["row"] >= FIRST_REFERENCE_ROW, *source.order, "row")
+        table = ordered.select(*columns).toArrow().combine_chunks()
+    else:
+        table = stages.table("features", columns)
+        table = table.take(pa.array(np.argsort(table["row"].to_numpy())))
+    reports = []
+    if "fault" in carried:
+        reports = [json.loads(report) for report in table["fault"].drop_null().to_pylist()]
+    table = table.filter(pc.not_equal(table["row"], NO_ROW)).combine_chunks()
+    arrays = {name: table[name].to_numpy() for name in _TABLE_COLUMNS}
+    set_digests, text_digests = (
+        np.column_stack([arrays[f"{name}{i}"] for i in range(2)]).view(np.uint64) for name in ("digest", "text_digest")
+    )
+    ids, keep_values = (table[name].combine_chunks() if name in carried else None for name in ("id", "keep"))
+    own = int((arrays["row"] < FIRST_REFERENCE_ROW).sum())
+    if keep_values is not None:
+        keep_values = keep_values.slice(0, own)
+    sizes = arrays["size"].astype(np.int64)
+    rows, text_bytes = arrays["row"], arrays["text_bytes"]
+    return DocumentTable(rows, sizes, text_bytes, set_digests, text_digests, own, ids, keep_values), reports
+
+
+def _without_rejected(table: DocumentTable, corpus: Corpus) -> DocumentTable:
+    """Return the documents of a data frame without rejected ones, which the corpora count."""
+    good = table.sizes >= 0
+    for side, begin, end in ((corpus, 0, table.input_count), (corpus.reference, table.input_count, len(good))):
+        if side is None:
+            continue
+        counts = side.rejected.counts
+        for code, reason in REJECTION_REASONS.items():
+            if number := int((table.sizes[begin:end] == code).sum()):
+                counts[reason] += number
+        positions = begin + np.flatnonzero(good[begin:end])
+        repeated = positions[repeated_ids(_plain_ids(table.ids.take(pa.array(positions))))]
+        good[repeated] = False
+        if len(repeated):
+            counts[_REPEATED_ID] += len(repeated)
+    return table.filter(good)
+
+
+def _plain_ids(ids: pa.Array) -> pa.Array:
+    """Return ids in the types of a corpus: int64 or large_string."""
+    return ids.cast(pa.int64() if pa.types.is_integer(ids.type) else pa.large_string())
+
+
+def _names(table: DocumentTable, corpus: Corpus, facts: FileFacts | None) -> Names:
+    """Return the names of the documents.
+
+    Raises
+    ------
+    InputError
+        If two documents of files have the same id.
+    """
+    own = table.input_count
+    if facts is None:
+        ids = _plain_ids(table.ids)
+        reference_ids = ids.slice(own) if corpus.reference is not None else None
+        return Names(np.arange(len(table.rows)), ids.slice(0, own), reference_ids)
+
+    def ids_of(side: Corpus, begin: int, end: int, integers: bool) -> pa.Array | None:
+        ids = table.ids.slice(begin, end - begin) if side.id_column else None
+        return None if ids is None else ids.cast(pa.int64() if integers else pa.large_string())
+
+    raw_rows = facts.raw_rows(table.rows)
+    names = Names(raw_rows, ids_of(corpus, 0, own, facts.has_integer_ids[0]))
+    if corpus.reference is not None:
+        reference_ids = ids_of(corpus.reference, own, len(raw_rows), facts.has_integer_ids[1])
+        if reference_ids is None:
+            reference_ids = pa.array(raw_rows[own:] - corpus.raw_rows)
+        names = Names(raw_rows, names.ids, reference_ids)
+    corpus.refuse_repeated(names)
+    return names
+
+
+def _matches(
+    table: DocumentTable,
+    all_rows: Integers,
+    order: Integers,
+    features: FeatureSource,
+    recipe: Recipe,
+    stages: Stages,
+    max_pairs: int | None,
+) -> Matches:
+    """Return the matching pairs of distinct sets; all_rows: of all documents, rejected ones too."""
+    # Digests decide which sets are equal; the sets themselves never meet.
+    representative = equal_texts(table.digests, table.sizes, table.sizes == 0)
+    members = members_of(representative)
+    excluded = np.sort(all_rows[~np.isin(all_rows, table.rows[members], assume_unique=True, kind="sort")])
+    search = PairSearch(recipe, stages, features, excluded, table.sizes[members], max_pairs)
+    if recipe.search == "lsh":
+        plan = bands_of(recipe)
+        search.statistics |= {"bands": plan.bands, "rows": plan.rows}
+        search.statistics |= {"jaccard_at_threshold": plan.jaccard, "recall_at_threshold": plan.recall}
+    candidates = search.candidates()
+    if candidates.truncated:
+        in_order = order[representative[order] >= 0]
+        _, begins = np.unique(representative[in_order], return_index=True)
+        nodes = representative[in_order[np.sort(begins)]]
+        frame = KeptPairSearch(search, table.rows[nodes]).edges()
+    else:
+        frame = search.verify(candidates)
+    edges = frame.toArrow()
+    by_row = np.argsort(table.rows)
+    sides = edges["left"].to_numpy(), edges["right"].to_numpy()
+    left, right = (by_row[np.searchsorted(table.rows, side, sorter=by_row)] for side in sides)
+    counts = np.column_stack([edges["o"].to_numpy(), table.sizes[left], table.sizes[right]])
+    left, right, counts = sorted_pairs(left, right, counts)
+    complete = not candidates.truncated and (max_pairs is None or len(left) <= max_pairs)
+    if not complete:
+        reported = is_reported(representative, order, left, right)
+        left, right, counts = left[reported], right[reported], counts[reported]
+    search.statistics["pairs"] = len(left)
+    return Matches(representative, left, right, counts, complete=complete, statistics=search.statistics)
