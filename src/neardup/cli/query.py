@@ -133,7 +133,7 @@ def _describe_outside(found: Answer) -> str:
 def _read_document(path: str, name: str, *, content: str) -> str:
     """Return the text of the new document; that of a web page may be in any encoding."""
     from neardup.documents.inputs import is_page_name
-    from neardup.text.encoding import page_text
+    from neardup.text.encoding import decode_page
 
     try:
         if path == "-":
@@ -145,7 +145,7 @@ def _read_document(path: str, name: str, *, content: str) -> str:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"{name} cannot be read ({reason}): give a text file, or - for stdin") from None
     if content or is_page_name(path):
-        return page_text(data)
+        return decode_page(data)
     try:
         return data.removeprefix(_BOM).decode()
     except UnicodeDecodeError as error:

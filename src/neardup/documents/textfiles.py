@@ -12,7 +12,7 @@ from neardup.documents.inputs import Found, codec_of_bytes, is_page_name, readab
 from neardup.documents.records import CUT_SHORT, NOT_UTF8, Broken, Chunk, Raw, Wanted, utf8_fault
 from neardup.documents.streams import LARGEST_RECORD, Stream
 from neardup.errors import InputError
-from neardup.text.encoding import page_text
+from neardup.text.encoding import decode_page
 
 _MOST_FILES = 8192
 _BOM = b"\xef\xbb\xbf"
@@ -103,7 +103,7 @@ def name_of(found: Found) -> str:
 
 def _in_utf8(found: Found, content: bytes) -> bytes:
     """Return the bytes of a text file; those of a web page, which says itself how to read it, as UTF-8."""
-    return page_text(content).encode("utf-8", "replace") if is_page_name(found.name) else content
+    return decode_page(content).encode("utf-8", "replace") if is_page_name(found.name) else content
 
 
 def content_of(found: Found) -> tuple[bytes, str]:
