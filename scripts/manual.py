@@ -10,9 +10,8 @@ from typing import Any
 import typer
 
 from neardup.cli.app import COMMANDS, EXAMPLES, app, command_of
-from neardup.cli.command import help_record
+from neardup.cli.command import help_record, rare_field_records
 from neardup.cli.screen import EXIT_CODES
-from neardup.recipe.recipe import OPTIONS
 from neardup.version import __version__
 
 
@@ -32,9 +31,8 @@ def manual() -> str:
     with group.make_context("neardup", ["--version"], resilient_parsing=True) as context:
         for name in COMMANDS:
             lines += _command(name, command_of(name), context)
-    rare = [(f"{name}={known.values}", known.help) for name, known in OPTIONS.items() if not known.common]
-    lines += [".SH FIELDS FOR \\-\\-set", *_records(rare)]
-    lines += [".SH EXIT STATUS", *_records([(str(code), what) for code, what in EXIT_CODES.items()])]
+    lines += [".SH FIELDS FOR \\-\\-set", *_records(rare_field_records())]
+    lines += [".SH EXIT STATUS", *_records([(str(code), meaning) for code, meaning in EXIT_CODES.items()])]
     return "\n".join(lines) + "\n"
 
 

@@ -7,10 +7,10 @@ import random
 import pytest
 
 from neardup.errors import NeardupError
-from neardup.text.html import method_of
+from neardup.text.html import content_method
 
 try:
-    method_of("html")
+    content_method("html")
     _WHY_NOT = ""
 except NeardupError as error:
     _WHY_NOT = str(error)

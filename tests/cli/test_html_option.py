@@ -84,7 +84,7 @@ def test_explain_shows_the_article(folder: Path) -> None:
 
 
 def test_tags_alone_need_no_library(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    html._extract.cache_clear()
+    html._article_extractor.cache_clear()
     monkeypatch.setitem(sys.modules, "trafilatura", None)
     rules = ("--content", "tags", "--features", "words:4", "--threshold", "0.3")
     by_options = neardup("pairs", folder, "--print", *rules)
@@ -117,7 +117,7 @@ def test_refusals(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = refused("pairs", folder, "--print", "--content", "page")
     assert says(said, "content", "'page'", "html, tags")
     assert refused("compare", folder, "--clusters", "x", "--content", "page") == said
-    html._extract.cache_clear()
+    html._article_extractor.cache_clear()
     monkeypatch.setitem(sys.modules, "trafilatura", None)
     said = neardup("dedup", folder, "--dry-run", "--html", code=2).stderr
     assert "pip install 'neardup[html]' brings it" in said

@@ -54,7 +54,7 @@ def test_before_anything_is_written(
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr("neardup.kernels.compilation.kernels_are_compiled", lambda *kernels: False)
     # Another test of this process may have found it.
-    html._extract.cache_clear()
+    html._article_extractor.cache_clear()
     told = neardup(*(part.format_map(places) for part in command), code=2).stderr
     *_, last = told.splitlines()
     if command[0] == "train":

@@ -267,11 +267,11 @@ def test_a_recipe_that_means_something_else_by_now_is_refused(tmp_path: Path, mo
         assert "Unicode tables differ" in reopened(path, stop_words="en")
     with monkeypatch.context() as patch:
         patch.setattr(stop_words, "get_stop_words", lambda code: own(code) + ["harbour"] * (code == "en"))
-        for cached in (lists.stop_words, lists._of_language):
+        for cached in (lists.stop_words, lists._language_stop_words):
             cached.cache_clear()
         assert "other stop words" in reopened(path, stop_words="en")
         assert again(tmp_path / "plain.db") == "exact"
-    for cached in (lists.stop_words, lists._of_language):
+    for cached in (lists.stop_words, lists._language_stop_words):
         cached.cache_clear()
     assert says(
         reopened(path, stop_words="en", threshold=0.5), "news.db was made", "another recipe", "name another path"

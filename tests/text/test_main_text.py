@@ -15,8 +15,8 @@ from pages import needs_html, page, paragraphs
 from places import SHARED
 
 from neardup.text import html
-from neardup.text.encoding import page_text
-from neardup.text.html import main_text, read_page, strip_tags
+from neardup.text.encoding import decode_page
+from neardup.text.html import extract_article, main_text, strip_tags
 
 HTML = SHARED / "html"
 
@@ -64,15 +64,15 @@ def test_other_articles_under_one_navigation_are_other_texts() -> None:
     ],
 )
 def test_pages_without_an_article_give_all_their_text(markup: str, text: str, fallback: str) -> None:
-    assert read_page(markup) == (text, fallback)
+    assert extract_article(markup) == (text, fallback)
 
 
 def test_a_library_that_gives_up_leaves_all_text(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(markup: str) -> str:
         raise RecursionError(markup[:1])
 
-    monkeypatch.setattr(html, "_extract", lambda: fail)
-    assert read_page("<p>some words</p>") == ("some words", "failed")
+    monkeypatch.setattr(html, "_article_extractor", lambda: fail)
+    assert extract_article("<p>some words</p>") == ("some words", "failed")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_library_that_gives_up_leaves_all_text(monkeypatch: pytest.MonkeyPatch
 def test_bytes_are_read_in_their_encoding(encoding: str, sentence: str) -> None:
     body = "".join(f"<p>{number} {sentence * 4}</p>" for number in range(6))
     markup = f'<html><head><meta charset="{encoding}"></head><body><article>{body}</article></body></html>'
-    found = read_page(markup.encode(encoding))
+    found = extract_article(markup.encode(encoding))
     assert found.fallback == ""
     assert found.text.count(sentence.strip()) == 24
 
@@ -126,9 +126,9 @@ _PIECES += [
 
 @given(st.one_of(st.binary(max_size=300), st.lists(st.sampled_from(_PIECES), max_size=50).map("".join)))
 def test_no_markup_raises(markup: str | bytes) -> None:
-    found = read_page(markup)
+    found = extract_article(markup)
     assert found.fallback in ("", "long", "tags", "deep", "little", "failed")
-    assert found.text or not strip_tags(markup if isinstance(markup, str) else page_text(markup))
+    assert found.text or not strip_tags(markup if isinstance(markup, str) else decode_page(markup))
 
 
 @pytest.mark.shared
@@ -148,9 +148,9 @@ def test_the_articles_of_real_pages_are_found() -> None:
         return 2 * common / given_words, sum(each) / len(each)
 
     micro, macro = f1(main_text)
-    plain_micro, plain_macro = f1(lambda content: strip_tags(page_text(content)))
+    plain_micro, plain_macro = f1(lambda content: strip_tags(decode_page(content)))
     assert micro > 0.975
     assert macro > 0.96
     assert plain_micro < 0.8
     assert plain_macro < 0.75
-    assert {read_page(content).fallback for content in pages} == {""}
+    assert {extract_article(content).fallback for content in pages} == {""}

@@ -27,7 +27,7 @@ from neardup.kernels import unicode_tables
 from neardup.kernels.characters import composed, fold, properties
 from neardup.kernels.unicode import normalize_utf8
 from neardup.text.normalize import (
-    EMPTY,
+    EMPTY_PLACEHOLDER,
     MAX_EXPANSION,
     NORMALIZERS,
     has_kernel,
@@ -205,7 +205,7 @@ def test_spans_hold_what_the_token_came_from(text: str, normalizer: str) -> None
         assert 0 <= before <= token.start < token.end <= len(text)
         source = text[token.start : token.end]
         if normalizer == "strip":  # which would strip a token of its own punctuation
-            assert token.text == (EMPTY if source == " " else source)
+            assert token.text == (EMPTY_PLACEHOLDER if source == " " else source)
         else:
             assert token.text in naive_tokens(source, normalizer)
         before = token.start

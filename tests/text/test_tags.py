@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.text import html as tags
-from neardup.text.html import WINDOW, Tags, strip_tags
+from neardup.text.html import PATTERN_WINDOW, TagScanner, strip_tags
 
 _PIECES = ["<", ">", "</", "<a", "<b ", "<p>", "</p>", "<!--", "-->", "<!", "<?", "=", '"', "'", '="', "='", "/>", " "]
 _PIECES += [
@@ -70,18 +70,18 @@ def test_text_is_what_a_reader_sees(markup: str, text: str) -> None:
 def test_long_lines_are_spaced_like_short_ones(line: str, long: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tags, "_LONG_LINE", long)
-        assert tags.lines_of(line) == " ".join(line.split())
+        assert tags.collapse_lines(line) == " ".join(line.split())
 
 
 @given(hostile)
 def test_long_and_short_tags_are_told_alike(markup: str) -> None:
-    assert list(Tags(markup)) == list(Tags(markup, window=0))
+    assert list(TagScanner(markup)) == list(TagScanner(markup, window=0))
 
 
 @given(st.one_of(st.text(max_size=200), hostile))
 def test_tags_stand_in_order_and_within_the_markup(markup: str) -> None:
     at = 0
-    for tag in Tags(markup):
+    for tag in TagScanner(markup):
         assert at <= tag.start <= tag.end <= len(markup)
         assert not tag.name or markup[tag.start] == "<"
         at = tag.end
@@ -119,16 +119,16 @@ REPEATED = [
 def test_no_markup_is_looked_at_again_and_again(begin: str) -> None:
     for piece, end in product(REPEATED, ["", ">", '"', "-->"]):
         markup = begin + piece * (4_000 // len(piece)) + end
-        seen = Tags(markup)
+        seen = TagScanner(markup)
         for _ in seen:
             pass
-        assert seen.looked <= 8 * len(markup) + 4 * WINDOW, piece
+        assert seen.scanned <= 8 * len(markup) + 4 * PATTERN_WINDOW, piece
 
 
 @given(hostile)
 def test_looking_is_linear_for_any_mixture(piece: str) -> None:
     markup = piece * (1 + 4_000 // max(1, len(piece)))
-    seen = Tags(markup, window=64)
+    seen = TagScanner(markup, window=64)
     for _ in seen:
         pass
-    assert seen.looked <= 12 * len(markup) + 4 * WINDOW
+    assert seen.scanned <= 12 * len(markup) + 4 * PATTERN_WINDOW

@@ -32,7 +32,7 @@ from neardup.kernels.facts import (
 )
 from neardup.kernels.pairs import add_shared, add_up, overlaps, sort_rows
 from neardup.kernels.unicode_tables import KNOWN_VERSIONS, digest_of
-from neardup.text.bulk import comparable, text_buffers
+from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 
 _NO_WEIGHTS = np.empty(0, np.int64)
@@ -170,7 +170,7 @@ def facts_of(texts: pa.LargeStringArray) -> Facts:
 def prefixes_of(texts: pa.LargeStringArray, letters: int) -> Rows:
     """Return the first letters of the words of texts, as hashes: a stem for languages that inflect at the end."""
     data, offsets = text_buffers(texts)
-    text, spans = comparable(data, offsets, "words")
+    text, spans = normalize_texts(data, offsets, "words")
     found = np.empty(int((spans[:, 1] - spans[:, 0] + 1).sum()) // 2 + len(texts), np.uint64)
     sizes = np.empty(len(texts), np.int64)
     find_prefixes(text, spans, letters, found, sizes)

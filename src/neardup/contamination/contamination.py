@@ -18,7 +18,7 @@ from neardup.errors import RecipeError, option, shown
 from neardup.features.reading import Progress, text_pieces
 from neardup.kernels.contamination import contained_sets, find_grams
 from neardup.runtime import Clock, default_threads, in_order
-from neardup.text.bulk import comparable, text_buffers
+from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.normalize import Token, tokens
 
 Integers = npt.NDArray[np.int64]
@@ -329,7 +329,7 @@ def _named(batch: Batch) -> Iterator[_Piece]:
 def _search(passages: Passages, share: tuple[int, int], piece: _Piece) -> _Found:
     """Return what some training texts contain."""
     data, offsets = text_buffers(piece.texts)
-    normal = comparable(data, offsets, "words")
+    normal = normalize_texts(data, offsets, "words")
     count = len(piece.texts)
     heads = np.empty(count + 1, np.int64)
     room = 1 << 12

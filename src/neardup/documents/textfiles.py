@@ -13,7 +13,7 @@ from neardup.documents.inputs import InputFile, codec_of_bytes, is_page_name, re
 from neardup.documents.records import CUT_SHORT, NOT_UTF8, Chunk, RawRecord, ReadOptions, RecordFault, utf8_fault
 from neardup.documents.streams import LARGEST_RECORD, Stream
 from neardup.errors import InputError
-from neardup.text.encoding import page_text
+from neardup.text.encoding import decode_page
 
 _MAX_FILES = 8192
 _BOM = b"\xef\xbb\xbf"
@@ -104,7 +104,7 @@ def id_of(file: InputFile) -> str:
 
 def _in_utf8(file: InputFile, content: bytes) -> bytes:
     """Return the bytes of a text file; those of a web page, which declares its encoding, as UTF-8."""
-    return page_text(content).encode("utf-8", "replace") if is_page_name(file.name) else content
+    return decode_page(content).encode("utf-8", "replace") if is_page_name(file.name) else content
 
 
 def content_of(file: InputFile) -> tuple[bytes, str]:

@@ -43,10 +43,10 @@ from neardup.kernels.unicode import hash_texts
 from neardup.recipe import Recipe
 from neardup.recipe.recipe import word_lists
 from neardup.runtime import SCRATCH
-from neardup.text.bulk import Comparable, ascii_table, comparable, text_buffers
-from neardup.text.html import contents, method_of
+from neardup.text.bulk import ComparableTexts, ascii_table, normalize_texts, text_buffers
+from neardup.text.html import content_method, extract_contents
 from neardup.text.normalize import has_kernel
-from neardup.text.sentences import segments
+from neardup.text.sentences import segment_texts
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -170,7 +170,7 @@ class Extractor:
         digests: bool = False,
     ) -> None:
         self._digests = digests
-        self._content = method_of(recipe.content) if recipe.content else None
+        self._content = content_method(recipe.content) if recipe.content else None
         self._normalize, self._spec = recipe.normalize, recipe.parsed_features
         self._signer = Signer(recipe, statistics) if recipe.signature and form is None else None
         if form is None:
@@ -188,7 +188,7 @@ class Extractor:
     def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _new_array) -> Block:
         """Return the features of texts (no nulls), in uint64 arrays from ``allocate``."""
         if self._content is not None:
-            texts = contents(texts, self._content)
+            texts = extract_contents(texts, self._content)
         data, offsets = text_buffers(texts)
         count = len(texts)
         block = Block(
@@ -235,8 +235,8 @@ class Extractor:
     def _extract(self, data: Any, offsets: Integers, block: Block) -> tuple[int, Words, Integers]:
         """Fill the sizes and set digests of a block; return the number of features, and the buffers that hold them."""
         unit = self._spec.unit
-        ends, heads = segments(data, offsets, unit) if unit else (offsets, None)
-        normal = comparable(data, ends, self._normalize)
+        ends, heads = segment_texts(data, offsets, unit) if unit else (offsets, None)
+        normal = normalize_texts(data, ends, self._normalize)
         lengths = normal.spans[:, 1] - normal.spans[:, 0]
         room = int(lengths.sum())
         if not self._spec.traits.by_character:
@@ -255,7 +255,7 @@ class Extractor:
         return used, out, weights
 
     def _extract_general(
-        self, normal: Comparable, heads: Integers, out: Words, weights: Integers, results: tuple[Integers, Words]
+        self, normal: ComparableTexts, heads: Integers, out: Words, weights: Integers, results: tuple[Integers, Words]
     ) -> int:
         """Write features that are more than contiguous grams; return how many."""
         plan = self._plan
@@ -282,9 +282,9 @@ class Extractor:
     def _checksums(self, data: Any, offsets: Integers, block: Block, allocate: Allocate) -> Block:
         """Return one feature per text, the first 64 bits of its checksum; none for an empty text."""
         if self._normalize == "raw":
-            normal = Comparable(data, np.stack([offsets[:-1], offsets[1:]], axis=1))
+            normal = ComparableTexts(data, np.stack([offsets[:-1], offsets[1:]], axis=1))
         else:
-            normal = comparable(data, offsets, self._normalize)
+            normal = normalize_texts(data, offsets, self._normalize)
         # Not `hashlib.new`, which looks the constructor up on each call: that takes longer than most texts.
         digest_of = partial(getattr(hashlib, self._spec.flags[0]), usedforsecurity=False)
         view = normal.text.data

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from neardup.pipeline.resolved_features import Gram, Side
-from neardup.text.alignment import SuffixAutomaton, aligned
+from neardup.text.alignment import SuffixAutomaton, matching_blocks
 
 
 class Span(NamedTuple):
@@ -84,7 +84,7 @@ def changes_of(left: Side, right: Side) -> tuple[tuple[Span, ...], tuple[Span, .
     """
     sides = left, right
     rest = [_uncovered(left, set(right.grams)), _uncovered(right, set(left.grams))]
-    blocks = aligned(*([side.units[i].text for i in at] for side, at in zip(sides, rest, strict=True)))
+    blocks = matching_blocks(*([side.units[i].text for i in at] for side, at in zip(sides, rest, strict=True)))
     spans = []
     for number, (side, at) in enumerate(zip(sides, rest, strict=True)):
         same = {at[block[number] + step] for block in blocks for step in range(block.length)}
@@ -121,7 +121,7 @@ def passages_of(left: Side, right: Side) -> tuple[Passage, ...]:
     found: list[Passage] = []
     at = 0
     while at < len(items):
-        run = automaton.longest(items, at)
+        run = automaton.longest_run(items, at)
         if run.length:
             first, last = owners[at], owners[at + run.length - 1]
             place = _span(left, first, last)

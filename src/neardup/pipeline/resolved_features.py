@@ -108,9 +108,9 @@ def spans_of(text: str, unit: Literal["sentence", "clause"] | None) -> list[tupl
     if unit is None:
         return [(0, len(text))]
     # The kernels behind it take longer to load than most texts to explain.
-    from neardup.text.sentences import cut
+    from neardup.text.sentences import cut_text
 
-    return cut(text, unit)
+    return cut_text(text, unit)
 
 
 def set_counts(left: Mapping[Gram, int], right: Mapping[Gram, int]) -> tuple[int, int, int]:

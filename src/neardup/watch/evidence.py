@@ -124,7 +124,7 @@ def _runs(left: Side, right: Side) -> list[tuple[int, int, str]]:
     found: list[tuple[int, int, str]] = []
     at = 0
     while at < len(left.grams):
-        run = automaton.longest(left.grams, at)
+        run = automaton.longest_run(left.grams, at)
         if run.length:
             first, last = left.places[at][0], left.places[at + run.length - 1][-1]
             start, end = left.units[first].start, left.units[last].end
