@@ -319,7 +319,7 @@ def _check_remote_place(output: str, inputs: list[str], force: bool) -> None:
     try:
         bucket = place.partition("/")[0]
         if filesystem.type_name in ("s3", "gcs") and filesystem.get_file_info(bucket).type == _NOT_FOUND:
-            raise OutputError(f"{output}: there is no bucket {bucket}, or this user may not read it; create it first")
+            raise OutputError(f"{output}: there is no bucket {bucket}, or this user may not read it; make it first")
         if names_folder(output):
             if filesystem.get_file_info(arrow_fs.FileSelector(place, allow_not_found=True)):
                 raise OutputError(f"{output} is a folder that exists: choose a new name")
@@ -332,7 +332,7 @@ def _check_remote_place(output: str, inputs: list[str], force: bool) -> None:
 def _check_local_place(output: str, target: str, force: bool) -> None:
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
-        raise OutputError(f"{output}: the folder {os.path.dirname(output) or folder} does not exist; create it first")
+        raise OutputError(f"{output}: the folder {os.path.dirname(output) or folder} does not exist; make it first")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"{output}: the folder may not be written by this user; choose another")
     if os.path.isdir(target):
