@@ -127,26 +127,30 @@ class Corpus:
 
     Attributes
     ----------
+    sources : list of Source
+        The inputs, opened.
+    read_options : ReadOptions
+        The columns to read, and the largest document allowed.
     total_bytes : int
-        Bytes on disk of all inputs; of the texts, for data in memory.
+        The bytes on disk of all inputs; for data in memory those of the texts.
     text_column : str
-        Column of the texts, the first if there are several (``options.texts``).
+        The column of texts, the first if there are several (``read_options.texts``).
     id_column, order_column : str or None
-        HasColumns of the ids and of the keep order.
+        The columns of the ids and of the keep order.
     notes : list of str
-        Choices made while opening that the user may want to know of.
+        Choices made while opening that the user may want to know.
     raw_rows : int
-        Number of raw rows, broken ones too; known when `scan` has ended, 0 before.
-    pages : int
-        How many of the files are web pages by their names.
+        The number of raw rows, broken ones included; 0 until `scan` has ended.
+    page_count : int
+        The number of files that are web pages by their names.
     spooled_bytes : int
-        Bytes on disk of what can be read once only, such as standard input, or out of order, and was copied first.
-    torn : list of TornFile
-        The files of which not all could be read, known when `scan` has ended.
+        The bytes on disk of copies of inputs that can be read only once, such as standard input, or only in order.
+    torn_files : list of TornFile
+        The files that could not be read in full; complete when `scan` has ended.
     reference : Corpus or None
-        Documents that those of this corpus are compared with, see ``stand_against``.
-    left_out : int
-        How many more documents there are that whoever made the corpus knows to match nothing that is asked.
+        The documents with which those of this corpus are compared, see ``set_reference``.
+    omitted_count : int
+        The number of further documents that are known to match nothing, if this corpus was selected from an index.
     """
 
     def __init__(
