@@ -107,7 +107,7 @@ def is_ignorable(character: str) -> bool:
 
 
 @cache
-def is_later(character: str) -> bool:
+def is_newer(character: str) -> bool:
     """Whether a character came after Unicode 14.0, or is to come."""
     return ord(character) in UNASSIGNED and not is_ignorable(character)
 
@@ -115,13 +115,13 @@ def is_later(character: str) -> bool:
 @cache
 def is_letter(character: str) -> bool:
     """Whether a character is a letter or a number; most of what came later is."""
-    if is_later(character):
+    if is_newer(character):
         return ord(character) not in _LATER_SYMBOLS and not 0x1F000 <= ord(character) <= 0x1FAFF
     return character.isalnum()
 
 
 def naive_fold(text: str) -> str:
-    parts = (("".join(part), later) for later, part in groupby(text, is_later))
+    parts = (("".join(part), later) for later, part in groupby(text, is_newer))
     return "".join(part if later else _naive_fold(part) for part, later in parts)
 
 
@@ -138,21 +138,21 @@ def _naive_fold(text: str) -> str:
 def naive_composed(text: str) -> str:
     """NFKC without points."""
     for _ in range(2):
-        parts = (("".join(part), later) for later, part in groupby(filterfalse(is_point, text), is_later))
+        parts = (("".join(part), later) for later, part in groupby(filterfalse(is_point, text), is_newer))
         text = "".join(part if later else unicodedata.normalize("NFKC", part) for part, later in parts)
     return text
 
 
 def is_mark(character: str) -> bool:
-    return unicodedata.category(character) in ("Mn", "Mc", "Me") and not is_later(character)
+    return unicodedata.category(character) in ("Mn", "Mc", "Me") and not is_newer(character)
 
 
 def is_pictograph(character: str) -> bool:
-    return 0x1F000 <= ord(character) <= 0x1FAFF and (unicodedata.category(character) == "So" or is_later(character))
+    return 0x1F000 <= ord(character) <= 0x1FAFF and (unicodedata.category(character) == "So" or is_newer(character))
 
 
 def is_single(character: str) -> bool:
-    if is_later(character):
+    if is_newer(character):
         return is_pictograph(character) or (is_letter(character) and ord(character) in _UNSPACED_BLOCKS)
     if character.isalnum():
         # The ideographs of Tangut have no names in unicodedata.
@@ -210,5 +210,5 @@ def _between_spaces(text: str) -> list[str]:
 def _is_kept(character: str) -> bool:
     if is_ignorable(character):
         return False
-    pictograph = ord(character) >= 0x1F000 and unicodedata.category(character) == "So" and not is_later(character)
+    pictograph = ord(character) >= 0x1F000 and unicodedata.category(character) == "So" and not is_newer(character)
     return is_letter(character) or is_mark(character) or pictograph or is_pictograph(character)

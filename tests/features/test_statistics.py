@@ -21,7 +21,7 @@ from neardup.features import reading
 from neardup.features.extraction import gram_hashes
 from neardup.features.reading import StatisticsBuilder, gather_statistics
 from neardup.features.statistics import Statistics
-from neardup.kernels.tables import value_of
+from neardup.kernels.tables import lookup_value
 from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 
@@ -197,9 +197,9 @@ def check_clip(clip: str, documents: int, singles: bool) -> None:
         return
     keys, values, unseen = statistics.lookup(recipe)
     assert unseen.tolist() == [int(kept[0])]
-    found = [value_of(np.uint64(feature), keys, values, unseen[0]) for feature in features]
+    found = [lookup_value(np.uint64(feature), keys, values, unseen[0]) for feature in features]
     assert found == [int(stays) for stays in kept[1:]]
-    assert value_of(np.uint64(77), keys, values, unseen[0]) == int(kept[0])
+    assert lookup_value(np.uint64(77), keys, values, unseen[0]) == int(kept[0])
 
 
 @given(st.integers(1, 300), st.sampled_from([1, 1000, 10**9, 2**40, 2**50]), st.sampled_from(["idf", "tfidf"]))
@@ -209,7 +209,7 @@ def test_weights_are_logarithms_in_fixed_point(documents: int, square_sum: int, 
     scale = 2 ** statistics.idf_bits(recipe)
     keys, values, unseen = statistics.lookup(recipe)
     expected = [max(round(scale * math.log(1 + documents / df)), 1) for df in range(1, documents + 1)]
-    assert [int(unseen[0]), *(value_of(np.uint64(x), keys, values, unseen[0]) for x in features)] == expected
+    assert [int(unseen[0]), *(lookup_value(np.uint64(x), keys, values, unseen[0]) for x in features)] == expected
     assert statistics.idf(1) == pytest.approx(math.log(1 + documents))
 
 

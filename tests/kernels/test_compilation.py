@@ -53,17 +53,17 @@ def test_kept_arrays_are_built_once_and_again_where_they_cannot_be_read(
         return [np.arange(3), np.zeros((2, 2), np.uint8)]
 
     for _ in range(3):
-        first, second = compilation.kept_arrays("some", build)
+        first, second = compilation.cached_arrays("some", build)
         assert first.tolist() == [0, 1, 2]
         assert (second.dtype, second.shape) == (np.uint8, (2, 2))
     assert len(built) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["some.npz"]
     for data in (b"", b"PK broken", b"\x93NUMPY"):
         (tmp_path / "some.npz").write_bytes(data)
-        assert compilation.kept_arrays("some", build)[0].tolist() == [0, 1, 2]
+        assert compilation.cached_arrays("some", build)[0].tolist() == [0, 1, 2]
     assert len(built) == 4
     monkeypatch.setattr(compilation, "cache_folder", lambda: None)
-    assert compilation.kept_arrays("some", build)[0].tolist() == [0, 1, 2]
+    assert compilation.cached_arrays("some", build)[0].tolist() == [0, 1, 2]
 
 
 def test_one_process_compiles_for_all_that_have_the_same_kernels_wherever_they_lie(tmp_path: Path) -> None:

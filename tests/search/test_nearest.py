@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
-from neardup.kernels.bits import first_is_greater
+from neardup.kernels.bits import is_product_greater
 from neardup.kernels.postings import closer
 from neardup.recipe.measures import MEASURES, similarities
 from neardup.search import nearest as nearest_module
@@ -253,7 +253,7 @@ def _jitted() -> Any:
     from numba import njit
 
     if not hasattr(_jitted, "function"):
-        compiled = njit(lambda a, b, c, d, e, f: first_is_greater(a, b, c, d, e, f))
+        compiled = njit(lambda a, b, c, d, e, f: is_product_greater(a, b, c, d, e, f))
         _jitted.function = compiled  # type: ignore[attr-defined]
     return _jitted.function  # type: ignore[attr-defined]
 

@@ -18,7 +18,7 @@ from test_index_properties import STREAMS, WINDOWS, Step, follow, timed
 
 import neardup as nd
 from neardup.kernels.bits import mix
-from neardup.kernels.bounds import need, smallest_partner
+from neardup.kernels.bounds import required_overlap, smallest_partner
 from neardup.kernels.window import (
     BITS,
     EQUAL,
@@ -81,7 +81,7 @@ def asked_by(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words
     size, equal = len(order), int(plan[row, EQUAL])
     low = max(int(plan[row, LEAST]), smallest_partner(found, size))
     entering = row_of(plan, size) == row
-    credit = credit_to_enter(found, size, equal) if entering else size - need(found, size, low) + equal
+    credit = credit_to_enter(found, size, equal) if entering else size - required_overlap(found, size, low) + equal
     keys: Words = signatures_of(order, credit, int(plan[row, BITS]), np.uint64(salt))
     return keys
 
@@ -98,9 +98,9 @@ def test_documents_that_match_share_enough_signatures(found: Rule, first: int, d
     begin = data.draw(st.sampled_from(begins))
     size = data.draw(st.integers(begin, begin + 200))
     row = row_of(plan, size)
-    partners = [m for m in range(1, 2 * size) if need(found, size, m) <= min(size, m)]
+    partners = [m for m in range(1, 2 * size) if required_overlap(found, size, m) <= min(size, m)]
     other = data.draw(st.sampled_from(partners))
-    least = need(found, size, other)
+    least = required_overlap(found, size, other)
     shared = data.draw(st.integers(least, min(size, other, least + 2)))
     # What one has alone may come first in the order, last, or anywhere.
     seed = data.draw(st.integers(0, 1 << 30))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from naive_text import (
     UNASSIGNED,
     is_ignorable,
-    is_later,
+    is_newer,
     is_point,
     is_single,
     naive_fold,
@@ -24,7 +24,7 @@ from naive_text import (
 from numba import njit
 
 from neardup.kernels import unicode_tables
-from neardup.kernels.characters import composed, fold, properties
+from neardup.kernels.characters import compose, fold, properties
 from neardup.kernels.unicode import normalize_utf8
 from neardup.text.normalize import (
     EMPTY_PLACEHOLDER,
@@ -102,7 +102,7 @@ def test_kernel_normalize_and_tokens_equal_the_twin(text: str, normalizer: str) 
 @pytest.mark.parametrize("pattern", ["{}", "q{}q"] if AT_LENGTH else ["q{}q"])
 def test_every_code_point_equals_the_twin(normalizer: str, pattern: str) -> None:
     # A line feed melts into nothing, so one text holds all cases; q is no half of any composite.
-    unsure = kernel_tables(normalizer).kinds == unicode_tables.UNSURE
+    unsure = kernel_tables(normalizer).kinds == unicode_tables.UNSUPPORTED
     text = "\n".join(pattern.format(c) for c in CHARACTERS if not unsure[ord(c)])
     want = naive_normalize(text, normalizer)
     assert kernel(text, normalizer) == want
@@ -123,8 +123,8 @@ def test_marks_on_whatever_composes_or_decomposes_equal_the_twin() -> None:
     kinds, orders = kernel_tables("words")[:2]
     bases = [c for c in CHARACTERS if unicodedata.normalize("NFKD", c) != c]
     bases = bases[::97] + sorted({first for first, _ in unicode_tables.composites()})[::3]
-    clinging = np.flatnonzero(kinds & (unicode_tables.MOVES | unicode_tables.JOINS))
-    one_of_a_class = {(orders[c], c if kinds[c] & unicode_tables.JOINS else 0): chr(c) for c in clinging.tolist()}
+    clinging = np.flatnonzero(kinds & (unicode_tables.REORDERS | unicode_tables.COMPOSES))
+    one_of_a_class = {(orders[c], c if kinds[c] & unicode_tables.COMPOSES else 0): chr(c) for c in clinging.tolist()}
     assert len(one_of_a_class) > 100
     for mark in list(one_of_a_class.values())[:: 1 if AT_LENGTH else 3]:
         lines = [f"{base}{mark}q" for base in bases]
@@ -306,7 +306,7 @@ def test_later_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -
 
         def __getattr__(self, name: str) -> Any:
             def asked(*given: str) -> Any:
-                assert not any(map(is_later, given[-1]))
+                assert not any(map(is_newer, given[-1]))
                 return getattr(unicodedata, name)(*given)
 
             return asked
@@ -315,6 +315,6 @@ def test_later_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("neardup.kernels.unicode_tables.unicodedata", Unicode14())
     text = "".join(map(chr, sorted(UNASSIGNED)))[:1000] + "é\U0001e030\U0002ebf0\U0001fae8\u0301"
     assert fold(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
-    assert composed(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
+    assert compose(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
     for function in (properties, unicode_tables.composites, unicode_tables.word_tables):
         assert function.__wrapped__() is not None

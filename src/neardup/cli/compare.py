@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 #: On narrower terminals intervals stand below their figures; the second where accuracy is told, too.
 _WIDE, _WIDEST = 120, 140
 #: What recipes of all kinds use.
-_KERNELS = ("prefixes.match", "prefixes.band_pairs", "hamming.near_in_runs", "weighted.fill_postings")
+_KERNELS = ("prefixes.match", "prefixes.band_pairs", "hamming.pairs_within_distance", "weighted.fill_postings")
 
 
 @with_options

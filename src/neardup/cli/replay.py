@@ -246,7 +246,7 @@ def replay(
             "window.flow",
             "window.meet_by_keys",
             "window.overlap_with_all",
-            *(("pairs.discriminant", "pairs.align") if classifier else ()),
+            *(("pairs.discriminant", "pairs.edit_distances") if classifier else ()),
         )
         shown = Shown(sys.stdout, as_json=as_json)
         report = open_things.enter_context(progress_bar()) or ignore_progress

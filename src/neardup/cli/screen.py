@@ -200,18 +200,18 @@ def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
 
     ``others`` are the kernels that are used in place of those of the recipe's engine.
     """
-    from neardup.kernels.compilation import compiling_sentence
+    from neardup.kernels.compilation import compilation_notice
 
     if recipe is not None and not others:
         engine = (
-            "hamming.near_in_runs"
+            "hamming.pairs_within_distance"
             if recipe.measure == "hamming"
             else "weighted.fill_postings"
             if recipe.is_weighted
             else "prefixes.match"
         )
         others = (engine, "prefixes.band_pairs") if recipe.search == "lsh" else (engine,)
-    if sentence := compiling_sentence("grams.feature_sets", *others):
+    if sentence := compilation_notice("grams.feature_sets", *others):
         say(sentence)
 
 

@@ -259,7 +259,7 @@ def train(
     library()
     wide, chosen = CANDIDATE_RULE if candidate_rule is None else candidate_rule, chosen_content(html, content) or ""
     with read.open(inputs) as corpus:
-        kernels = ["pairs.overlaps", "pairs.discriminant"]
+        kernels = ["pairs.count_overlaps", "pairs.discriminant"]
         with reading(corpus, rule_of(wide, content=chosen), kernels=kernels) as report:
             training = train_corpus(
                 corpus,

@@ -223,12 +223,12 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
 
 def warm_up(index: Index) -> None:
     """Load the kernels, or have them compiled, so that no item is charged for it."""
-    from neardup.kernels.compilation import compiling_sentence
+    from neardup.kernels.compilation import compilation_notice
     from neardup.stream import index as stream_index
     from neardup.watch.log import Log
 
-    learned = ("pairs.discriminant", "pairs.align") if index.classifier else ()
-    if message := compiling_sentence("grams.feature_sets", "window.flow", *learned):
+    learned = ("pairs.discriminant", "pairs.edit_distances") if index.classifier else ()
+    if message := compilation_notice("grams.feature_sets", "window.flow", *learned):
         if sys.stderr.isatty():
             say(message)
         else:

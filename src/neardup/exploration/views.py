@@ -31,7 +31,7 @@ from neardup.kernels.postings import (
     fill_postings,
     number_features,
 )
-from neardup.kernels.tables import enter_places
+from neardup.kernels.tables import number_keys
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.runtime import in_order
@@ -247,7 +247,7 @@ def frequencies_of(
     plain, form = recipe.without_statistics(), COUNTED if weighs else None
     wanted = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)
     table, df = empty_table(len(wanted)), np.zeros(len(wanted), np.int64)
-    enter_places(wanted, *table)
+    number_keys(wanted, *table)
     documents = heaviest = 0
     for part in in_order(partial(_counted, Extractor(plain, None, form)), pieces(corpus, "count", report), threads):
         count_known(part.features, table, df)

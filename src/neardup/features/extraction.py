@@ -37,7 +37,7 @@ from neardup.kernels.grams import (
     form_sets,
     list_grams,
 )
-from neardup.kernels.tables import EMPTY_TABLE, enter, slots_for
+from neardup.kernels.tables import EMPTY_TABLE_SIZE, insert_keys, table_size
 from neardup.kernels.tokens import hash_tokens
 from neardup.kernels.unicode import hash_texts
 from neardup.recipe import Recipe
@@ -78,7 +78,7 @@ _GRAM_METHODS = {
     "terms": CONTIGUOUS,
 }
 _WEIGHING = {"": NO_WEIGHTS, "tf": BY_COUNT, "idf": BY_VALUE, "tfidf": BY_BOTH}
-_NO_TOKENS = np.zeros(EMPTY_TABLE, np.uint64)
+_NO_TOKENS = np.zeros(EMPTY_TABLE_SIZE, np.uint64)
 
 
 class _KernelPlan(NamedTuple):
@@ -119,10 +119,8 @@ class _KernelPlan(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether features are contiguous grams as sets or multisets, without further steps."""
-        ordinary = self.shape[0] == CONTIGUOUS and self.form in (SET, MULTISET)
-        return (
-            ordinary and not (self.positional or self.terms or len(self.tables[0]) > EMPTY_TABLE) and self.modulus == 1
-        )
+        has_more_steps = self.positional or self.terms or self.modulus > 1 or len(self.tables[0]) > EMPTY_TABLE_SIZE
+        return self.shape[0] == CONTIGUOUS and self.form in (SET, MULTISET) and not has_more_steps
 
 
 def _new_array(size: int) -> Words:
@@ -326,8 +324,8 @@ def _ignored_grams(recipe: Recipe) -> Words | None:
     if not recipe.ignore:
         return None
     found = gram_hashes(recipe.ignore, recipe.changed(ignore="", content=""))
-    table = np.zeros(slots_for(len(found)), np.uint64)
-    enter(found, table)
+    table = np.zeros(table_size(len(found)), np.uint64)
+    insert_keys(found, table)
     return table
 
 
@@ -338,6 +336,6 @@ def _token_table(words: frozenset[str]) -> Words:
     padded = np.frombuffer(text + b" " * 64, np.uint8)
     tokens = np.empty(len(text), np.uint64)
     count = hash_tokens(padded, 0, len(text), False, np.empty(len(text) + 66, np.int64), tokens)
-    table = np.zeros(slots_for(count), np.uint64)
-    enter(tokens[:count], table)
+    table = np.zeros(table_size(count), np.uint64)
+    insert_keys(tokens[:count], table)
     return table

@@ -16,9 +16,9 @@ import numpy as np
 from numba import int64, njit, uint8, uint32, uint64
 
 from neardup.kernels.bits import at_most_mask, load_u64, mix, popcount, prefetch, trailing_zeros
-from neardup.kernels.bounds import need, smallest_partner
+from neardup.kernels.bounds import required_overlap, smallest_partner
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.tables import cleared, find, first_slot, room_for
+from neardup.kernels.tables import clear_table, find_slot, home_slot, table_buffer
 
 #: The last count that stands for itself, the steps of an octave beyond, and what each byte stands for.
 _LAST_EXACT, _STEPS = 127, 8
@@ -194,7 +194,7 @@ def prefix_rooms(sizes, rule, out):
     """Set out[m] to the length of the whole probe prefix of a set of sizes[m] features: size - need + 1."""
     for m in range(sizes.shape[0]):
         size = sizes[m]
-        out[m] = size - need(rule, smallest_partner(rule, size), size) + 1
+        out[m] = size - required_overlap(rule, smallest_partner(rule, size), size) + 1
 
 
 @inner_kernel
@@ -211,7 +211,7 @@ def _prefix(m, address, size, seen, equal, rule, results, at):
     seen[size : size + 64] = uint8(0)
     shared[m] = several
     starts[m] = at
-    least = need(rule, smallest_partner(rule, size), size)
+    least = required_overlap(rule, smallest_partner(rule, size), size)
     if several < least:
         lengths[m] = -1
         return at
@@ -285,16 +285,16 @@ def _same_set(left, right, left_weights, right_weights, size):
     if i == size:
         return True
     # The same features may stand in another order, which is seldom: sets of most copies end above.
-    table = cleared(room_for(size), size)
+    table = clear_table(table_buffer(size), size)
     values = np.empty(table.shape[0], np.uint64)
     for i in range(size):
         feature = load_u64(left + uint64(8 * i))
-        slot = find(feature, table)
+        slot = find_slot(feature, table)
         table[slot] = feature
         values[slot] = load_u64(left_weights + uint64(8 * i)) if weighted else uint64(0)
     for i in range(size):
         feature = load_u64(right + uint64(8 * i))
-        slot = find(feature, table)
+        slot = find_slot(feature, table)
         if table[slot] != feature:
             return False
         if weighted and values[slot] != load_u64(right_weights + uint64(8 * i)):
@@ -313,12 +313,12 @@ def group_equal(digests, sizes, excluded, addresses, weights, representative):
     compares = addresses.shape[0] > 0
     weighted = weights.shape[0] > 0
     # Of documents, not of keys: those with one mark lie side by side.
-    table = cleared(room_for(count), count)
+    table = clear_table(table_buffer(count), count)
     for d in range(count):
         if excluded[d]:
             representative[d] = -1
             continue
-        slot = first_slot(digests[d, 0], table)
+        slot = home_slot(digests[d, 0], table)
         while True:
             first = int64(table[slot]) - 1
             if first < 0:
@@ -385,7 +385,7 @@ def flag_sets_by_size(sizes, unshared, rule, matchable):
     """Write to able what ``find_able`` does, where it is known how many features of each set no other one has."""
     for d in range(sizes.shape[0]):
         size = sizes[d]
-        matchable[d] = size > 0 and size - unshared[d] >= need(rule, smallest_partner(rule, size), size)
+        matchable[d] = size > 0 and size - unshared[d] >= required_overlap(rule, smallest_partner(rule, size), size)
 
 
 @kernel

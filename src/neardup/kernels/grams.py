@@ -7,8 +7,8 @@ from numba import int64, uint64
 
 from neardup.kernels.bits import mix
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.tables import EMPTY_TABLE, cleared, find, holds, room_for, value_of
-from neardup.kernels.tokens import drop_held, hash_tokens
+from neardup.kernels.tables import EMPTY_TABLE_SIZE, clear_table, contains_key, find_slot, lookup_value, table_buffer
+from neardup.kernels.tokens import drop_tokens, hash_tokens
 from neardup.kernels.unicode import ascii_texts
 
 #: How the grams of a segment are made from its tokens.
@@ -69,13 +69,13 @@ def _skipping(tokens, count, k, step, grams, at):
 def _spots(tokens, count, distance, chain, stops, antecedents, grams, at):
     """Write, for each antecedent, the gram of it and the chain of later tokens that are no stop words."""
     for i in range(count):
-        if not holds(antecedents, tokens[i]):
+        if not contains_key(antecedents, tokens[i]):
             continue
         value = tokens[i]
         found = 0
         j = i + 1
         while j < count and found < distance * chain:
-            if not (holds(stops, tokens[j]) or holds(antecedents, tokens[j])):
+            if not (contains_key(stops, tokens[j]) or contains_key(antecedents, tokens[j])):
                 found += 1
                 if found % distance == 0:
                     value = value * _GRAM + tokens[j]
@@ -147,11 +147,11 @@ _SECOND = uint64(0x589965CC75374CC3)
 @inner_kernel
 def as_set(grams, begin, end, room, out, at):
     """Write the distinct grams[begin:end], by first occurrence, to out[at:]; return how many."""
-    table = cleared(room, end - begin)
+    table = clear_table(room, end - begin)
     size = 0
     for i in range(begin, end):
         gram = max(grams[i], uint64(1))
-        slot = find(gram, table)
+        slot = find_slot(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
             out[at + size] = gram
@@ -162,10 +162,10 @@ def as_set(grams, begin, end, room, out, at):
 @inner_kernel
 def as_multiset(grams, begin, end, room, seen, out, at):
     """Write (gram, i) for the i-th repeat of each of grams[begin:end]: set algebra then gives multiset measures."""
-    table = cleared(room, end - begin)
+    table = clear_table(room, end - begin)
     for i in range(begin, end):
         gram = max(grams[i], uint64(1))
-        slot = find(gram, table)
+        slot = find_slot(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
             seen[slot] = 0
@@ -179,11 +179,11 @@ def as_multiset(grams, begin, end, room, seen, out, at):
 @inner_kernel
 def as_counts(grams, begin, end, room, seen, out, counts, at):
     """Write the distinct grams[begin:end], by first occurrence, and how often each stands there; return how many."""
-    table = cleared(room, end - begin)
+    table = clear_table(room, end - begin)
     size = 0
     for i in range(begin, end):
         gram = max(grams[i], uint64(1))
-        slot = find(gram, table)
+        slot = find_slot(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
             seen[slot] = at + size
@@ -232,7 +232,7 @@ def feature_sets(text, spans, by_character, n, multiset, out, sizes, marks):
     edges = np.empty((2 if by_character else 1) * longest + 66, np.int64)
     tokens = np.empty(longest + 1, np.uint64)
     grams = np.empty(longest + 1, np.uint64)
-    room = room_for(longest + 1)
+    room = table_buffer(longest + 1)
     seen = np.empty(room.shape[0] if multiset else 1, np.int64)
     at = int64(0)
     for d in range(sizes.shape[0]):
@@ -287,8 +287,8 @@ def list_grams(text, spans, by_character, shape, tables, out, lengths):
     at = int64(0)
     for s in range(lengths.shape[0]):
         count = hash_tokens(text, spans[s, 0], spans[s, 1], by_character, edges, tokens)
-        if stops.shape[0] > EMPTY_TABLE and shape[0] != SPOTS:
-            count = drop_held(stops, tokens, count)
+        if stops.shape[0] > EMPTY_TABLE_SIZE and shape[0] != SPOTS:
+            count = drop_tokens(stops, tokens, count)
         end = grams_of(tokens, count, shape, stops, antecedents, out, at)
         lengths[s] = end - at
         at = end
@@ -307,7 +307,7 @@ def drop_grams(known, grams, lengths):
         end = begin + lengths[s]
         first = at
         for i in range(begin, end):
-            if not holds(known, max(grams[i], uint64(1))):
+            if not contains_key(known, max(grams[i], uint64(1))):
                 grams[at] = grams[i]
                 at += 1
         lengths[s] = at - first
@@ -334,7 +334,7 @@ def form_sets(grams, lengths, heads, plan, out, weights, sizes, marks):
     Returns the number of features written.
     """
     form, positional, modulus = plan
-    room = room_for(most_of(lengths, heads))
+    room = table_buffer(most_of(lengths, heads))
     seen = np.empty(room.shape[0], np.int64)
     at = int64(0)
     begin = int64(0)
@@ -369,7 +369,7 @@ def clip_and_weigh(out, weights, at, size, lookup, weighing):
     keys, values, unseen = lookup
     kept = at
     for i in range(at, at + size):
-        value = value_of(out[i], keys, values, unseen[0])
+        value = lookup_value(out[i], keys, values, unseen[0])
         if value == 0:
             continue
         out[kept] = out[i]
@@ -416,11 +416,11 @@ def counts_of(grams, begin, end, room, seen, counts, out, weights, at, size):
 
     counts: int64 scratch as long as those.
     """
-    table = cleared(room, end - begin)
+    table = clear_table(room, end - begin)
     found = 0
     for i in range(begin, end):
         gram = max(grams[i], uint64(1))
-        slot = find(gram, table)
+        slot = find_slot(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
             seen[slot] = found
@@ -429,7 +429,7 @@ def counts_of(grams, begin, end, room, seen, counts, out, weights, at, size):
         else:
             counts[seen[slot]] += 1
     for i in range(at, at + size):
-        weights[i] = counts[seen[find(out[i], table)]]
+        weights[i] = counts[seen[find_slot(out[i], table)]]
 
 
 @kernel
@@ -466,7 +466,7 @@ def choose_terms(grams, lengths, heads, plan, lookup, out, weights, sizes, marks
     """
     most, positional, weighing = plan
     longest = most_of(lengths, heads)
-    room = room_for(longest + 1)
+    room = table_buffer(longest + 1)
     seen = np.empty(room.shape[0], np.int64)
     picked = np.empty(longest + 1, np.uint64)
     counts = np.empty(longest + 1, np.int64)

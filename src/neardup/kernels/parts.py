@@ -10,7 +10,7 @@ import numpy as np
 from numba import int32, int64, njit, uint8, uint32, uint64
 
 from neardup.kernels.bits import popcount, prefetch, trailing_zeros
-from neardup.kernels.bounds import need
+from neardup.kernels.bounds import required_overlap
 from neardup.kernels.compilation import kernel
 from neardup.kernels.counts import AHEAD, incremented
 from neardup.kernels.prefixes import (
@@ -300,7 +300,7 @@ def list_candidates(begin, part, ranks, sets, bounds, index, rule, scratch):
                 met[other] = 0
                 if c + 2 < count:
                     prefetch(at_bitmaps + uint64(8 * width) * uint64(found[c + 2]))
-                if most_shared(rank, other, sizes, bitmaps) >= need(rule, sizes[other], size):
+                if most_shared(rank, other, sizes, bitmaps) >= required_overlap(rule, sizes[other], size):
                     pairs[written, 0] = other
                     pairs[written, 1] = rank
                     written += 1
@@ -355,4 +355,4 @@ def flag_pairs_by_parities(pairs, sizes, parities, rule, matchable):
                 word ^= words[starts[long] + v]
             differing += popcount(word)
         size, other_size = int64(sizes[short]), int64(sizes[long])
-        matchable[p] = (size + other_size - int64(differing)) // 2 >= need(rule, size, other_size)
+        matchable[p] = (size + other_size - int64(differing)) // 2 >= required_overlap(rule, size, other_size)

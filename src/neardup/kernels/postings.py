@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import float64, int32, int64, njit, uint64
 
-from neardup.kernels.bits import first_is_greater, popcount, prefetch
+from neardup.kernels.bits import is_product_greater, popcount, prefetch
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, EUCLIDEAN, OVERLAP
 from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
-from neardup.kernels.tables import cleared, enter_values, find, first_slot
+from neardup.kernels.tables import clear_table, find_slot, home_slot, insert_values
 
 #: What two documents have in common: the number of shared features, sums of smaller weights, or sums of products.
 COUNTS, MINIMA, PRODUCTS = 0, 1, 2
@@ -71,8 +71,8 @@ def list_lengths(rows, table, heads):
         if totals[d] < 0:
             continue
         for i in range(begins[d], begins[d + 1]):
-            prefetch(base + uint64(8 * first_slot(features[min(i + _AHEAD, last)], keys)))
-            slot = find(features[i], keys)
+            prefetch(base + uint64(8 * home_slot(features[min(i + _AHEAD, last)], keys)))
+            slot = find_slot(features[i], keys)
             if keys[slot] != uint64(0):
                 heads[values[slot] + 1] += 1
     for place in range(heads.shape[0] - 1):
@@ -91,8 +91,8 @@ def fill_lists(rows, table, lists):
         if totals[d] < 0:
             continue
         for i in range(begins[d], begins[d + 1]):
-            prefetch(base + uint64(8 * first_slot(features[min(i + _AHEAD, last)], keys)))
-            slot = find(features[i], keys)
+            prefetch(base + uint64(8 * home_slot(features[min(i + _AHEAD, last)], keys)))
+            slot = find_slot(features[i], keys)
             if keys[slot] != uint64(0):
                 place = values[slot]
                 documents[filled[place]] = int32(d)
@@ -106,7 +106,7 @@ def common_with(kind, document, rows, table):
     """Return what a document has in common with the features and weights of a table."""
     total = 0
     for i in range(rows.heads[document], rows.heads[document + 1]):
-        slot = find(rows.features[i], table.keys)
+        slot = find_slot(rows.features[i], table.keys)
         if table.keys[slot] != uint64(0):
             total += in_common(kind, table.values[slot], rows.weights[i]) if kind != COUNTS else 1
     return total
@@ -150,9 +150,9 @@ def closer(code, a, o, b, d, other_o, other_b, other_d):
     other_x = _divisor(code, a, other_b)
     y = o if code == COSINE else 1
     other_y = other_o if code == COSINE else 1
-    if first_is_greater(o, y, other_x, other_o, other_y, x):
+    if is_product_greater(o, y, other_x, other_o, other_y, x):
         return True
-    return d < other_d and not first_is_greater(other_o, other_y, x, o, y, other_x)
+    return d < other_d and not is_product_greater(other_o, other_y, x, o, y, other_x)
 
 
 @inner_kernel
@@ -292,7 +292,7 @@ def _sequence(kind, query, rows, table, lists):
     cost = np.empty(terms)
     entries = 0
     for i in range(terms):
-        places[i] = table.values[find(rows.features[begin + i], table.keys)]
+        places[i] = table.values[find_slot(rows.features[begin + i], table.keys)]
         length = lists.heads[places[i] + 1] - lists.heads[places[i]]
         weight = float64(rows.weights[begin + i]) if kind != COUNTS else 1.0
         cost[i] = length / (weight * weight if kind == PRODUCTS else weight)
@@ -304,9 +304,9 @@ def _sequence(kind, query, rows, table, lists):
 def _own_table(query, rows, scratch):
     """Return a table of a query's own features and weights."""
     begin, end = rows.heads[query], rows.heads[query + 1]
-    keys = cleared(scratch.keys, end - begin)
+    keys = clear_table(scratch.keys, end - begin)
     table = Table(keys, scratch.values[: keys.shape[0]])
-    enter_values(rows.features[begin:end], rows.weights[begin:end], table.keys, table.values)
+    insert_values(rows.features[begin:end], rows.weights[begin:end], table.keys, table.values)
     return table
 
 
@@ -496,7 +496,7 @@ def number_features(features, table, places, lengths):
     """
     count = 0
     for i in range(features.shape[0]):
-        slot = find(features[i], table.keys)
+        slot = find_slot(features[i], table.keys)
         if table.keys[slot] == 0:
             table.keys[slot] = features[i]
             table.values[slot] = count
@@ -549,11 +549,11 @@ def _linear(part, whole):
         q = (100 * part - 1) // whole
         return q, 100 * part == (q + 1) * whole
     q = min(int64(100.0 * (float64(part) / float64(whole))), 99)
-    while q > 0 and not first_is_greater(100, part, 1, q, whole, 1):
+    while q > 0 and not is_product_greater(100, part, 1, q, whole, 1):
         q -= 1
-    while first_is_greater(100, part, 1, q + 1, whole, 1):
+    while is_product_greater(100, part, 1, q + 1, whole, 1):
         q += 1
-    return q, not first_is_greater(q + 1, whole, 1, 100, part, 1)
+    return q, not is_product_greater(q + 1, whole, 1, 100, part, 1)
 
 
 @inner_kernel
@@ -563,11 +563,11 @@ def _of_cosine(o, a, b):
     q = min(int64(about), 99)
     if _MARGIN < about - q < 1.0 - _MARGIN:
         return q, False
-    while q > 0 and not first_is_greater(10000, o, o, q * q, a, b):
+    while q > 0 and not is_product_greater(10000, o, o, q * q, a, b):
         q -= 1
-    while first_is_greater(10000, o, o, (q + 1) * (q + 1), a, b):
+    while is_product_greater(10000, o, o, (q + 1) * (q + 1), a, b):
         q += 1
-    return q, not first_is_greater((q + 1) * (q + 1), a, b, 10000, o, o)
+    return q, not is_product_greater((q + 1) * (q + 1), a, b, 10000, o, o)
 
 
 @inner_kernel
@@ -577,11 +577,11 @@ def _of_distance(square, unit):
     q = min(int64(about), 99)
     if _MARGIN < about - q < 1.0 - _MARGIN:
         return q, False
-    while q > 0 and not first_is_greater((100 - q) * (100 - q), unit, 1, q * q, square, 1):
+    while q > 0 and not is_product_greater((100 - q) * (100 - q), unit, 1, q * q, square, 1):
         q -= 1
-    while q < 99 and first_is_greater((99 - q) * (99 - q), unit, 1, (q + 1) * (q + 1), square, 1):
+    while q < 99 and is_product_greater((99 - q) * (99 - q), unit, 1, (q + 1) * (q + 1), square, 1):
         q += 1
-    return q, not first_is_greater((q + 1) * (q + 1), square, 1, (99 - q) * (99 - q), unit, 1)
+    return q, not is_product_greater((q + 1) * (q + 1), square, 1, (99 - q) * (99 - q), unit, 1)
 
 
 @kernel
@@ -669,6 +669,6 @@ def count_pairs(begin, end, formula, rows, totals, common, counts, edges, out):
 def count_known(features, table, counts):
     """Add one to counts[number] for each of features that a table of numbers knows; counts: int64."""
     for i in range(features.shape[0]):
-        slot = find(features[i], table.keys)
+        slot = find_slot(features[i], table.keys)
         if table.keys[slot] != 0:
             counts[table.values[slot]] += 1

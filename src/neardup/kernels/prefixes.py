@@ -13,10 +13,10 @@ import numpy as np
 from numba import int32, int64, njit, uint8, uint32, uint64
 
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch, trailing_zeros
-from neardup.kernels.bounds import largest_partner, need, smallest_partner
+from neardup.kernels.bounds import largest_partner, required_overlap, smallest_partner
 from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
 from neardup.kernels.counts import prefixes, sort_prefix
-from neardup.kernels.tables import cleared, find, holds, room_for
+from neardup.kernels.tables import clear_table, contains_key, find_slot, table_buffer
 
 #: An entry of the index: the rank, a tag of the key, the place of the key among the set's shared ones.
 _RANK_SHIFT = uint64(32)
@@ -107,7 +107,7 @@ def index_lengths(sets, rule, out):
     """Write how many keys of each set the index must hold: those that a partner no smaller can meet."""
     for rank in range(sets.sizes.shape[0]):
         size = sets.sizes[rank]
-        out[rank] = min(max(sets.shared[rank] - need(rule, size, size) + 1, 0), sets.lengths[rank])
+        out[rank] = min(max(sets.shared[rank] - required_overlap(rule, size, size) + 1, 0), sets.lengths[rank])
 
 
 @leaf_kernel
@@ -212,7 +212,7 @@ def note_meeting(other, left, size, sizes, rule, met, found, count):
     those found. All that two matching sets share follows the first key that both have, so each is found there; a key
     that is equal by chance rules nothing out. Returns how many are found so far.
     """
-    if met[other] == 0 and left >= need(rule, int64(sizes[other]), size):
+    if met[other] == 0 and left >= required_overlap(rule, int64(sizes[other]), size):
         met[other] = int32(1)
         found[count] = other
         count += 1
@@ -267,10 +267,10 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
 @inner_kernel
 def enter_set(address, size, room):
     """Return a table of the features at address, in the front of room."""
-    table = cleared(room, size)
+    table = clear_table(room, size)
     for i in range(size):
         feature = load_u64(address + uint64(8 * i))
-        table[find(feature, table)] = feature
+        table[find_slot(feature, table)] = feature
     return table
 
 
@@ -280,7 +280,7 @@ def overlap_with(address, size, table, least):
     misses = size - least
     hits = 0
     for i in range(size):
-        if holds(table, load_u64(address + uint64(8 * i))):
+        if contains_key(table, load_u64(address + uint64(8 * i))):
             hits += 1
         else:
             misses -= 1
@@ -335,7 +335,7 @@ def verify(rank, count, floor, sets, rule, scratch, written):
             prefetch(at_bitmaps + uint64(64 * found[c + 2]))
         candidates += 1
         other_size = sizes[other]
-        least = need(rule, other_size, size)
+        least = required_overlap(rule, other_size, size)
         if most_shared(rank, other, sizes, bitmaps) < least:
             continue
         if table.shape[0] == 0:
@@ -414,7 +414,7 @@ def look_up(begin, end, asking, held, index, rule, scratch, out):
             met[other] = 0
             other_size = int64(sizes[other])
             apart = bits_apart(at, own_bitmaps, other, bitmaps)
-            if (size + other_size - apart) // 2 >= need(rule, other_size, size):
+            if (size + other_size - apart) // 2 >= required_overlap(rule, other_size, size):
                 out[written, 0] = at
                 out[written, 1] = other
                 written += 1
@@ -479,12 +479,12 @@ def overlaps_with_one(features, others, sizes, rule):
     features: uint64[s] of the one; others: uint64, one behind the other; sizes: int64[n], theirs.
     """
     size = features.shape[0]
-    room = room_for(size)
+    room = table_buffer(size)
     table = enter_set(uint64(features.ctypes.data), size, room)
     counts = np.empty((sizes.shape[0], 3), np.int64)
     address = uint64(others.ctypes.data)
     for d in range(sizes.shape[0]):
-        least = need(rule, sizes[d], size)
+        least = required_overlap(rule, sizes[d], size)
         overlap = overlap_with(address, sizes[d], table, least)
         counts[d] = overlap if overlap >= least else -1, size, sizes[d]
         address += uint64(8 * sizes[d])
@@ -501,7 +501,7 @@ def overlaps_of_pairs(left, right, addresses, sizes, rule, overlaps):
     longest = 1
     for p in range(right.shape[0]):
         longest = max(longest, sizes[right[p]])
-    room = room_for(longest)
+    room = table_buffer(longest)
     table = room
     entered = int64(-1)
     for p in range(left.shape[0]):
@@ -509,7 +509,7 @@ def overlaps_of_pairs(left, right, addresses, sizes, rule, overlaps):
         if right[p] != entered:
             entered = right[p]
             table = enter_set(addresses[entered], size, room)
-        least = need(rule, sizes[left[p]], size)
+        least = required_overlap(rule, sizes[left[p]], size)
         overlap = overlap_with(addresses[left[p]], sizes[left[p]], table, least)
         overlaps[p] = overlap if overlap >= least else -1
 
@@ -597,12 +597,12 @@ def partner_sizes(sizes, rests, rule, high, reach):
         if high[i] < low:
             high[i] = 0
         reach[i] = 0
-        if rests[i] < 0 or need(rule, size, size) > rest:
+        if rests[i] < 0 or required_overlap(rule, size, size) > rest:
             continue
         least, most = size, int64(_LARGEST_SIZE)
         while least < most:
             middle = (least + most + 1) // 2
-            if need(rule, size, middle) <= rest:
+            if required_overlap(rule, size, middle) <= rest:
                 least = middle
             else:
                 most = middle - 1
@@ -709,7 +709,7 @@ def band_pairs(band, begin, end, order, keys, vectors, own, rule, room, pairs):
             if earlier < band:
                 continue
             candidates += 1
-            least = need(rule, sizes[one], sizes[other])
+            least = required_overlap(rule, sizes[one], sizes[other])
             if least > min(sizes[one], sizes[other]):
                 continue
             verified += 1

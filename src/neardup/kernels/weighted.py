@@ -16,7 +16,7 @@ from numba import float32, float64, int32, int64, njit, uint64
 
 from neardup.kernels.bits import prefetch
 from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
-from neardup.kernels.tables import cleared, find, first_slot
+from neardup.kernels.tables import clear_table, find_slot, home_slot
 
 PLACE_SHIFT = 32
 WEIGHT = (1 << PLACE_SHIFT) - 1
@@ -98,10 +98,10 @@ def arrange(begin, end, members, vectors, table, minima, least, sets):
         start = sets.starts[rank]
         low, high = heads[members[rank]], heads[members[rank] + 1]
         for i in range(low, high):
-            prefetch(base + uint64(8 * first_slot(features[i], keys)))
+            prefetch(base + uint64(8 * home_slot(features[i], keys)))
         length = 0
         for i in range(low, high):
-            slot = find(features[i], keys)
+            slot = find_slot(features[i], keys)
             if keys[slot] != uint64(0):
                 sets.terms[start + length] = (int64(places[slot]) << PLACE_SHIFT) | weights[i]
                 length += 1
@@ -247,7 +247,7 @@ def _common(total, rest, least, terms, after, table, minima):
     """
     keys, weights = table
     for i in range(terms.shape[0]):
-        slot = find(_key(terms[i]), keys)
+        slot = find_slot(_key(terms[i]), keys)
         if keys[slot] != uint64(0):
             weight = terms[i] & WEIGHT
             total += min(weight, weights[slot]) if minima else weight * weights[slot]
@@ -302,9 +302,9 @@ def _verify(rank, count, sets, needs, minima, scratch, written):
                 continue
         high = starts[other] + lengths[other]
         if keys.shape[0] == 0:
-            keys = cleared(room, end - begin)
+            keys = clear_table(room, end - begin)
             for i in range(begin, end):
-                slot = find(_key(terms[i]), keys)
+                slot = find_slot(_key(terms[i]), keys)
                 keys[slot] = _key(terms[i])
                 weights[slot] = terms[i] & WEIGHT
         verified += 1

@@ -19,7 +19,7 @@ from neardup.kernels.bits import (
     load_u32,
     load_u64,
     mix,
-    place_of,
+    pointer_to,
     popcount,
     prefetch,
     store_u8,
@@ -28,9 +28,9 @@ from neardup.kernels.bits import (
     store_u64,
     trailing_zeros,
 )
-from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP, need, smallest_partner
+from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP, required_overlap, smallest_partner
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.tables import EMPTY_TABLE, find, first_slot
+from neardup.kernels.tables import EMPTY_TABLE_SIZE, find_slot, home_slot
 
 #: Ranks are below 2**22: two digits of eleven bits sort them.
 DIGIT = 11
@@ -89,7 +89,7 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
     other, digits : uint64[at least the longest document], int64[2, 2**11]
         Room.
     """
-    known = keys.shape[0] > EMPTY_TABLE
+    known = keys.shape[0] > EMPTY_TABLE_SIZE
     at, rank_at = uint64(keys.ctypes.data), uint64(ranks.ctypes.data)
     for d in range(heads.shape[0] - 1):
         begin, end = heads[d], heads[d + 1]
@@ -100,10 +100,10 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
             slot = int64(0)
             if known:
                 if i + _AHEAD < features.shape[0]:
-                    ahead = first_slot(features[i + _AHEAD], keys)
+                    ahead = home_slot(features[i + _AHEAD], keys)
                     prefetch(at + uint64(8 * ahead))
                     prefetch(rank_at + uint64(4 * ahead))
-                slot = find(feature, keys)
+                slot = find_slot(feature, keys)
             if known and keys[slot] == feature:
                 other[count] = uint64(ranks[slot])
                 count += 1
@@ -125,8 +125,8 @@ def count_features(features, keys, counts):
     at = uint64(keys.ctypes.data)
     for i in range(features.shape[0]):
         if i + _AHEAD < features.shape[0]:
-            prefetch(at + uint64(8 * first_slot(features[i + _AHEAD], keys)))
-        slot = find(features[i], keys)
+            prefetch(at + uint64(8 * home_slot(features[i + _AHEAD], keys)))
+        slot = find_slot(features[i], keys)
         distinct += keys[slot] == 0
         keys[slot] = features[i]
         counts[slot] += uint32(1)
@@ -237,7 +237,7 @@ def _part_remaining(classes, which, remaining):
 @inner_kernel
 def held_prefix(rule, size, classes):
     """Return how many features of a document, the rarest, lead to it."""
-    least = need(rule, smallest_partner(rule, size), size)
+    least = required_overlap(rule, smallest_partner(rule, size), size)
     return min(size - least + meetings(classes, class_of(classes, size)), size)
 
 
@@ -257,10 +257,10 @@ def meet(head, least, lists):
     met = uint64(lists.met.ctypes.data)
     address = head
     while address >= oldest:
-        place = place_of(lists.bases, address)
+        place = pointer_to(lists.bases, address)
         before = load_u64(place)
         if before >= oldest:
-            prefetch(place_of(lists.bases, before))
+            prefetch(pointer_to(lists.bases, before))
         used = uint64(load_u16(place + uint64(8)))
         place += uint64(HEADER)
         for k in range(used):
@@ -306,7 +306,7 @@ def meet_by_prefix(order, size, rule, lists, needs, slots):
     often = int64(0)
     for c in range(first, lists.classes.shape[0] - 1):
         low = max(lists.classes[c], smallest)
-        least = need(rule, size, low)
+        least = required_overlap(rule, size, low)
         if low > largest or least > size or lists.classes[c] >= below:
             break
         if c == first:
@@ -332,7 +332,7 @@ def meet_by_prefix(order, size, rule, lists, needs, slots):
             if slots[at] >= 0:
                 head = lists.heads[slots[at]]
                 if head >= oldest:
-                    place = place_of(lists.bases, head)
+                    place = pointer_to(lists.bases, head)
                     prefetch(place)
                     prefetch(place + uint64(64))
                 else:
@@ -371,14 +371,14 @@ def append(slots, entries, lists):
         if i + 16 < count:
             prefetch(at + uint64(8 * slots[i + 16]))
         if i + 8 < count and heads[slots[i + 8]] >= oldest:
-            prefetch(place_of(bases, heads[slots[i + 8]]))
+            prefetch(pointer_to(bases, heads[slots[i + 8]]))
         slot, entry = slots[i], entries[i]
         address = heads[slot]
         fit, copied = int64(1), int64(0)
         before = uint64(0)
         place = uint64(0)
         if address >= oldest:
-            place = place_of(bases, address)
+            place = pointer_to(bases, address)
             used = int64(load_u16(place + uint64(8)))
             capacity = int64(load_u16(place + uint64(10)))
             if address >= segment and used < capacity:
@@ -392,7 +392,7 @@ def append(slots, entries, lists):
             else:
                 before = address
                 fit = min(2 * capacity, BLOCK) if address >= segment else min(capacity, _FIRST_FIT)
-        target = place_of(bases, cursor)
+        target = pointer_to(bases, cursor)
         kept = int64(0)
         for k in range(copied):
             old = load_u32(place + uint64(HEADER + 4 * k))
@@ -513,7 +513,7 @@ def meet_in_buckets(keys, lists):
         if i < listed:
             head = lists.heads[slots[i]]
             if head >= uint64(lists.counters[OLDEST]):
-                place = place_of(lists.bases, head)
+                place = pointer_to(lists.bases, head)
                 prefetch(place)
                 prefetch(place + uint64(64))
         if i >= _PREFETCHED:
@@ -579,7 +579,7 @@ def row_of(plan, size):
 @njit(inline="always")
 def credit_to_enter(rule, size, equal):
     """Return the credit that a document needs so that any partner shares so many keys with it."""
-    return size - need(rule, smallest_partner(rule, size), size) + equal
+    return size - required_overlap(rule, smallest_partner(rule, size), size) + equal
 
 
 @kernel
@@ -699,7 +699,7 @@ def overlap_with_all(items, lists, known, out):
     for d in range(lists.counters[FIRST], lists.counters[NEXT]):
         record = lists.records[d & mask]
         if record[SIZE] > 0:
-            place = place_of(lists.bases, record[AT])
+            place = pointer_to(lists.bases, record[AT])
             out[d & mask, 0] = shared(order, raws, place, record, max(known.shape[0] - NARROW, 0), int64(0), known)
             out[d & mask, 1] = order.shape[0]
             out[d & mask, 2] = record[SIZE]
@@ -733,7 +733,7 @@ def meet_sets(order, size, rule, own, lists, found, needs, slots):
     asks = often > 0
     for row in range(plan.shape[0]):
         low = max(plan[row, LEAST], smallest)
-        if low > lists.counters[LARGEST] or need(rule, size, low) > size:
+        if low > lists.counters[LARGEST] or required_overlap(rule, size, low) > size:
             break
         if plan[row, ENTERED] == 0 or (row + 1 < plan.shape[0] and plan[row + 1, LEAST] <= smallest):
             continue
@@ -741,7 +741,7 @@ def meet_sets(order, size, rule, own, lists, found, needs, slots):
         if row == row_of(plan, size):
             meet_in_buckets(own, lists)
         else:
-            credit = size - need(rule, size, low) + equal
+            credit = size - required_overlap(rule, size, low) + equal
             meet_in_buckets(signatures_of(order, credit, plan[row, BITS], lists.salt + uint64(2 * row)), lists)
         often = min(often, equal) if asks else equal
         asks = True
@@ -828,7 +828,7 @@ def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
         if c + 12 < count:
             prefetch(records + uint64(64 * room.found[c + 12]))
         if c + 5 < count:
-            prefetch(place_of(lists.bases, lists.records[room.found[c + 5], AT]))
+            prefetch(pointer_to(lists.bases, lists.records[room.found[c + 5], AT]))
         row = room.found[c]
         record = lists.records[row]
         other = record[SIZE]
@@ -837,7 +837,7 @@ def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
             continue
         if record[LEAVES] < items.least[i] or abs(record[TIME] - items.times[i]) > window:
             continue
-        place = place_of(lists.bases, record[AT])
+        place = pointer_to(lists.bases, record[AT])
         if kind == FINGERPRINTS:
             o = 64 - int64(popcount(items.features[begin] ^ load_u64(place)))
             if 64 - o > rule[1]:
@@ -846,7 +846,7 @@ def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
             score = float64(o)
         else:
             own, theirs = size, other
-            least = need(rule, size, other)
+            least = required_overlap(rule, size, other)
             if least > min(size, other):
                 continue
             if kind == BY_KEYS and not _share_a_key(items.keys[i], place):
@@ -913,7 +913,7 @@ def _enter(i, items, own, rule, lists, room, kind):
     counters[NEXT] += 1
     row = document & (lists.records.shape[0] - 1)
     address = counters[CURSOR]
-    place = place_of(lists.bases, address)
+    place = pointer_to(lists.bases, address)
     wide = int64(0)
     if kind == BY_KEYS:
         # The keys stand before the features: lists are found by hashes, and only equal keys make partners.
@@ -1042,7 +1042,7 @@ def read_back(first, last, lists, words, heads, features):
         heads[d - first] = at
         size, raws = record[SIZE], raws_of(record[SHAPE])
         if features.shape[0] > 0 and size > 0:
-            place = place_of(lists.bases, record[AT])
+            place = pointer_to(lists.bases, record[AT])
             for k in range(raws):
                 features[at + k] = load_u64(place + uint64(8 * k))
             place += uint64(8 * raws)

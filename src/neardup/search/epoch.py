@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.kernels.bits import CHUNK_BITS
-from neardup.kernels.bounds import need, smallest_partner
-from neardup.kernels.tables import EMPTY_TABLE, enter_values, slots_for
+from neardup.kernels.bounds import required_overlap, smallest_partner
+from neardup.kernels.tables import EMPTY_TABLE_SIZE, insert_values, table_size
 from neardup.kernels.window import (
     BY_PREFIX,
     COPIES,
@@ -153,7 +153,8 @@ class Vocabulary(NamedTuple):
 
 def empty_vocabulary() -> Vocabulary:
     """Return one that knows nothing: features are in the order of their hashes."""
-    return Vocabulary(np.zeros(EMPTY_TABLE, np.uint64), np.zeros(EMPTY_TABLE, np.uint32), np.zeros(0, np.uint64))
+    size = EMPTY_TABLE_SIZE
+    return Vocabulary(np.zeros(size, np.uint64), np.zeros(size, np.uint32), np.zeros(0, np.uint64))
 
 
 class FeatureCounts:
@@ -175,9 +176,9 @@ class FeatureCounts:
 
     def _make_room(self, distinct: int) -> None:
         there = np.flatnonzero(self._counts)
-        keys, counts, slots = self._keys[there], self._counts[there], slots_for(distinct)
+        keys, counts, slots = self._keys[there], self._counts[there], table_size(distinct)
         self._keys, self._counts = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
-        enter_values(keys, counts, self._keys, self._counts)
+        insert_values(keys, counts, self._keys, self._counts)
 
     def vocabulary(self) -> Vocabulary:
         """Return the features that occur more than once, rare first."""
@@ -186,9 +187,9 @@ class FeatureCounts:
         words = self._keys[repeated[order]]
         if not len(words):
             return empty_vocabulary()
-        slots = slots_for(len(words))
+        slots = table_size(len(words))
         table, ranks = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
-        enter_values(words, np.arange(len(words)), table, ranks)
+        insert_values(words, np.arange(len(words)), table, ranks)
         return Vocabulary(table, ranks, words)
 
 
@@ -220,7 +221,7 @@ def plan_of(rule: Rule, classes: Integers) -> Integers:
     for which in range(int(np.searchsorted(classes, _LEAST)), len(classes) - 1, _CLASSES_A_ROW):
         least = int(classes[which])
         bits, equal = max(least.bit_length() - 2, 0), int(meetings(classes, which))
-        if need(rule, smallest_partner(rule, least), least) < (1 << bits) + equal:
+        if required_overlap(rule, smallest_partner(rule, least), least) < (1 << bits) + equal:
             rows.clear()
         else:
             rows.append([least, bits, equal, 0])

@@ -27,7 +27,7 @@ from neardup.kernels.prefixes import (
     match,
     match_with_kept,
 )
-from neardup.kernels.tables import slots_for
+from neardup.kernels.tables import table_size
 from neardup.recipe.measures import Rule
 from neardup.runtime import Memory, in_order
 from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
@@ -454,6 +454,6 @@ def check_entries(entries: int, most: int | None = None) -> int:
 def _match_scratch(sets: Sets) -> tuple[npt.NDArray[np.int32], Integers, Words, Integers]:
     """Return what the matching kernels count, list, look up and write in, with room for all partners of a set."""
     count = len(sets.sizes)
-    width = slots_for(int(sets.sizes.max(initial=0)))
+    width = table_size(int(sets.sizes.max(initial=0)))
     pairs = np.empty((max(count, _ROOM_FOR_PAIRS), 3), np.int64)
     return np.zeros(count, np.int32), np.empty(count, np.int64), np.empty(width, np.uint64), pairs

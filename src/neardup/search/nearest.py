@@ -34,7 +34,7 @@ from neardup.kernels.postings import (
     nearest_of,
     nearest_values,
 )
-from neardup.kernels.tables import enter_places, enter_values, slots_for
+from neardup.kernels.tables import insert_values, number_keys, table_size
 from neardup.kernels.weighted import totals
 from neardup.recipe.measures import measure as measure_of
 from neardup.recipe.measures import reaching, similarities
@@ -173,7 +173,7 @@ def rows_of(vectors: Vectors, measure: str, allowed: Mask) -> Rows:
 
 def empty_table(size: int) -> Table:
     """Return an empty table with room for so many features."""
-    slots = slots_for(size)
+    slots = table_size(size)
     return Table(np.zeros(slots, np.uint64), np.zeros(slots, np.int64))
 
 
@@ -211,7 +211,7 @@ def _lists(rows: Rows, queries: Integers) -> tuple[Table, Lists]:
     """Return the places of the queries' features, and the documents that hold each."""
     held = np.concatenate([rows.features[rows.heads[q] : rows.heads[q + 1]] for q in queries.tolist()])
     table = empty_table(len(held))
-    heads = np.zeros(enter_places(held, *table) + 1, np.int64)
+    heads = np.zeros(number_keys(held, *table) + 1, np.int64)
     list_lengths(rows, table, heads)
     lists = Lists(heads, np.empty(heads[-1], np.int32), np.empty(heads[-1] if len(rows.weights) else 0, np.int64))
     fill_lists(rows, table, lists)
@@ -224,7 +224,7 @@ def empty_heap(k: int) -> Heap:
 
 
 def _scratch(documents: int, longest: int, k: int) -> tuple[Scratch, Heap, Integers]:
-    width = slots_for(longest)
+    width = table_size(longest)
     scratch = Scratch(
         np.zeros(documents, np.int64),
         np.empty(documents + 1, np.int32),
@@ -340,7 +340,7 @@ def _compared(
     rows = rows_of(vectors, measure, allowed)
     new = rows_of(Vectors(np.array([0, len(features)]), features, weights), measure, np.ones(1, np.bool_))
     table = empty_table(len(features))
-    enter_values(features, weights, *table)
+    insert_values(features, weights, *table)
     common = np.empty(len(allowed), np.int64)
     common_with_all(kind_of(measure, weighted=len(weights) > 0), rows, table, common)
     documents = np.flatnonzero(common)

@@ -21,7 +21,7 @@ from neardup.features.extraction import extract_features
 from neardup.features.store import row_heads
 from neardup.keep.pairs import Pairs
 from neardup.kernels.counts import group_equal
-from neardup.kernels.pairs import overlaps
+from neardup.kernels.pairs import count_overlaps
 from neardup.recipe import Recipe
 from neardup.recipe.measures import reaching
 from neardup.recipe.second_step import SecondStep
@@ -386,7 +386,7 @@ def _set_counts(texts: Sequence[str], recipe: Recipe) -> Callable[[Integers, Int
 
     def counts(left: Integers, right: Integers) -> Integers:
         shared = np.empty(len(left), np.int64)
-        overlaps(heads, features, left, right, shared)
+        count_overlaps(heads, features, left, right, shared)
         return np.column_stack([shared, np.maximum(block.sizes[left], 1), np.maximum(block.sizes[right], 1)])
 
     return counts

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
-from neardup.kernels.tables import enter_values, slots_for
+from neardup.kernels.tables import insert_values, table_size
 from neardup.kernels.weighted import (
     Needs,
     Postings,
@@ -308,7 +308,7 @@ class _Join:
     def _scratch(self) -> Scratch:
         """Return what the kernel adds up, lists, looks up and writes in."""
         count = len(self.sizes)
-        width = slots_for(int(self.sets.lengths.max(initial=0)))
+        width = table_size(int(self.sets.lengths.max(initial=0)))
         return (
             np.zeros(count, np.int64),
             np.empty(count, np.int64),
@@ -342,7 +342,7 @@ def _places(vectors: Vectors, members: Integers, own: Integers) -> tuple[int, Ta
     shared = ordered[begins[several]]
     places = np.empty(len(shared), np.int32)
     places[np.argsort(df[several], kind="stable")] = np.arange(len(shared), dtype=np.int32)
-    slots = slots_for(len(shared))
+    slots = table_size(len(shared))
     table = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
-    enter_values(shared, places, *table)
+    insert_values(shared, places, *table)
     return len(shared), table
