@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels.counts import _SIZES, add_counts, count_features, counted_prefixes, prefix_rooms, prefixes
+from neardup.kernels.counts import (
+    _SIZES,
+    add_counts,
+    count_features,
+    prefix_capacities,
+    write_counted_prefixes,
+    write_prefixes,
+)
 from neardup.recipe.measures import rule
 
 BITS = 16
@@ -74,13 +81,13 @@ def test_prefixes_by_known_counts_are_those_by_a_table(sets: list[list[int]], th
     sizes, by = np.array([len(s) for s in sets], np.int64), rule("jaccard", threshold, 0.0)
     addresses = np.uint64(features.ctypes.data) + np.uint64(8) * (np.cumsum(sizes) - sizes).astype(np.uint64)
     table, rooms = table_of(sets), np.empty(len(sets), np.int64)
-    prefix_rooms(sizes, by, rooms)
+    prefix_capacities(sizes, by, rooms)
 
     def results() -> tuple[np.ndarray, ...]:
         shared, lengths, starts = (np.zeros(len(sets), np.int64) for _ in range(3))
         return shared, lengths, np.zeros((len(sets), 8), np.uint64), starts, np.zeros(int(rooms.sum()), np.uint64)
 
     one, other = results(), results()
-    prefixes(addresses, sizes, np.arange(len(sets)), SHIFT, table, by, (*one, 0))
-    counted_prefixes(features[: int(sizes.sum())], sizes, table[features >> SHIFT], by, (*other, 0))
+    write_prefixes(addresses, sizes, np.arange(len(sets)), SHIFT, table, by, (*one, 0))
+    write_counted_prefixes(features[: int(sizes.sum())], sizes, table[features >> SHIFT], by, (*other, 0))
     assert all(np.array_equal(left, right) for left, right in zip(one, other, strict=True))

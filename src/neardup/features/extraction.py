@@ -20,21 +20,21 @@ from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
     BY_VALUE,
-    CONTIGUOUS,
     COUNTED,
     LISTED,
     MULTISET,
+    NGRAMS,
     NO_WEIGHTS,
     SET,
-    SKIPPING,
+    SKIP_GRAMS,
     SPOTS,
-    WHOLE,
+    WHOLE_SEGMENT,
     ascii_sets,
+    build_sets,
     choose_terms,
     clip_sets,
     drop_grams,
     feature_sets,
-    form_sets,
     list_grams,
 )
 from neardup.kernels.tables import EMPTY_TABLE_SIZE, insert_keys, table_size
@@ -68,14 +68,14 @@ def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
 Allocate = Callable[[int], Words]
 
 _GRAM_METHODS = {
-    "words": CONTIGUOUS,
-    "qgrams": CONTIGUOUS,
-    "windows": CONTIGUOUS,
-    "sentence_words": CONTIGUOUS,
-    "skips": SKIPPING,
-    "clauses": WHOLE,
+    "words": NGRAMS,
+    "qgrams": NGRAMS,
+    "windows": NGRAMS,
+    "sentence_words": NGRAMS,
+    "skips": SKIP_GRAMS,
+    "clauses": WHOLE_SEGMENT,
     "spots": SPOTS,
-    "terms": CONTIGUOUS,
+    "terms": NGRAMS,
 }
 _WEIGHING = {"": NO_WEIGHTS, "tf": BY_COUNT, "idf": BY_VALUE, "tfidf": BY_BOTH}
 _NO_TOKENS = np.zeros(EMPTY_TABLE_SIZE, np.uint64)
@@ -120,7 +120,7 @@ class _KernelPlan(NamedTuple):
     def is_plain(self) -> bool:
         """Whether features are contiguous grams as sets or multisets, without further steps."""
         has_more_steps = self.positional or self.terms or self.modulus > 1 or len(self.tables[0]) > EMPTY_TABLE_SIZE
-        return self.shape[0] == CONTIGUOUS and self.form in (SET, MULTISET) and not has_more_steps
+        return self.shape[0] == NGRAMS and self.form in (SET, MULTISET) and not has_more_steps
 
 
 def _new_array(size: int) -> Words:
@@ -274,7 +274,7 @@ class Extractor:
             used = choose_terms(grams, lengths, heads, choice, plan.lookup, out, weights, *results)
         else:
             form = plan.form, plan.positional and not plan.terms, plan.modulus
-            used = form_sets(grams, lengths, heads, form, out, weights, *results)
+            used = build_sets(grams, lengths, heads, form, out, weights, *results)
         return used
 
     def _checksums(self, data: Any, offsets: Integers, block: Block, allocate: Allocate) -> Block:
@@ -308,7 +308,7 @@ def _kernel_plan(recipe: Recipe, form: int, lookup: Lookup | None) -> _KernelPla
     stop_words, antecedents = word_lists(recipe)
     return _KernelPlan(
         by_character=spec.traits.by_character,
-        shape=(_GRAM_METHODS.get(spec.kind, CONTIGUOUS), first, second),
+        shape=(_GRAM_METHODS.get(spec.kind, NGRAMS), first, second),
         form=form,
         positional=spec.positional,
         modulus=second if spec.kind == "windows" else 1,

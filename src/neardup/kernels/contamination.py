@@ -7,7 +7,7 @@ from numba import uint64
 
 from neardup.kernels.bits import mix
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.grams import contiguous, whole
+from neardup.kernels.grams import write_ngrams, write_whole_gram
 from neardup.kernels.tables import contains_key, find_slot
 from neardup.kernels.tokens import hash_tokens
 
@@ -62,7 +62,7 @@ def find_grams(text, spans, n, widths, first_tokens, slots, keys, filter_bits, n
         heads[d] = at
         count = hash_tokens(text, spans[d, 0], spans[d, 1], False, edges, tokens)
         if count >= n:
-            for position in range(contiguous(tokens, count, n, grams, 0)):
+            for position in range(write_ngrams(tokens, count, n, grams, 0)):
                 number = _gram_number(max(grams[position], uint64(1)), slots, keys, filter_bits)
                 if number >= 0:
                     if at < capacity:
@@ -77,7 +77,7 @@ def find_grams(text, spans, n, widths, first_tokens, slots, keys, filter_bits, n
             for width in widths:
                 if position + width > count:
                     break
-                whole(tokens[position : position + width], width, grams, 0)
+                write_whole_gram(tokens[position : position + width], width, grams, 0)
                 number = _gram_number(max(grams[0], uint64(1)), slots, keys, filter_bits)
                 if number >= 0:
                     if at < capacity:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from neardup.errors import RecipeError
 from neardup.features.recomputed import BoundedStore, RecomputedFeatures
 from neardup.features.store import Block, FeatureStore, row_heads
-from neardup.kernels.prefixes import band_keys, band_pairs
+from neardup.kernels.prefixes import band_keys, pairs_by_band
 from neardup.kernels.sketches import minhash
 from neardup.kernels.tables import table_size
 from neardup.recipe import Recipe
@@ -233,7 +233,7 @@ def _verified(
             room = np.empty((_ROOM_FOR_PAIRS, 3), np.int64)
             end, parts = min(begin + _AT_A_TIME, len(order)), []
             while begin < end:
-                at, written, looked, counted = band_pairs(
+                at, written, looked, counted = pairs_by_band(
                     band, begin, end, order, keys, chosen, own, wanted, table, room
                 )
                 parts.append((room[:written].copy(), looked, counted))

@@ -35,7 +35,7 @@ from neardup.kernels.postings import (
     nearest_values,
 )
 from neardup.kernels.tables import insert_values, number_keys, table_size
-from neardup.kernels.weighted import totals
+from neardup.kernels.weighted import weight_totals
 from neardup.recipe.measures import measure as measure_of
 from neardup.recipe.measures import reaching, similarities
 from neardup.runtime import in_order
@@ -161,7 +161,10 @@ def rows_of(vectors: Vectors, measure: str, allowed: Mask) -> Rows:
     own = np.diff(vectors.heads)
     if kind != COUNTS:
         own = np.empty(len(allowed), np.int64)
-        if totals(np.arange(len(allowed)), vectors.heads, vectors.weights, kind == MINIMA, own) >= _LARGEST_SQUARE:
+        if (
+            weight_totals(np.arange(len(allowed)), vectors.heads, vectors.weights, kind == MINIMA, own)
+            >= _LARGEST_SQUARE
+        ):
             raise NeardupError(
                 "the squared weights of a document add up to 2**61 or more; choose weights 'idf', which take no repeats"
             )
