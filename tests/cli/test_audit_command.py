@@ -119,7 +119,7 @@ def test_the_page_asks_the_sample(corpus: Path, tmp_path: Path, monkeypatch: pyt
     assert (opened[0]["port"], opened[0]["open_browser"]) == (8123, False)
     second = neardup("audit", corpus, *OPTIONS, "--store", store)
     assert len(opened) == 1
-    assert "nothing is left to ask" in second.stderr
+    assert "none is left" in second.stderr
     assert second.stdout == first.stdout
     third = neardup("audit", corpus, *OPTIONS, "--labels", store)
     assert third.stdout == first.stdout
@@ -163,7 +163,7 @@ def test_an_untouched_sheet_says_nothing_wherever_it_is_given(corpus: Path, tmp_
     neardup("audit", corpus, "--candidate-rule", "0.2", "--sample", "12", "--sample-to", sheet)
     told = neardup("label", corpus, "--store", store, "--import", sheet, "--labeller", "anna").stderr
     assert "0 labels" in told
-    assert "12 without an answer" in told
+    assert "12 without a label" in told
     assert LabelStore(store).labels == {}
     assert "no label" in neardup("compare", corpus, "--labels", sheet, "--recipes", "jaccard", code=2).stderr
     audited = neardup("audit", corpus, "--candidate-rule", "0.2", "--sample", "12", "--labels", sheet, "--json")

@@ -24,7 +24,7 @@ COMMANDS: tuple[str, ...] = (
     "cli/",
     "watch/",
     "labelling/",
-    "spark/command",
+    "spark/engine",
     "spark/cluster",
     "spark/session",
     "stream/replay",

@@ -49,7 +49,7 @@ def test_dedup_writes_evidence_and_says_what_decided(news: Path, facts: Path, tm
     (line,) = (line for line in told.splitlines() if f"{found['fingerprint']}, score >= 0" in line)
     for part in (
         f"precision {found['training_precision']:.3f}",
-        f"recall {found['training_recall']:.3f} on the pairs that chose it;",
+        f"recall {found['training_recall']:.3f} on its training pairs;",
         f"{found['passed']} of {found['candidates']} candidates",
     ):
         assert part in line
@@ -97,7 +97,7 @@ def test_a_query_without_an_answer_says_why(news: Path, facts: Path, tmp_path: P
     document.write_text("oslo port: 1 boat came out")
     shown = neardup("query", news, "-d", document, "--classifier", facts)
     assert "no near-duplicate of" in shown.stderr
-    assert "the classifier turned down" in shown.stderr
+    assert "the classifier rejected" in shown.stderr
 
 
 def test_query_takes_title_and_time_of_the_document(news: Path, dated: Path, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ CONTRADICTIONS = [
     (["--content", "tags"], ("--content tags", "classifier", "texts as they are", "leave it out")),
     (["--precision", "1.5"], ("precision", "1.5", "(0, 1]", "0.99")),
     (["--title-column", "title"], ("title column", "'title'", "no measure", "leave it out")),
-    (["--time-column", "time"], ("time column", "'time'", "no measure", "leave it out")),
+    (["--time-column", "time"], ("time column", "'time'", "not compared", "leave it out")),
 ]
 
 

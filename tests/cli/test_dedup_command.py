@@ -22,8 +22,9 @@ from calling import (
 from saying import says
 
 import neardup as nd
-from neardup.cli.screen import amount_text, parse_size, size_text, visible
+from neardup.cli.screen import format_amount, parse_size, printable, printable_line
 from neardup.errors import TornInput
+from neardup.pages.numbers import sized
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
     shown = in_terminal("dedup", corpus, "--dry-run", stream="stderr")
     assert "1/2 read" in shown
     assert "2/2 join" in shown
-    size = size_text(corpus.stat().st_size)
+    size = sized(corpus.stat().st_size)
     assert f"{size} of {size}" in shown
     assert "\x1b[?25h" in shown
     assert "\x1b" not in neardup("dedup", corpus, "--dry-run").stderr
@@ -114,7 +115,7 @@ def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
 )
 def test_how_far_a_stage_is(amount: tuple[int, int | None, float | None, bool], shown: str) -> None:
     done, total, rate, in_bytes = amount
-    assert amount_text(done, total, rate, in_bytes=in_bytes) == shown
+    assert format_amount(done, total, rate, in_bytes=in_bytes) == shown
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_sizes_that_are_none(text: str) -> None:
 
 
 def test_sizes_for_people() -> None:
-    assert [size_text(n) for n in (0, 1, 999, 1000, 12_345, 123_456_789, 10**12)] == [
+    assert [sized(n) for n in (0, 1, 999, 1000, 12_345, 123_456_789, 10**12)] == [
         "0 bytes",
         "1 bytes",
         "999 bytes",
@@ -152,5 +153,5 @@ def test_sizes_for_people() -> None:
 
 
 def test_control_characters_are_written_out() -> None:
-    assert visible("a\x1b[31mb\x07\r\nc\td\x7f\x9b\u202e") == "a␛[31mb␇\nc\td␡<U+009B><U+202E>"
-    assert visible("a\nb\tc", lines=False) == "a\\nb\\tc"
+    assert printable("a\x1b[31mb\x07\r\nc\td\x7f\x9b\u202e") == "a␛[31mb␇\nc\td␡<U+009B><U+202E>"
+    assert printable_line("a\nb\tc") == "a\\nb\\tc"

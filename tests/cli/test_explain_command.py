@@ -89,10 +89,10 @@ def test_checksums_show_what_differs(corpus: Path) -> None:
 
 def test_characters_are_called_so(corpus: Path) -> None:
     shown = words(corpus, "fox", "fox-edited", "--recipe", "ddd")
-    assert "characters that differ stand in «»" in shown
+    assert "characters that differ are within «»" in shown
     assert re.search(r"the longest of \d+ characters", shown)
     shown = words(corpus, "fox", "fox-edited", *RULES)
-    assert "words that differ stand in «»" in shown
+    assert "words that differ are within «»" in shown
     assert re.search(r"the longest of \d+ words", shown)
 
 
@@ -124,4 +124,4 @@ def test_recipes_are_listed_shown_and_checked(tmp_path: Path) -> None:
     assert isinstance(parse(shown, "shown"), Recipe)
     own = tmp_path / "own.toml"
     own.write_text(shown.replace('"default"', '"own"'))
-    assert "own is a good recipe; fingerprint " in neardup("recipe", "check", own).stdout
+    assert "own is a valid recipe; fingerprint " in neardup("recipe", "check", own).stdout

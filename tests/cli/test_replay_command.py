@@ -83,7 +83,7 @@ def test_the_table(flow: Path) -> None:
         "column 'time'",
         "1 ahead",
         "1 undecidable",
-        "3.64 s saved an item (36.4% of 10 s)",
+        "3.64 s saved per item (36.4% of 10 s)",
         "rejected: ",
     ):
         assert words in result.stderr

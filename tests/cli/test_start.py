@@ -70,7 +70,7 @@ def test_fields_say_of_themselves_what_they_are() -> None:
 
 def test_the_table_of_fields_is_what_the_script_writes() -> None:
     page = ROOT / "docs" / "recipe-fields.md"
-    assert runpy.run_path(str(ROOT / "scripts" / "recipe_fields.py"))["table"]() == page.read_text("utf-8")
+    assert runpy.run_path(str(ROOT / "scripts" / "recipe_fields.py"))["format_page"]() == page.read_text("utf-8")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -135,7 +135,7 @@ def test_shells_complete_commands_and_their_options() -> None:
 
 
 def test_the_manual_holds_every_command_and_option() -> None:
-    manual = runpy.run_path(str(ROOT / "scripts" / "manual.py"))["manual"]().replace("\\-", "-")
+    manual = runpy.run_path(str(ROOT / "scripts" / "manual.py"))["manual_page"]().replace("\\-", "-")
     for command in COMMANDS:
         assert f".SS neardup {command}" in manual
     for words in ("--help-all", "num_perm=", ".SH EXIT STATUS", ".SS neardup recipe check"):

@@ -91,7 +91,7 @@ def test_refusals() -> None:
     assert says(refused("release", "news.db", "nobody"), "'nobody'", "neardup stopped")
     assert says(refused("release", "none.db", "x"), "none.db", "no store")
     assert says(refused("stopped", "in/none.db"), "none.db", "no store")
-    assert says(refused("stopped", "news.db", "--since", "soon"), "--since", "'soon'", "no time")
+    assert says(refused("stopped", "news.db", "--since", "soon"), "--since", "'soon'", "not a time")
     assert says(refused("stopped", "news.db", "--today", "--since", "2024"), "--since 2024", "--today")
     assert len(rows()) == 3
     assert sorted(path.name for path in Path("out").rglob("*.*")) == ["fox.txt", "rose.txt"]
@@ -104,7 +104,7 @@ def test_beside_a_watcher_the_list_is_read_and_the_watcher_releases() -> None:
     while len(rows()) < 4:
         assert time.monotonic() < end
         time.sleep(0.05)
-    assert says(neardup("release", "news.db", "x", "--by", "ann").stderr, "x is an original now", "out/more.jsonl")
+    assert says(neardup("release", "news.db", "x", "--by", "ann").stderr, "x is now an original", "out/more.jsonl")
     assert says(refused("release", "news.db", "x"), "'x' was released already by ann")
     assert "x" not in [row["id"] for row in rows()]
     started.send_signal(signal.SIGTERM)

@@ -42,12 +42,23 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
     assert lines[0].startswith("189 labelled pairs of 160 documents: ")
     assert lines[0].endswith("; 95% intervals")
     heads = [line.split()[0] for line in lines if line.strip()]
-    for head in ("unseen", "learned", "best", "gain", "measure", "numbers", "coefficient", "wanted", "0.95", "0.99"):
+    for head in (
+        "unseen",
+        "classifier",
+        "best",
+        "gain",
+        "measure",
+        "numbers",
+        "coefficient",
+        "precision",
+        "0.95",
+        "0.99",
+    ):
         assert head in heads or any(head in line for line in lines), head
     assert "best threshold is " in result.stdout
     assert "Kernel linear, C " in result.stdout
     told = " ".join(result.stdout.split())
-    for part in ("judged wrongly", "the 10 most confident", "--summary FILE", "its value (contribution)"):
+    for part in ("misjudged", "the 10 most confident", "--summary FILE", "its value (contribution)"):
         assert part in told
     assert sum(": labelled " in line for line in lines) == 10
     assert max(map(len, lines)) <= 80
@@ -102,7 +113,7 @@ def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:
             ("--labels", "LABELS", "--title-column", "heading", "--vector", "title"),
             ("'heading'", "--title-column"),
         ),
-        (("--labels", "LABELS", "-o", "-"), ("- ", "classifier", "name it")),
+        (("--labels", "LABELS", "-o", "-"), ("- ", "stdout", "name one")),
         (("--labels", "LABELS", "-o", "LABELS"), ("labels.csv", "input")),
         (("--labels", "LABELS", "-o", "d.json", "--summary", "./d.json"), ("d.json", "-o", "--summary")),
         (("--labels", "LABELS", "--summary", "s.csv"), ("s.csv", ".json")),

@@ -107,7 +107,7 @@ def test_told_to_stop_it_answers_what_it_took(tmp_path: Path) -> None:
         code, heard = process.end(signal.SIGTERM)
         for caller in callers:
             caller.join()
-    assert (code, "stopped; every verdict that was answered is on the disk" in heard) == (0, True), heard
+    assert (code, "stopped; every returned verdict is on the disk" in heard) == (0, True), heard
     assert "Traceback" not in heard
     with StoreReader(store) as reader:
         assert {row.id for row in reader.last(10_000)} >= answered.keys()

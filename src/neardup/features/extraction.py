@@ -89,7 +89,7 @@ class _KernelPlan(NamedTuple):
     by_character : bool
         Whether grams consist of characters instead of tokens.
     shape : tuple of int
-        (method, first number, second number), as for ``kernels.grams.grams_of``.
+        (method, first number, second number), as for ``kernels.grams.write_grams``.
     form : int
         SET, MULTISET, COUNTED or LISTED (``kernels.grams``).
     positional : bool

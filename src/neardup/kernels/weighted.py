@@ -80,7 +80,7 @@ def weight_totals(members, heads, weights, minima, out):
 
 @njit(inline="always")
 def last_position(sets, rank, count):
-    """Return the last position that the first ``count`` terms of a rank cover, or the largest number if these are all."""
+    """Return the last position that the first ``count`` terms of a rank cover; the maximum if these are all terms."""
     if count == sets.lengths[rank]:
         return int64(WEIGHT_MASK)
     return sets.terms[sets.starts[rank] + count - 1] >> POSITION_SHIFT
