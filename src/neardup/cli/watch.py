@@ -185,7 +185,7 @@ def warm_up(index: Index) -> None:
     from neardup.watch.log import Log
 
     classifier_kernels = ("pairs.discriminant", "pairs.edit_distances") if index.classifier else ()
-    if message := compilation_notice("grams.feature_sets", "window.flow", *classifier_kernels):
+    if message := compilation_notice("grams.feature_sets", "window.match_and_insert", *classifier_kernels):
         if sys.stderr.isatty():
             print_message(message)
         else:
