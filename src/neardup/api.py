@@ -778,7 +778,7 @@ def _find_duplicates(
         index.check_recipe(resolved)
         index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=progress)
     elif against is not None:
-        corpus.stand_against(against if isinstance(against, Corpus) else open_reference(against))
+        corpus.set_reference(against if isinstance(against, Corpus) else open_reference(against))
     return run(
         corpus,
         resolved,

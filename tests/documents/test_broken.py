@@ -25,8 +25,8 @@ from neardup.documents import open_corpus
 from neardup.documents import records as parts
 from neardup.documents import streams as streams_module
 from neardup.documents.jsonlines import JsonLines, json_source
-from neardup.documents.records import Wanted, valid_records
-from neardup.documents.rejected import Torn
+from neardup.documents.records import ReadOptions, split_chunk
+from neardup.documents.rejected import TornFile
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 KEY = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -229,10 +229,10 @@ ODD_LINES = [
 
 def _read(path: Path) -> list[Any]:
     source = json_source(_found(path), None)
-    wanted = Wanted("text", "id")
+    options = ReadOptions("text", "id")
     seen: list[Any] = []
-    for part in source.chunks(wanted):
-        batch, broken = valid_records(part, wanted, 0)
+    for part in source.chunks(options):
+        batch, broken = split_chunk(part, options, 0)
         keys = [str(key) for key in batch.ids.to_pylist()]
         seen.append(sorted(zip(batch.rows.tolist(), batch.texts.to_pylist(), keys, strict=True)))
         seen.append([(fault.row, fault.reason, fault.line, fault.record) for fault in broken])
@@ -253,7 +253,7 @@ def test_fast_and_slow_json_agree(lines: list[bytes]) -> None:
         path.write_bytes(b"\n".join(lines))
         fast = _read(path)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(JsonLines, "fast", lambda *_: None)
+            patch.setattr(JsonLines, "parse_block", lambda *_: None)
             slow = _read(path)
     assert fast == slow
 
@@ -263,7 +263,7 @@ def test_fast_and_slow_json_agree_on_a_line(tmp_path: Path, line: bytes, monkeyp
     path = tmp_path / "a.jsonl"
     path.write_bytes(line + b"\n")
     fast = _read(path)
-    monkeypatch.setattr(JsonLines, "fast", lambda *_: None)
+    monkeypatch.setattr(JsonLines, "parse_block", lambda *_: None)
     assert fast == _read(path)
 
 
@@ -311,7 +311,7 @@ def test_cut_short_gives_all_before_the_break(tmp_path: Path, suffix: str, codec
         texts = texts_of(corpus)
         assert texts == [row["text"] for row in rows[: len(texts)]]
         assert 200 < len(texts) < 400
-        assert corpus.torn == [Torn(str(path), len(texts), parts.CUT_SHORT)]
+        assert corpus.torn_files == [TornFile(str(path), len(texts), parts.CUT_SHORT)]
         assert dict(corpus.rejected.counts) == {parts.CUT_SHORT: 1}
         assert corpus.raw_rows == len(texts)
         keep = np.ones(corpus.raw_rows, dtype=bool)
@@ -340,7 +340,7 @@ def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str,
     path.write_bytes(encoded([{"id": 1, "text": "a"}], suffix) + end)
     with open_corpus([path], allow_torn=True) as corpus:
         assert len(texts_of(corpus)) == (2 if torn is None else 1)
-        assert corpus.torn == ([Torn(str(path), 1, parts.CUT_LINE)] if torn else [])
+        assert corpus.torn_files == ([TornFile(str(path), 1, parts.CUT_LINE)] if torn else [])
         assert corpus.rejected.total == (0 if torn is None else 1)
 
 
@@ -368,7 +368,7 @@ def test_unreadable_row_group(tmp_path: Path) -> None:
     with open_corpus([path], quarantine=str(aside), allow_torn=True) as corpus:
         assert texts_of(corpus) == texts[:100] + texts[200:]
         assert corpus.raw_rows == 300
-        assert corpus.torn == [Torn(str(path), 200, parts.UNREADABLE_GROUP)]
+        assert corpus.torn_files == [TornFile(str(path), 200, parts.UNREADABLE_GROUP)]
         assert dict(corpus.rejected.counts) == {parts.UNREADABLE_GROUP: 100}
         keep = np.ones(300, dtype=bool)
         keep[100:200] = False

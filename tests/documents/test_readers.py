@@ -42,7 +42,7 @@ def test_every_format_gives_the_same_documents(tmp_path: Path, suffix: str, code
         assert corpus.raw_rows == len(ROWS)
         assert not corpus.rejected.counts
         assert corpus.total_bytes == path.stat().st_size
-        assert sum(batch.consumed for batch in batches) <= corpus.total_bytes
+        assert sum(batch.bytes_read for batch in batches) <= corpus.total_bytes
     assert [text for batch in batches for text in batch.texts.to_pylist()] == TEXTS
     assert [row for batch in batches for row in batch.rows.tolist()] == list(range(len(ROWS)))
     assert [int(key) for batch in batches for key in batch.ids.to_pylist()] == list(range(len(ROWS)))

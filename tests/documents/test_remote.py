@@ -139,14 +139,14 @@ def test_no_file_of_a_folder_is_there_where_one_cannot_be_sent(
     inputs = [str(tmp_path / f"{number}.jsonl") for number in range(20)]
     for path in inputs:
         Path(path).write_bytes(encoded(ROWS, ".jsonl"))
-    send = output._send
+    send = output._upload
 
     def failing(path: str, filesystem: Any, place: str) -> None:
         if place.endswith("/11.jsonl"):
             raise OSError("the line is dead")
         send(path, filesystem, place)
 
-    monkeypatch.setattr(output, "_send", failing)
+    monkeypatch.setattr(output, "_upload", failing)
     with pytest.raises(OutputError) as caught:
         nd.dedup_files(inputs, ids="rows").write("s3://shelf/clean/")
     assert says(caught.value, "s3://shelf/clean/", "the line is dead")

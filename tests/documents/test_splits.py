@@ -16,8 +16,8 @@ from making import compressed
 
 from neardup.documents import open_corpus
 from neardup.documents import streams as streams_module
-from neardup.documents.partitions import Reading, Task, placed, tasks_of
-from neardup.documents.records import Broken
+from neardup.documents.records import RecordFault
+from neardup.documents.tasks import Task, TaskReader, shift_fault, tasks_of
 from neardup.errors import InputError
 
 BOM = b"\xef\xbb\xbf"
@@ -27,19 +27,19 @@ class Told(NamedTuple):
     """What comes of an input."""
 
     documents: list[tuple[int, str, str, Any]]
-    broken: list[Broken]
+    broken: list[RecordFault]
     rows: int
 
 
 def told(path: Path, size: int | None, **options: Any) -> tuple[Told, list[Task]]:
     """What the tasks of a file say, put together."""
     documents: list[tuple[int, str, str, Any]] = []
-    broken: list[Broken] = []
+    broken: list[RecordFault] = []
     rows = lines = 0
     with open_corpus([str(path)], allow_torn=True, **options) as corpus:
         tasks = tasks_of(corpus.sources, size)
         for task in tasks:
-            reading = Reading(task, corpus.wanted, str(path.parent))
+            reading = TaskReader(task, corpus.read_options, str(path.parent))
             for batch in reading.batches():
                 ids: list[Any] = (
                     [None] * len(batch.rows) if batch.ids is None else batch.ids.cast(pa.string()).to_pylist()
@@ -48,7 +48,7 @@ def told(path: Path, size: int | None, **options: Any) -> tuple[Told, list[Task]
                     [None] * len(batch.rows) if batch.order is None else batch.order.cast(pa.string()).to_pylist()
                 )
                 documents += zip((batch.rows + rows).tolist(), batch.texts.to_pylist(), ids, order, strict=True)
-            broken += [placed(fault, rows, lines) for fault in reading.broken]
+            broken += [shift_fault(fault, rows, lines) for fault in reading.faults]
             rows, lines = rows + reading.rows, lines + reading.lines
     return Told(documents, broken, rows), tasks
 
@@ -168,7 +168,7 @@ def test_blocks_of_parts_end_where_those_of_the_file_do(tmp_path: Path, monkeypa
         spans = [None, *source.cuts(128)]
         cut: list[list[bytes]] = []
         for span in spans:
-            blocks = streams_module.blocks(source.found, None, source.dialect.record_ends, None, span)
+            blocks = streams_module.blocks(source.file, None, source.dialect.record_ends, None, span)
             cut.append([block.data for block in blocks if block.data])
     assert len(spans) > 5
     assert [data for blocks in cut[1:] for data in blocks] == cut[0]

@@ -129,8 +129,8 @@ def test_refused_data(data: Any) -> None:
 def test_small_batches_are_joined_and_large_ones_read_in_slices(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: int
 ) -> None:
-    monkeypatch.setattr("neardup.documents.records.SMALLEST", 300)
-    monkeypatch.setattr(columnar_module, "TARGET", target)
+    monkeypatch.setattr("neardup.documents.records.MIN_BATCH_BYTES", 300)
+    monkeypatch.setattr(columnar_module, "TARGET_BYTES", target)
     texts = [*(["x" * 30] * 40), "y" * 1000, *(["z"] * 10)]
     with pa.ipc.new_file(str(tmp_path / "one.arrow"), pa.schema({"text": pa.string()})) as writer:
         writer.write_table(pa.table({"text": texts}))
@@ -153,7 +153,7 @@ def test_repeated_ids(keys: list[int], first: int) -> None:
     strings = pa.array([str(key) for key in keys], pa.large_string())[first:]
     assert repeated_ids(strings).tolist() == expected
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neardup.documents.records._MOST_ENCODED", 0)
+        patch.setattr("neardup.documents.records._MAX_ENCODED", 0)
         assert repeated_ids(strings).tolist() == expected
         # Strings with one hash are not called equal for it.
         patch.setattr("neardup.documents.records._hashes", lambda strings: np.zeros(len(strings), np.uint64))

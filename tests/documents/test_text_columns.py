@@ -15,7 +15,7 @@ from saying import says
 
 import neardup as nd
 from neardup.api import corpus_from
-from neardup.documents.records import joined_texts
+from neardup.documents.records import joined_column
 from neardup.errors import InputError
 
 ROWS: list[dict[str, Any]] = [
@@ -79,4 +79,4 @@ TEXTS = st.lists(st.tuples(*[st.sampled_from([None, "", "a", "b c", "日本"])] 
 def test_columns_are_joined_row_by_row(rows: list[tuple[str | None, ...]], kind: pa.DataType) -> None:
     columns = [pa.array([row[at] for row in rows], kind) for at in range(3)]
     texts = [None if row == (None,) * 3 else "\n".join(filter(None, row)) for row in rows]
-    assert joined_texts(columns).equals(pa.array(texts, kind))
+    assert joined_column(columns).equals(pa.array(texts, kind))

@@ -29,7 +29,7 @@ TAGS = pa.list_(pa.struct({"a": pa.int64(), "b": pa.string()}))
 NO_REST = [".jsonl", ".csv", ".parquet", ".arrow"]
 
 
-def _kept(folder: Path, source: Path, output: str, keep: list[int]) -> Path:
+def _kept_parts(folder: Path, source: Path, output: str, keep: list[int]) -> Path:
     with open_corpus([source]) as corpus:
         list(corpus.scan())
         mask = np.zeros(corpus.raw_rows, dtype=bool)
@@ -51,7 +51,7 @@ def _kept(folder: Path, source: Path, output: str, keep: list[int]) -> Path:
     ],
 )
 def test_from_every_format_to_every_other(tmp_path: Path, source: str, target: str, codec: str) -> None:
-    output = _kept(tmp_path, made(tmp_path, f"a{source}"), f"o{target}{codec}", [1, 2, 40])
+    output = _kept_parts(tmp_path, made(tmp_path, f"a{source}"), f"o{target}{codec}", [1, 2, 40])
     with open_corpus([output]) as corpus:
         assert texts_of(corpus) == [ROWS[i]["text"] for i in (1, 2, 40)]
         rows = corpus.take([0, 1, 2]).to_pylist()
@@ -69,17 +69,17 @@ def test_json_lines_are_copied_as_they_are(tmp_path: Path) -> None:
     ]
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
-    output = _kept(tmp_path, path, "o.jsonl", [0, 2, 3])
+    output = _kept_parts(tmp_path, path, "o.jsonl", [0, 2, 3])
     assert output.read_bytes() == lines[0] + lines[3] + lines[4] + b"\n"
-    assert _kept(tmp_path, path, "o2.jsonl.gz", [3]).read_bytes()[4:8] == bytes(4)
+    assert _kept_parts(tmp_path, path, "o2.jsonl.gz", [3]).read_bytes()[4:8] == bytes(4)
 
 
 def test_delimited_text_is_copied_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b'"id";text;n\r\n007;"x ""y""\r\nz";1.50\r\n8;5" disk;NA\r\n9;;')
-    output = _kept(tmp_path, path, "o.csv", [0, 1, 2])
+    output = _kept_parts(tmp_path, path, "o.csv", [0, 1, 2])
     assert output.read_bytes() == path.read_bytes() + b"\r\n"
-    output = _kept(tmp_path, path, "o.tsv", [0, 1])
+    output = _kept_parts(tmp_path, path, "o.tsv", [0, 1])
     with open_corpus([output]) as corpus:
         list(corpus.scan())
         assert corpus.take([0, 1]).to_pylist() == [
@@ -98,14 +98,14 @@ def test_parquet_keeps_schema_metadata_and_codec(tmp_path: Path) -> None:
         }
     ).replace_schema_metadata({"made": "by hand"})
     pq.write_table(table, tmp_path / "a.parquet", compression="gzip")
-    output = _kept(tmp_path, tmp_path / "a.parquet", "o.parquet", [1])
+    output = _kept_parts(tmp_path, tmp_path / "a.parquet", "o.parquet", [1])
     assert pq.read_table(output).equals(pq.read_table(tmp_path / "a.parquet").slice(1), check_metadata=True)
     column = pq.ParquetFile(output).metadata.row_group(0).column(3)
     assert column.compression == "GZIP"
     assert not column.has_dictionary_page
-    lines = _kept(tmp_path, tmp_path / "a.parquet", "o.jsonl", [0]).read_text()
+    lines = _kept_parts(tmp_path, tmp_path / "a.parquet", "o.jsonl", [0]).read_text()
     assert json.loads(lines) == {"id": 1, "when": "2020-01-01", "tags": ["a"], "text": "a"}
-    rows = _kept(tmp_path, tmp_path / "a.parquet", "o.csv", [0]).read_text()
+    rows = _kept_parts(tmp_path, tmp_path / "a.parquet", "o.csv", [0]).read_text()
     assert rows.splitlines()[1] == '1,2020-01-01,"[""a""]","a"'
 
 
@@ -125,8 +125,8 @@ def test_same_rows_same_bytes(tmp_path: Path, source: str, target: str, monkeypa
     outputs: set[bytes] = set()
     for number, (given, block) in enumerate([(one, 1 << 24), (one, 700), (many, 1 << 24), (many, 999)]):
         monkeypatch.setattr(streams_module, "BLOCK", block)
-        monkeypatch.setattr("neardup.documents.columnar.TARGET", block)
-        monkeypatch.setattr(columnar_module, "TARGET", block)
+        monkeypatch.setattr("neardup.documents.columnar.TARGET_BYTES", block)
+        monkeypatch.setattr(columnar_module, "TARGET_BYTES", block)
         for threads in (1, 3):
             output = tmp_path / f"{number}-{threads}{target}"
             with open_corpus([given]) as corpus:
@@ -176,7 +176,7 @@ def test_several_threads_encode_parquet_to_the_bytes_of_one(
 def test_groups_are_cut_by_bytes_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writers_module, "GROUP_BYTES", 1000)
     made(tmp_path, "a.jsonl", [{"text": "x" * 400} for _ in range(10)])
-    output = _kept(tmp_path, tmp_path / "a.jsonl", "o.parquet", list(range(10)))
+    output = _kept_parts(tmp_path, tmp_path / "a.jsonl", "o.parquet", list(range(10)))
     metadata = pq.ParquetFile(output).metadata
     assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [3, 3, 3, 1]
 
@@ -191,7 +191,7 @@ def test_schemas_of_blocks_and_files_are_unified(tmp_path: Path, monkeypatch: py
     ]
     made(tmp_path / "in", "a.jsonl", rows[:2])
     made(tmp_path / "in", "b.jsonl", rows[2:])
-    output = _kept(tmp_path, tmp_path / "in", "o.parquet", [0, 1, 2])
+    output = _kept_parts(tmp_path, tmp_path / "in", "o.parquet", [0, 1, 2])
     assert pq.read_table(output).to_pylist() == [
         {"text": "a", "n": 1.0, "day": "2020-01-01", "deep": {"a": 1, "b": None}, "extra": None},
         {"text": "b", "n": 1.5, "day": None, "deep": {"a": None, "b": ["2020-01-01"]}, "extra": None},
@@ -202,19 +202,19 @@ def test_schemas_of_blocks_and_files_are_unified(tmp_path: Path, monkeypatch: py
 def test_odd_json_still_fits_a_table(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "a", "n": 1, "n": 2}\n{"text": "b", "lone": "\\ud800", "n": 1e999}\n')
-    output = _kept(tmp_path, path, "o.parquet", [0, 1])
+    output = _kept_parts(tmp_path, path, "o.parquet", [0, 1])
     assert pq.read_table(output).column("n").to_pylist() == [2.0, float("inf")]
 
 
 def test_types_that_do_not_fit_are_one_sentence(tmp_path: Path) -> None:
     made(tmp_path, "a.jsonl", [{"text": "a", "n": 1}, {"text": "b", "n": "one"}])
     with pytest.raises(InputError, match="write JSON lines instead") as raised:
-        _kept(tmp_path, tmp_path / "a.jsonl", "o.parquet", [0, 1])
+        _kept_parts(tmp_path, tmp_path / "a.jsonl", "o.parquet", [0, 1])
     assert "\n" not in str(raised.value)
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
     made(tmp_path, "b.jsonl", [{"text": "a", "empty": {}}])
     with pytest.raises(OutputError, match="cannot hold these columns"):
-        _kept(tmp_path, tmp_path / "b.jsonl", "o.parquet", [0])
+        _kept_parts(tmp_path, tmp_path / "b.jsonl", "o.parquet", [0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
 
 
@@ -223,12 +223,12 @@ def test_text_files_to_a_folder(tmp_path: Path) -> None:
     (texts / "sub").mkdir(parents=True)
     for name in ("a.txt", "sub/b.md", "c"):
         (texts / name).write_bytes(b"\xef\xbb\xbf" + name.encode())
-    output = _kept(tmp_path, texts, "kept", [0, 2])
+    output = _kept_parts(tmp_path, texts, "kept", [0, 2])
     assert (output / "a.txt").read_bytes() == b"\xef\xbb\xbfa.txt"
     assert (output / "sub" / "b.md").read_bytes() == b"\xef\xbb\xbfsub/b.md"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "texts"]
     with pytest.raises(OutputError, match="is a folder that exists"):
-        _kept(tmp_path, texts, "kept", [0])
+        _kept_parts(tmp_path, texts, "kept", [0])
     made(tmp_path, "a.jsonl")
     with open_corpus([texts, tmp_path / "a.jsonl"]) as corpus:
         list(corpus.scan())
@@ -351,5 +351,5 @@ def test_compressed_content_round_trips(tmp_path: Path) -> None:
     data = encoded(ROWS, ".jsonl")
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(compressed(data, ".gz"))
-    output = _kept(tmp_path, path, "o.jsonl", list(range(len(ROWS))))
+    output = _kept_parts(tmp_path, path, "o.jsonl", list(range(len(ROWS))))
     assert output.read_bytes() == data

@@ -206,9 +206,9 @@ def test_the_nearest_that_match_are_found_without_the_others(place: Path) -> Non
     index = nd.build_index([*corpus(40), NEWS, NEWS], place, threshold=0.5)
     assert sum(len(batch.texts) for batch in index.corpus_for(NEWS, 2).scan()) == 2
     assert sum(len(batch.texts) for batch in index.corpus_around(1, of=[len(index) - 1]).scan()) == 2
-    assert index.corpus_for(NEWS, 2).left_out == len(index) - 2
+    assert index.corpus_for(NEWS, 2).omitted_count == len(index) - 2
     # Nothing else shares a feature.
-    assert index.corpus_for(NEWS, 3).left_out == len(index) - 2
+    assert index.corpus_for(NEWS, 3).omitted_count == len(index) - 2
 
 
 def files_of(path: Path) -> dict[str, str]:

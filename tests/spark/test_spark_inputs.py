@@ -15,7 +15,7 @@ import pytest
 from saying import says
 
 from neardup.documents import open_corpus, open_writer
-from neardup.documents import partitions as elsewhere
+from neardup.documents import tasks as elsewhere
 from neardup.errors import BrokenRecord, InputError, OutputError
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
@@ -166,7 +166,7 @@ def test_files_against_a_reference(spark: SparkSession, tmp_path: Path, referenc
         # The input's ids are row numbers, the reference's are texts.
         corpus = open_corpus(new, id_column="")
         if index is None:
-            corpus.stand_against(open_corpus([str(broken)]))
+            corpus.set_reference(open_corpus([str(broken)]))
         return corpus
 
     with opened() as corpus:

@@ -341,7 +341,7 @@ class ReadOptions:
         )
         if against:
             try:
-                corpus.stand_against(self.open(against, write=False))
+                corpus.set_reference(self.open(against, write=False))
             except BaseException:
                 corpus.close(commit=False)
                 raise

@@ -175,8 +175,8 @@ def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
     """Print what was detected on opening a corpus, and that files look like web pages if no recipe extracts these."""
     for note in corpus.notes:
         print_message(note)
-    if corpus.pages and recipes and not any(recipe.content for recipe in recipes):
-        files = counted(corpus.pages, "document is an HTML file", "documents are HTML files")
+    if corpus.page_count and recipes and not any(recipe.content for recipe in recipes):
+        files = counted(corpus.page_count, "document is an HTML file", "documents are HTML files")
         print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
 
 
@@ -190,10 +190,10 @@ def print_rejected_records(corpus: Corpus) -> None:
     if corpus.reference is not None:
         for example in corpus.reference.rejected.examples:
             print_message(f"rejected from the reference: {example}")
-    for torn in corpus.all_torn:
+    for torn in corpus.all_torn_files:
         way_out = "" if corpus.allow_torn else "; get the whole file, or accept what was read with --allow-torn"
         print_message(f"{torn}{way_out}")
-    if corpus.all_torn and not corpus.allow_torn:
+    if corpus.all_torn_files and not corpus.allow_torn:
         EXIT_CODE.set(EXIT_TORN)
 
 

@@ -311,7 +311,7 @@ def _pieces(corpus: Corpus, read: list[slice | Integers], progress: Progress | N
         if len(batch.rows):
             first, last = int(batch.rows[0]), int(batch.rows[-1])
             read.append(slice(first, last + 1) if last - first + 1 == len(batch.rows) else batch.rows)
-        consumed += batch.consumed
+        consumed += batch.bytes_read
         if progress is not None:
             progress("read", consumed, corpus.total_bytes)
         yield from _named(batch)

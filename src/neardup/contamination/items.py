@@ -77,15 +77,15 @@ def items_of(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
     rows = np.concatenate([batch.rows for batch in batches])
     ids = [batch.ids for batch in batches if batch.ids is not None]
     names = Names(rows, join_ids(ids) if ids else None)
-    corpus.refuse_repeated(names)
+    corpus.check_unique_ids(names)
     own = [texts]
     if len(columns) > 1:
         table = corpus.take(rows)
         own += [_strings(table, column) for column in columns[1:]]
-    compared = tuple(columns) or (",".join(corpus.wanted.texts),)
+    compared = tuple(columns) or (",".join(corpus.read_options.texts),)
     if len(compared) > 1:
         compared, own = (*compared, ALL), [*own, ["\n".join(parts) for parts in zip(*own, strict=True)]]
-    return Items([names.one(at) for at in range(len(texts))], compared, own, dict(corpus.rejected.counts))
+    return Items([names.name_at(at) for at in range(len(texts))], compared, own, dict(corpus.rejected.counts))
 
 
 def _strings(table: pa.Table, column: str) -> list[str]:

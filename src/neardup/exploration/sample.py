@@ -119,7 +119,7 @@ def draw_sample(
         sizes.append(piece.sizes)
         marks.append(piece.marks)
     names = seen.names()
-    corpus.refuse_repeated(names)
+    corpus.check_unique_ids(names)
     codes, sources = corpus.sources_of(names.rows)
     survey = Survey(
         names=names,

@@ -38,7 +38,7 @@ def pieces(
     for batch in corpus.scan():
         if on_batch is not None:
             on_batch(batch)
-        consumed += batch.consumed
+        consumed += batch.bytes_read
         if report is not None:
             report(stage, consumed, corpus.total_bytes)
         yield from text_pieces(batch)
@@ -48,7 +48,7 @@ def reread_pieces(corpus: Corpus, report: Progress | None = None) -> Iterator[pa
     """Yield the texts of a corpus in pieces once more, after ``pieces``."""
     consumed = 0
     for batch in corpus.scan_again():
-        consumed += batch.consumed
+        consumed += batch.bytes_read
         if report is not None:
             report("read again", consumed, corpus.total_bytes)
         yield from text_pieces(batch)

@@ -211,8 +211,8 @@ class DiskIndex:
         found = corpus_of(self.documents(places), text_column="text", id_column="id")
         for source in found.sources:
             # Messages call it by its name.
-            source.found = replace(source.found, name=self.path)
-        found.left_out = 0 if places is None else len(self) - len(places)
+            source.file = replace(source.file, name=self.path)
+        found.omitted_count = 0 if places is None else len(self) - len(places)
         return found
 
     def stand_behind(
@@ -232,13 +232,13 @@ class DiskIndex:
             Told ("look up", bytes done, bytes in all).
         """
         if whole:
-            corpus.stand_against(self.corpus())
+            corpus.set_reference(self.corpus())
             return
         places = self.candidates(_texts_of(corpus, "look up", progress), threads)
         if not len(places):
             # One that does not match does no harm, and tables say then of what type the ids are.
             places = self._first()
-        corpus.stand_against(self.corpus(places))
+        corpus.set_reference(self.corpus(places))
 
     def query(self, text: str, k: int | None = None) -> list[Similar]:
         """Return the documents that a text matches, the most similar first; of equally similar ones the first.
@@ -441,7 +441,7 @@ def _values_of(blocks: Iterator[Block]) -> Block:
 def _texts_of(corpus: Corpus, stage: str, progress: Progress | None) -> Iterator[pa.LargeStringArray]:
     consumed = 0
     for batch in corpus.scan():
-        consumed += batch.consumed
+        consumed += batch.bytes_read
         if progress is not None:
             progress(stage, consumed, corpus.total_bytes)
         yield from text_pieces(batch)

@@ -98,7 +98,7 @@ class IndexWriter:
         def parts() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
             consumed = 0
             for batch in corpus.scan() if keep is None else corpus.scan_again(alone=True):
-                consumed += batch.consumed
+                consumed += batch.bytes_read
                 if progress is not None:
                     progress("index", consumed, corpus.total_bytes)
                 rows, names = batch.rows, batch.ids
@@ -169,7 +169,7 @@ class IndexWriter:
             return
         repeated = repeated_ids(names)
         if len(repeated):
-            corpus.refuse_repeated(Names(np.arange(len(names)), names))
+            corpus.check_unique_ids(Names(np.arange(len(names)), names))
         for part in self._before.segments:
             segment = self._segment(part)
             there = segment.ids().take(pa.array(segment.present()))

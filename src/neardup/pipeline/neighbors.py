@@ -67,9 +67,9 @@ class Neighbors(Table):
         """Return a table of document, rank, neighbor and similarity, document by document, the most similar first."""
         return pa.table(
             {
-                "document": self._names.of(self._found.query),
+                "document": self._names.of_input(self._found.query),
                 "rank": pa.array(self._rank),
-                "neighbor": self._names.of(self._found.document),
+                "neighbor": self._names.of_input(self._found.document),
                 "similarity": pa.array(self._found.similarity),
             }
         )
@@ -123,7 +123,7 @@ def neighbors_of(
     threads, clock, report = checked_threads(threads), Clock(), progress or ignore_progress
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     present = np.flatnonzero(read.present)
-    documents = len(present) + corpus.left_out
+    documents = len(present) + corpus.omitted_count
     check_size(k, documents, documents - 1)
     queries = present[:first] if of is None else _positions(read.names, present, list(map(str, of)))
     with clock.stage("neighbors"):
@@ -148,7 +148,7 @@ def _positions(names: Names, present: Integers, wanted: list[str]) -> Integers:
     UnknownDocument
         If there is no such document.
     """
-    ids = pc.cast(names.of(present), pa.large_string())
+    ids = pc.cast(names.of_input(present), pa.large_string())
     places = pc.index_in(pa.array(wanted, pa.large_string()), value_set=ids).to_pylist()
     missing = [name for name, place in zip(wanted, places, strict=True) if place is None]
     if missing:

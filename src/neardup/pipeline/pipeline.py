@@ -128,7 +128,7 @@ def collect(
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, remembered = Extractor(recipe, statistics, digests=digests), DocumentColumns()
     store = FeatureStore(Memory(memory), needs_of(recipe))
-    store.check_document_count(corpus.promised_rows)
+    store.check_document_count(corpus.declared_rows)
     if recompute:
         most = (free_memory() if memory is None else store.memory.room) / 2
         counts = recipe.search != "lsh"
@@ -140,7 +140,7 @@ def collect(
     def see(batch: Batch) -> None:
         nonlocal read, seen
         remembered.add(batch)
-        read += batch.consumed
+        read += batch.bytes_read
         seen += len(batch.rows)
         store.reader_bytes = max(store.reader_bytes, pa.total_allocated_bytes() - before)
         if batch.ids is not None and not pa.types.is_integer(batch.ids.type):
@@ -156,8 +156,8 @@ def collect(
             store.finish_count()
     trim_memory()
     names = remembered.names(None if corpus.reference is None else corpus.raw_rows)
-    corpus.refuse_repeated(names)
-    own = names.own
+    corpus.check_unique_ids(names)
+    own = names.input_count
     order, missing = keep_order(recipe.keep, store.text_bytes[:own], remembered.order, corpus.order_column)
     if prefer is not None:
         order = prefer.first(order, corpus.values(prefer.column, alone=True))
@@ -233,10 +233,10 @@ def run(
     looser = None if margin is None else loosened(recipe, margin)
     recompute = recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
     if prefer is not None:
-        corpus.require(prefer.column, option("--prefer", "prefer"))
+        corpus.require_column(prefer.column, option("--prefer", "prefer"))
     for side in (corpus, corpus.reference):
         if within is not None and side is not None:
-            side.require(within, option("--within", "within"))
+            side.require_column(within, option("--within", "within"))
     read = collect(
         corpus,
         recipe,
@@ -251,7 +251,7 @@ def run(
     )
     most = None
     if pairs_per_document is not None and within is None and not recipe.second_step:
-        most = most_pairs(pairs_per_document, read.names.own)
+        most = most_pairs(pairs_per_document, read.names.input_count)
     beyond: Margin | None = None
     with read.store as store:
         with clock.stage("join"):
@@ -259,7 +259,7 @@ def run(
             joined = find(recipe, most, partial(report, "join"))
         spilled, room = store.memory.spilled_bytes, store.spare_bytes
         if looser is not None and not recipe.second_step:
-            fewest = most_pairs(PAIRS_PER_DOCUMENT, read.names.own) if most is None else most
+            fewest = most_pairs(PAIRS_PER_DOCUMENT, read.names.input_count) if most is None else most
             again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
             with clock.stage("margin"):
                 beyond = find_margin(recipe, looser, joined, again)
@@ -276,7 +276,7 @@ def run(
                 threads=threads,
                 encoder=encoder,
                 classifier=every,
-                reference=read.names.reference,
+                reference=read.names.reference_count,
                 progress=partial(report, "verify"),
             )
         if looser is not None:
@@ -365,7 +365,7 @@ def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | 
         excluded=np.zeros(len(read.names), np.bool_),
         keep_order=read.order,
         threads=threads,
-        reference=read.names.reference,
+        reference=read.names.reference_count,
         groups=read.groups,
     )
     if recipe.measure != "semantic" or encoder is None:

@@ -281,7 +281,10 @@ class Answer(Table):
             Whether that says everything of each measure.
         """
         more = self.learned.columns(measures=full) if self.learned is not None else {}
-        columns = {"document": self._names.of(self._found.document), "similarity": pa.array(self._found.similarity)}
+        columns = {
+            "document": self._names.of_input(self._found.document),
+            "similarity": pa.array(self._found.similarity),
+        }
         return pa.table(columns | more)
 
     def __repr__(self) -> str:
@@ -342,7 +345,7 @@ def answer_of(
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     documents = int(read.present.sum())
     if k is not None:
-        check_size(k, documents + corpus.left_out, documents + corpus.left_out)
+        check_size(k, documents + corpus.omitted_count, documents + corpus.omitted_count)
     with clock.stage("query"):
         found, learned, counts = _found(recipe, text, k, what, read, vectors), None, None
         candidates = len(found.document)
@@ -352,7 +355,7 @@ def answer_of(
             counts = None if classifier.domain is None else counts
         elif recipe.second_step and k is None and candidates:
             found = _second_step(corpus, recipe, text, found, read.names, threads, encoder)
-    return Answer(read.names, found, documents + corpus.left_out, list(clock.stages), candidates, learned, counts)
+    return Answer(read.names, found, documents + corpus.omitted_count, list(clock.stages), candidates, learned, counts)
 
 
 def _check_before_reading(

@@ -17,11 +17,11 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.columns import columns_for
 from neardup.documents import Batch, Corpus
-from neardup.documents.inputs import Found
+from neardup.documents.inputs import InputFile
 from neardup.documents.lines import LineSource
-from neardup.documents.partitions import Reading, Task, as_json, from_json, placed, tasks_of
-from neardup.documents.records import Broken, Wanted, order_type
+from neardup.documents.records import ReadOptions, RecordFault, order_type
 from neardup.documents.tables import TextColumn, choose_columns
+from neardup.documents.tasks import Task, TaskReader, fault_from_json, fault_to_json, shift_fault, tasks_of
 from neardup.errors import InputError, NeardupError, StoreError
 from neardup.keep.order import order_column
 from neardup.recipe import Recipe
@@ -186,10 +186,10 @@ def frame_source(
         id_type = _common_id_type(documents, reference)
         addition, places = _index_documents(documents.frame, reference, stages)
         addition = addition.withColumn("id", addition["id"].cast(id_type))
-        corpus.stand_against(index_corpus(reference, places))
+        corpus.set_reference(index_corpus(reference, places))
     else:
         addition = documents.open_like(reference).frame
-        corpus.stand_against(Corpus([], Wanted(documents.text_columns[0], documents.id_column), 0))
+        corpus.set_reference(Corpus([], ReadOptions(documents.text_columns[0], documents.id_column), 0))
     addition = addition.withColumn("row", addition["row"] + FIRST_REFERENCE_ROW)
     frame = documents.frame.unionByName(addition, allowMissingColumns=True)
     return DocumentSource(frame, dict(frame.dtypes), documents.order, True).write(stages)
@@ -262,15 +262,15 @@ def _open_index(path: str, manifest: Manifest) -> DiskIndex:
 
 def index_corpus(index: DiskIndex, places: Integers) -> Corpus:
     """Return a corpus that stands for documents of an index, which are read elsewhere: it counts them."""
-    corpus = Corpus([], Wanted("text", "id"), 0)
-    corpus.raw_rows, corpus.left_out = len(places), len(index) - len(places)
+    corpus = Corpus([], ReadOptions("text", "id"), 0)
+    corpus.raw_rows, corpus.omitted_count = len(places), len(index) - len(places)
     return corpus
 
 
 class FrameColumns:
     """The columns of a data frame, for ``choose_columns``."""
 
-    found = Found(None, "", "the data frame", 0, None)
+    file = InputFile(None, "", "the data frame", 0, None)
 
     def __init__(self, frame: DataFrame) -> None:
         self._columns = {field.name: _arrow_type(field.dataType) for field in frame.schema}
@@ -380,7 +380,7 @@ def frame_column(frame: DataFrame, name: str) -> Any:
 
 
 def frame_text(frame: DataFrame, names: Sequence[str]) -> Any:
-    """Return the texts of columns as one column, as ``records.joined_texts`` does."""
+    """Return the texts of columns as one column, as ``records.joined_column`` does."""
     from pyspark.sql import functions as F
 
     columns = [frame_column(frame, name) for name in names]
@@ -433,7 +433,7 @@ def corpus_source(
         columns["id"] = "string"
     if corpus.order_column:
         columns["keep"] = "string"
-    reader = TaskReader(Broadcast(spark, tasks), [side.wanted for side in sides], columns, records, by_time)
+    reader = CorpusReader(Broadcast(spark, tasks), [side.read_options for side in sides], columns, records, by_time)
     size = sum(side.total_bytes for side in sides)
     parts = max(int(spark.sparkContext.defaultParallelism), -(-size // _PART_BYTES))
     text_bytes = sum(
@@ -456,7 +456,7 @@ def corpus_source(
     source = source.write(stages)
     addition, places = _index_documents(source.frame.where("row >= 0"), index, stages)
     addition = addition.withColumn("row", addition["row"] + FIRST_REFERENCE_ROW)
-    corpus.stand_against(index_corpus(index, places))
+    corpus.set_reference(index_corpus(index, places))
 
     def merge_with_index(reports: list[dict[str, Any]]) -> FileFacts:
         facts = merge_reports(reports)
@@ -488,7 +488,7 @@ def _merge_reports(
     for report in reports:
         by_task[report["task"]].append(report)
     rows, lines = ([[0] * len(side.sources) for side in sides] for _ in range(2))
-    broken = [[list[Broken]() for _ in side.sources] for side in sides]
+    broken = [[list[RecordFault]() for _ in side.sources] for side in sides]
     first_rows, total = np.zeros(len(tasks), np.int64), 0
     has_integer_ids, order_types = [True] * len(sides), set[pa.DataType]()
     for number, (side, task) in enumerate(tasks):
@@ -496,8 +496,8 @@ def _merge_reports(
         source = task.source
         first = rows[side][source]
         faults = broken[side][source]
-        faults += [placed(from_json(fault), first, lines[side][source]) for fault in report["broken"]]
-        faults += [Broken(first, reason, count) for reason, count in report["others"].items()]
+        faults += [shift_fault(fault_from_json(fault), first, lines[side][source]) for fault in report["broken"]]
+        faults += [RecordFault(first, reason, count) for reason, count in report["others"].items()]
         first_rows[number], total = total, total + report["rows"]
         rows[side][source] += report["rows"]
         lines[side][source] += report["lines"]
@@ -505,7 +505,7 @@ def _merge_reports(
         order_types |= {_decode_type(name) for name in report["order"]}
     kind = pa.string() if by_time or not order_types else _compared_type(order_types, sides[0].order_column or "")
     for side, corpus in enumerate(sides):
-        corpus.read_elsewhere(zip(rows[side], broken[side], strict=True))
+        corpus.record_scan(zip(rows[side], broken[side], strict=True))
     return FileFacts(partial(_raw_rows, first_rows), has_integer_ids, kind)
 
 
@@ -516,14 +516,14 @@ def _raw_rows(first_rows: Integers, rows: Integers) -> Integers:
     return raw_rows
 
 
-class TaskReader:
+class CorpusReader:
     """Reads the tasks of a corpus, in a worker.
 
     Parameters
     ----------
     tasks : Broadcast
         All tasks, each with its side: 0 for the input, 1 for the reference.
-    wanted : list of Wanted
+    options : list of ReadOptions
         The columns of each side.
     columns : dict of str to str
         As ``DocumentSource.columns``.
@@ -534,12 +534,12 @@ class TaskReader:
     def __init__(
         self,
         tasks: Broadcast[list[tuple[int, Task]]],
-        wanted: list[Wanted],
+        options: list[ReadOptions],
         columns: dict[str, str],
         records: bool,
         by_time: bool,
     ) -> None:
-        self._tasks, self._wanted, self._columns = tasks, wanted, columns
+        self._tasks, self._options, self._columns = tasks, options, columns
         self._records, self._by_time = records, by_time
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -552,7 +552,7 @@ class TaskReader:
                 file.refuse_if_changed()
             # Inside a folder that Spark removes at the end, even after a worker was killed.
             with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as spool:
-                reading = Reading(task, self._wanted[side], spool)
+                reading = TaskReader(task, self._options[side], spool)
                 has_integer_ids, order_types = True, set[str]()
                 for batch in reading.batches():
                     has_integer_ids &= batch.ids is None or pa.types.is_int64(batch.ids.type) or not len(batch.ids)
@@ -561,7 +561,7 @@ class TaskReader:
                     yield self._documents(batch, side * FIRST_REFERENCE_ROW + (number << _ROW_BITS))
             report = {"task": number, "rows": reading.rows, "lines": reading.lines}
             report |= {"integer_ids": bool(has_integer_ids), "order": sorted(order_types)}
-            report |= _fault_report(reading.broken, self._records and not side)
+            report |= _fault_report(reading.faults, self._records and not side)
             yield self._batch(1, row=pa.array([NO_ROW]), fault=pa.array([json.dumps(report)]))
 
     def _documents(self, batch: Batch, first: int) -> pa.RecordBatch:
@@ -585,13 +585,13 @@ def _decode_type(encoded: str) -> pa.DataType:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded))).field(0).type
 
 
-def _fault_report(broken: list[Broken], records: bool) -> dict[str, Any]:
+def _fault_report(broken: list[RecordFault], records: bool) -> dict[str, Any]:
     """Return a report of broken records: in full all, or without ``records`` some, and counts of the others."""
     full = broken if records else broken[:_EXAMPLES]
     others: dict[str, int] = {}
     for fault in broken[len(full) :]:
         others[fault.reason] = others.get(fault.reason, 0) + max(fault.count, 1)
-    return {"broken": [as_json(fault, record=records) for fault in full], "others": others}
+    return {"broken": [fault_to_json(fault, record=records) for fault in full], "others": others}
 
 
 def _time_texts(values: pa.Array) -> pa.Array:

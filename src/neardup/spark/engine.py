@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from neardup.documents import Corpus
-from neardup.documents.partitions import tasks_of
+from neardup.documents.tasks import tasks_of
 from neardup.errors import RecipeError
 from neardup.keep.order import goes_by_time
 from neardup.pipeline.result import Result
@@ -160,7 +160,7 @@ def corpus_identity(corpus: Corpus) -> Any:
         for file in task.files
     ]
     reference = None if corpus.reference is None else corpus_identity(corpus.reference)
-    return [files, asdict(corpus.wanted), reference]
+    return [files, asdict(corpus.read_options), reference]
 
 
 def index_identity(index: DiskIndex | None) -> Any:

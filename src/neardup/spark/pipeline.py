@@ -167,7 +167,7 @@ def find_duplicates(
             equal_texts(table.text_digests, table.text_bytes, matches.representative < 0),
             None,
             judge=judge_on_workers(stages, recipe, classifier, source, table.rows, parts),
-            reference=names.reference,
+            reference=names.reference_count,
         )
     if classifier is not None:
         classifier.check_domain(DomainCounts.of(matches.statistics))
@@ -289,7 +289,7 @@ def _names(table: DocumentTable, corpus: Corpus, facts: FileFacts | None) -> Nam
         if reference_ids is None:
             reference_ids = pa.array(raw_rows[own:] - corpus.raw_rows)
         names = Names(raw_rows, names.ids, reference_ids)
-    corpus.refuse_repeated(names)
+    corpus.check_unique_ids(names)
     return names
 
 

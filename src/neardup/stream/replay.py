@@ -96,10 +96,10 @@ def survey(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timeline:
         sizes.append(lengths_of(as_bytes(batch.texts)))
         if batch.ids is not None:
             ids.append(batch.ids)
-        consumed += batch.consumed
+        consumed += batch.bytes_read
         report("read times", consumed, corpus.total_bytes)
     names = Names(_joined(rows), join_ids(ids) if ids else None)
-    corpus.refuse_repeated(names)
+    corpus.check_unique_ids(names)
     return _timeline(column, names, _joined(times), _joined(sizes), _joined(known) > 0, as_listed)
 
 
@@ -542,7 +542,7 @@ def titles_of(corpus: Corpus, rows: Integers, report: Progress) -> Any:
     for batch in corpus.scan():
         found.append(batch.rows)
         titles.append(pa.array(value_texts(batch.order), pa.large_string()))
-        consumed += batch.consumed
+        consumed += batch.bytes_read
         report("read titles", consumed, corpus.total_bytes)
     known = np.concatenate(found)
     places = np.searchsorted(known, rows)

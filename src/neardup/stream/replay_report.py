@@ -219,7 +219,7 @@ class Arrived:
     def flow(self, timeline: Timeline) -> Verdicts:
         """Return all that arrived."""
         names = Names(timeline.rows, timeline.ids)
-        arrived = _array(names.of(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
+        arrived = _array(names.of_input(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
         verdicts = list(self.duplicates.values())
         named = pa.array([verdict.of for verdict in verdicts], pa.large_string())
         # What a store held before is named, and nothing else is known of it.
