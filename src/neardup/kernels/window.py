@@ -138,8 +138,8 @@ def count_features(features, keys, counts):
 #: Indices of ``counters``: write position, end of memory, first address of the newest segment, oldest valid address,
 #: first and next document, largest size, limits of copied and merged entries.
 CURSOR, END, SEGMENT, OLDEST, FIRST, NEXT, LARGEST, COPY_LIMIT, MERGE_LIMIT = range(9)
-#: Further indices: the bytes that a document needs, the number of keys in buckets, its limit before the table is doubled, and the
-#: first bit of a key's tag.
+#: Further indices: the bytes that a document needs, the number of keys in buckets, its limit before the table is
+#: doubled, and the first bit of a key's tag.
 REQUESTED, SIGNATURES, MAX_SIGNATURES, TAG_SHIFT = range(9, 13)
 #: Columns of a record: time, expiry, address, size, packed layout, serial number, and the two words of the text's
 #: digest.
