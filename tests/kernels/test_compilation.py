@@ -25,7 +25,7 @@ def run(code: str, package: Path, cache: Path) -> str:
     return done.stdout.strip()
 
 
-def test_a_change_in_any_kernel_source_makes_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_in_any_kernel_source_changes_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = shutil.copytree(SOURCE / "kernels", tmp_path / "kernels")
     monkeypatch.setattr(compilation, "__file__", str(kernels / "compilation.py"))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
@@ -64,7 +64,7 @@ def test_cached_arrays_are_built_once_and_again_if_unreadable(tmp_path: Path, mo
     assert compilation.cached_arrays("some", build)[0].tolist() == [0, 1, 2]
 
 
-def test_one_process_compiles_for_all_that_have_the_same_kernels_wherever_installed(tmp_path: Path) -> None:
+def test_processes_with_equal_kernels_compile_once_wherever_installed(tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "copy" / "neardup")
     places = (SOURCE.parent, tmp_path / "copy")
     command = [sys.executable, "-c", f"{USE}; print(sum(required_overlap.stats.cache_misses.values()))"]
@@ -79,13 +79,13 @@ def test_one_process_compiles_for_all_that_have_the_same_kernels_wherever_instal
     assert len([*(tmp_path / "cache").rglob("bounds.required_overlap-*.nbc")]) == 1
 
 
-def test_kernels_work_where_no_folder_can_be_written(tmp_path: Path) -> None:
+def test_kernels_work_without_a_writable_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     assert run(f"{ASK}; {USE}", SOURCE.parent, tmp_path / "file") == "None\n9"
 
 
 @pytest.mark.usefixtures("no_bytecode")
-def test_kernels_work_where_the_disk_is_full(tmp_path: Path) -> None:
+def test_kernels_work_on_a_full_disk(tmp_path: Path) -> None:
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
     assert run(f"{full}; {USE}", SOURCE.parent, tmp_path) == "9"
     assert not [*tmp_path.rglob("*.nb[ci]")]

@@ -38,7 +38,7 @@ SETS = st.lists(st.lists(st.integers(0, 40), unique=True, max_size=150), max_siz
 
 
 @given(SETS, SETS)
-def test_small_counts_are_exact_alone_and_added(first: list[list[int]], second: list[list[int]]) -> None:
+def test_small_counts_are_exact_before_and_after_adding(first: list[list[int]], second: list[list[int]]) -> None:
     total, other = table_of(first), table_of(second)
     plain, more = (Counter(f for s in sets for f in s) for sets in (first, second))
     assert {f: total[f] for f in plain} == plain
@@ -61,21 +61,21 @@ def test_large_counts_are_right_on_average(number: int) -> None:
     assert sizes.std() < 0.35 * number
 
 
-def test_large_counts_add_up() -> None:
+def test_large_counts_can_be_added() -> None:
     total = table_of([[7]] * 3_000)
     add_counts(total, table_of([[7]] * 5_000))
     assert _SIZES[total[7]] == pytest.approx(8_000, rel=0.5)
     assert total[8] == 0
 
 
-def test_counts_end_at_the_last_step() -> None:
+def test_counts_saturate_at_the_last_step() -> None:
     total = np.full(4, 255, np.uint8)
     add_counts(total, np.full(4, 255, np.uint8))
     assert total.tolist() == [255] * 4
 
 
 @given(SETS, st.sampled_from([0.3, 0.6, 0.9]))
-def test_prefixes_by_known_counts_are_those_by_a_table(sets: list[list[int]], threshold: float) -> None:
+def test_prefixes_by_given_counts_equal_those_by_a_table(sets: list[list[int]], threshold: float) -> None:
     sets = [s for s in sets if s]
     features = np.array([f << 48 | f for s in sets for f in s] or [0], np.uint64)
     sizes, by = np.array([len(s) for s in sets], np.int64), rule("jaccard", threshold, 0.0)

@@ -38,7 +38,7 @@ BITS = 20
     st.sampled_from([0.3, 0.5, 0.8]),
     st.sampled_from([0, 1, 30, 100, 250]),
 )
-def test_parts_of_the_key_space_know_what_plain_counting_does(
+def test_counts_by_part_equal_plain_counting(
     given_sets: list[tuple[list[int], bool]], bits: int, threshold: float, more: int
 ) -> None:
     common = list(range(1, 9))
@@ -126,7 +126,7 @@ def candidates(
     st.sampled_from([0.4, 0.7]),
     st.randoms(),
 )
-def test_parts_of_the_key_space_give_the_candidates_of_all_lists(
+def test_candidates_by_part_equal_those_of_one_part_and_include_all_matches(
     given_sets: list[tuple[set[int], int]], parts: int, room: int, threshold: float, rng: object
 ) -> None:
     by = rule("overlap", threshold, 0.0)
@@ -166,7 +166,7 @@ def parity(features: list[int], size: int) -> int:
     st.lists(st.lists(st.integers(0, 400).map(lambda n: n * 0x9E3779B97F4A7C15 % 2**64), max_size=300), max_size=6),
     st.sampled_from([0.3, 0.6, 0.9]),
 )
-def test_parities_rule_out_no_pair_that_matches(sets: list[list[int]], threshold: float) -> None:
+def test_parities_exclude_no_matching_pair(sets: list[list[int]], threshold: float) -> None:
     sets = [found for found in sets if found]
     by = rule("overlap", threshold, 0.0)
     sizes = np.array([len(found) for found in sets], np.int64)

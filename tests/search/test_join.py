@@ -124,7 +124,11 @@ def test_bounds_are_those_of_naive(name: str, threshold: float, floor: float) ->
     bound = rule(name, threshold, floor)
     t, f = threshold_of(name, threshold), exact_fraction(floor, "floor", zero=True)
     sizes = range(1, 33)
-    needed = {(a, b): naive.need(name, a, b, t, f) if _possible(name, a, b, t, f) else 99 for a in sizes for b in sizes}
+    needed = {
+        (a, b): naive.required_overlap(name, a, b, t, f) if _possible(name, a, b, t, f) else 99
+        for a in sizes
+        for b in sizes
+    }
     for a in sizes:
         for b in sizes:
             assert min(required_overlap(bound, a, b), min(a, b) + 1) == min(needed[a, b], min(a, b) + 1)
