@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
-from trained import DATED, FACTS, SETS, WEIGHED, trained
+from sentences import says
+from trained_classifiers import DATED, FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, packed, unpacked

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_text import naive_tokens
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup.classifier import values as measuring

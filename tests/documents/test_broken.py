@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import CODECS, ROWS, compressed, encoded, made, quarantined, texts_of
-from saying import says
+from sentences import says
 
 from neardup import errors
 from neardup.documents import open_corpus

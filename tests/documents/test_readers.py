@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from making import CODECS, FORMATS, ROWS, all_of, compressed, encoded, made, rows_of, texts_of
 from pyarrow import fs
-from saying import says
+from sentences import says
 
 from neardup import errors
 from neardup.documents import open_corpus

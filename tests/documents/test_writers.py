@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from making import CODECS, FORMATS, ROWS, all_of, compressed, encoded, made, texts_of
-from saying import says
+from sentences import says
 
 from neardup.documents import check_output, open_corpus, open_writer, write_table
 from neardup.documents import columnar as columnar_module

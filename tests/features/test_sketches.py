@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_sketches import MOST, naive_minhash, naive_simhash, naive_supershingles
-from saying import says
+from sentences import says
 
 from neardup.errors import InputError, RecipeError
 from neardup.features import sketches

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError

@@ -17,10 +17,10 @@ import naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from fixed_side import ENGINES, MEASURES, NEWS, OTHER, WORDS, check, corpus, of_both
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
+from references import ENGINES, MEASURES, NEWS, OTHER, WORDS, check, corpus, of_both
+from sentences import says
 
 import neardup as nd
 from neardup.features.extraction import extract_features

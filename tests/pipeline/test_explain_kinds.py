@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_features import Gram
-from saying import says
+from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError

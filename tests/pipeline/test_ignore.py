@@ -9,10 +9,10 @@ from typing import Any
 import naive
 import naive_features
 import pytest
-from fixed_side import WORDS
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from references import WORDS
+from sentences import says
 
 import neardup as nd
 from neardup.errors import RecipeError

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import needs_html, page, paragraphs
-from places import SHARED
+from paths import SHARED
 
 from neardup.text import html
 from neardup.text.encoding import decode_page

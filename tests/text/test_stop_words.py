@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from naive_text import naive_tokens
-from saying import says
+from sentences import says
 
 from neardup.errors import RecipeError
 from neardup.text.stop_words import ANTECEDENTS, antecedents, languages, stop_words
