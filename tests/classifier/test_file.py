@@ -44,7 +44,7 @@ def same(one: Classifier, other: Classifier) -> bool:
 
 
 def alike(one: Statistics, other: Statistics) -> bool:
-    numbers = ("documents", "distinct", "heaviest")
+    numbers = ("documents", "distinct", "largest_square_sum")
     arrays = np.array_equal(one.features, other.features) and np.array_equal(one.df, other.df)
     return arrays and all(getattr(one, name) == getattr(other, name) for name in numbers)
 

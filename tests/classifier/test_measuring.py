@@ -103,7 +103,7 @@ class Plainly:
             statistics = self.statistics.get(part.counted)
             bits = statistics.idf_bits(part.recipe) if statistics else 0
             df, count = self.frequencies(features), len(self.records)
-            f, g = (naive_features.fixed(side, part.weights, df, count, bits) for side in (one, other))
+            f, g = (naive_features.fixed_point_weights(side, part.weights, df, count, bits) for side in (one, other))
             return naive.of_weights(part.name, f, g, 4**bits if "idf" in part.weights else 1)
         return float(getattr(self, part.name)(d, e))
 

@@ -125,7 +125,7 @@ def explore(
     if output is not None and output.endswith(".html"):
         make_ready()
     with read_options.open(inputs) as corpus:
-        kernels = ["prefixes.match", "postings.count_pairs"]
+        kernels = ["prefixes.match_ranks", "postings.count_pairs"]
         with reading_progress(corpus, *loaded_recipes, kernels=kernels) as progress:
             found = explore_corpus(
                 corpus,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neardup.index.index import DiskIndex
 
 #: The kernels of a writer.
-_WRITER_KERNELS = ("counts.prefixes", "prefixes.enter_entries")
+_WRITER_KERNELS = ("counts.write_prefixes", "prefixes.insert_entries")
 
 
 app = command_group()

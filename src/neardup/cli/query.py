@@ -86,7 +86,7 @@ def query(
     if index is not None:
         refuse_read_options()
     with read_options.open(inputs) if index is None else index.corpus_for(text, k) as corpus:
-        with reading_progress(corpus, recipe, kernels=["postings.fill_lists"]) as progress:
+        with reading_progress(corpus, recipe, kernels=["postings.fill_inverted_lists"]) as progress:
             found = answer_of(
                 corpus,
                 recipe,

@@ -251,10 +251,9 @@ def replay(
         print_corpus_notes(corpus, recipe)
         announce_compilation(
             None,
-            "window.flow",
-            "window.meet_by_keys",
-            "window.overlap_with_all",
-            *(("pairs.discriminant", "pairs.align") if classifier else ()),
+            "window.match_and_insert",
+            "window.overlaps_with_records",
+            *(("pairs.discriminant", "pairs.edit_distances") if classifier else ()),
         )
         printer = HourPrinter(sys.stdout, as_json=as_json)
         progress = stack.enter_context(progress_bar()) or ignore_progress
