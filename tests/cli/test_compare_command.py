@@ -90,12 +90,12 @@ def test_outputs(corpus: Path, labels: Path, tmp_path: Path) -> None:
 )
 def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
     before = names_in(tmp_path)
-    given = [str(labels) if option == "LABELS" else option for option in options]
-    assert says(refused("compare", corpus, *given), *parts)
+    arguments = [str(labels) if option == "LABELS" else option for option in options]
+    assert says(refused("compare", corpus, *arguments), *parts)
     assert names_in(tmp_path) == before
 
 
-def test_classifiers_beside_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:
+def test_classifiers_are_compared_with_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:
     classifier = saved(tmp_path / "mine.neardup")
     options = "--labels", labels, "--recipes", "jaccard", "--thresholds", ".5,.9", "--classifier", classifier
     shown = neardup("compare", corpus, *options).stdout

@@ -121,11 +121,11 @@ def test_what_is_compared(stories: Path) -> None:
     assert (found["sample"]["documents"], found["sample"]["seed"]) == (20, 5)
     assert found["curve"] is None
     assert all(not one["pairs"] for one in found["examples"])
-    other = json.loads(neardup("explore", stories, *options, "--sample", "20", "--seed", "6", "--json").stdout)
-    assert other["views"] != found["views"]
+    resampled = json.loads(neardup("explore", stories, *options, "--sample", "20", "--seed", "6", "--json").stdout)
+    assert resampled["views"] != found["views"]
     # Without a curve the short form leaves out what only the whole corpus tells.
-    told = neardup("explore", stories, *options).stdout
-    assert "threshold" not in told.partition("begin with")[0]
+    stdout = neardup("explore", stories, *options).stdout
+    assert "threshold" not in stdout.partition("begin with")[0]
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ def sides(tmp_path: Path) -> tuple[Path, Path, Path]:
     old, new, index = tmp_path / "old.jsonl", tmp_path / "new.jsonl", tmp_path / "archive"
     write_lines(old, OLD)
     write_lines(new, NEW)
-    said = neardup("index", "build", old, "-o", index, *RULES).stderr
-    assert "2 documents" in said
-    assert "words:3" in said
+    stderr = neardup("index", "build", old, "-o", index, *RULES).stderr
+    assert "2 documents" in stderr
+    assert "words:3" in stderr
     return new, old, index
 
 
@@ -33,9 +33,9 @@ def documents(index: Path) -> int:
     return int(json.loads(neardup("index", "info", index, "--json").stdout)["documents"])
 
 
-def test_answers_are_those_of_the_files(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_an_index_gives_the_answers_of_its_files(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
     new, old, index = sides
-    made: dict[str, list[Any]] = {}
+    answers: dict[str, list[Any]] = {}
     for name, reference, rules in (("index", index, ()), ("files", old, RULES)):
         folder = tmp_path / name
         folder.mkdir()
@@ -44,22 +44,22 @@ def test_answers_are_those_of_the_files(sides: tuple[Path, Path, Path], tmp_path
         neardup("pairs", new, "--against", reference, "-o", pairs, *rules)
         document = tmp_path / "document.txt"
         document.write_text(FOX + " again")
-        made[name] = [path.read_bytes() for path in (kept, gone, pairs)]
-        made[name].append(neardup("query", reference, "-d", document, "--json", *rules).stdout)
-        made[name].append(neardup("query", reference, "-d", document, "--k", "1").stdout)
-        made[name].append(neardup("neighbors", reference, "--k", "1").stdout)
-    assert made["index"][:4] == made["files"][:4]
-    assert "fox" in made["index"][3]
-    assert "fox" in made["index"][4]
+        answers[name] = [path.read_bytes() for path in (kept, gone, pairs)]
+        answers[name].append(neardup("query", reference, "-d", document, "--json", *rules).stdout)
+        answers[name].append(neardup("query", reference, "-d", document, "--k", "1").stdout)
+        answers[name].append(neardup("neighbors", reference, "--k", "1").stdout)
+    assert answers["index"][:4] == answers["files"][:4]
+    assert "fox" in answers["index"][3]
+    assert "fox" in answers["index"][4]
 
 
-def test_the_daily_delivery(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_kept_documents_of_a_delivery_are_added_to_the_index(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
     new, _, index = sides
     kept = tmp_path / "kept.jsonl"
-    said = neardup("dedup", new, "--against", index, "--add", "-o", kept).stderr
-    assert "3 documents: 1 kept, 2 dropped" in said
-    assert "2 documents; 1 dropped as matches" in said
-    assert "1 document added" in said
+    stderr = neardup("dedup", new, "--against", index, "--add", "-o", kept).stderr
+    assert "3 documents: 1 kept, 2 dropped" in stderr
+    assert "2 documents; 1 dropped as matches" in stderr
+    assert "1 document added" in stderr
     assert [row["id"] for row in read_lines(kept)] == ["n2"]
     assert documents(index) == 3
     neardup("dedup", new, "--against", index, "--add", "-o", kept, "--force")
@@ -78,9 +78,9 @@ def test_an_index_grows_and_shrinks(sides: tuple[Path, Path, Path], tmp_path: Pa
     assert documents(index) == 5
     ids = tmp_path / "ids.txt"
     ids.write_text("n1\nn3\nnobody\n")
-    said = neardup("index", "remove", index, "--ids", ids).stderr
-    assert "2 documents removed" in said
-    assert "1 id of" in said
+    stderr = neardup("index", "remove", index, "--ids", ids).stderr
+    assert "2 documents removed" in stderr
+    assert "1 id of" in stderr
     assert documents(index) == 3
     assert "2, which compact frees" in neardup("index", "info", index).stderr
     neardup("index", "compact", index)

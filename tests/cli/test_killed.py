@@ -90,7 +90,7 @@ def test_a_full_stdout(corpus: Path, warm: None) -> None:
     assert "Traceback" not in err
 
 
-def test_a_reader_that_leaves(corpus: Path, warm: None) -> None:
+def test_a_reader_that_closes_stdout_ends_the_command(corpus: Path, warm: None) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     for command, *options in (("pairs", "--print", *RULES), ("dedup", "-o", "-")):
@@ -140,7 +140,7 @@ def test_interrupted_while_writing(number: int, code: int, corpus: Path, out: Pa
     assert names_in(out) == temporary(out) == set()
 
 
-def test_what_cannot_be_closed_after_an_interruption_is_no_error(
+def test_an_output_that_fails_to_close_after_an_interruption_is_no_error(
     corpus: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(file: OutputFile, data: object) -> int:
@@ -172,7 +172,7 @@ def test_killed_while_writing_and_started_again(corpus: Path, out: Path, warm: N
     assert names_in(out) == {"clean.jsonl.gz", "dups.csv"}
 
 
-def test_a_writer_that_lives_is_left_alone(corpus: Path, out: Path, warm: None) -> None:
+def test_files_of_a_running_command_are_left_alone(corpus: Path, out: Path, warm: None) -> None:
     slow = process("dedup", corpus, "-o", out / "clean.jsonl.gz", pausing=True)
     until(lambda: partial(out), slow)
     held, spooled = partial(out), temporary(out)
@@ -224,7 +224,7 @@ def test_only_what_is_written_again_is_swept(out: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file of another user")
-def test_what_another_user_left_stays(out: Path) -> None:
+def test_files_of_another_user_stay(out: Path) -> None:
     _killed(out / "a.html", out / "texts")
     for path in partial(out):
         os.chown(path, 65534, 65534)
@@ -234,7 +234,7 @@ def test_what_another_user_left_stays(out: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["文" * 80 + ".html", "a" * 250 + ".html"])
-def test_names_that_fill_what_a_file_system_takes(name: str, out: Path) -> None:
+def test_file_names_of_the_maximum_length_work(name: str, out: Path) -> None:
     files.write(out / name, b"page")
     with OutputFile(str(out / name)) as file:
         file.write(b"page")

@@ -46,11 +46,6 @@ def test_three_nearest_of_files_in_a_folder(tmp_path: Path) -> None:
     assert similarity == sorted(similarity, reverse=True)
 
 
-def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:
-    corpus = write_lines(tmp_path / "c.jsonl", [{"id": "a\tb", "text": FOX}, {"id": "c\nd", "text": FOX}])
-    assert lines_of(corpus, "--k", "1")[0] == ["a\\tb", "1", "c\\nd", "1.0"]
-
-
 def test_repeated_ids_are_refused_and_told_apart_by_their_files(tmp_path: Path) -> None:
     rows = [{"id": "a", "text": FOX}, {"id": "b", "text": ROSE}]
     shards = [write_lines(tmp_path / f"{number}.jsonl", rows) for number in (1, 2)]

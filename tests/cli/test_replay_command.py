@@ -189,8 +189,8 @@ def test_refusals(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = names_in(tmp_path)
-    given = [str(flow) if option == "FLOW" else option for option in options]
-    assert says(refused("replay", flow, *given), *parts)
+    arguments = [str(flow) if option == "FLOW" else option for option in options]
+    assert says(refused("replay", flow, *arguments), *parts)
     assert names_in(tmp_path) == before
 
 

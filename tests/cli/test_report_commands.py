@@ -115,10 +115,3 @@ def test_refusals(flow: Path, arguments: tuple[str, ...], parts: tuple[str, ...]
     assert says(refused(command, "flow.jsonl", *options), *parts)
     assert Path("mine.html").read_text() == "mine"
     assert not list(Path().glob("*.partial*"))
-
-
-@pytest.mark.parametrize("command", ["replay", "compare", "audit"])
-def test_packages_that_draw_are_asked_for_first(command: str, flow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    labels = ("--labels", "sure.jsonl") if command == "compare" else RULES
-    assert "pip install 'neardup[report]' brings" in refused(command, "flow.jsonl", *labels, "--report", "page.html")

@@ -57,9 +57,9 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
         assert head in heads or any(head in line for line in lines), head
     assert "best threshold is " in result.stdout
     assert "Kernel linear, C " in result.stdout
-    told = " ".join(result.stdout.split())
+    text = " ".join(result.stdout.split())
     for part in ("misjudged", "the 10 most confident", "--summary FILE", "its value (contribution)"):
-        assert part in told
+        assert part in text
     assert sum(": labelled " in line for line in lines) == 10
     assert max(map(len, lines)) <= 80
     assert says(result.stderr.splitlines()[-1], "no classifier was written", "-o FILE")
@@ -83,7 +83,7 @@ def test_what_is_saved(corpus: Path, labels: Path, tmp_path: Path) -> None:
     neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--force")
 
 
-def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:
+def test_document_ids_cannot_control_the_terminal(tmp_path: Path) -> None:
     known, rows = labelled(mistakes=9)
     evil = {row["id"]: f"\x1b[31m{row['id']}\n" for row in known.rows}
     corpus = write_lines(tmp_path / "c.jsonl", [row | {"id": evil[row["id"]]} for row in known.rows])
@@ -122,6 +122,6 @@ def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:
 )
 def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
     before = names_in(tmp_path)
-    given = [str(labels) if option == "LABELS" else option for option in options]
-    assert says(refused("train", corpus, *given), *parts)
+    arguments = [str(labels) if option == "LABELS" else option for option in options]
+    assert says(refused("train", corpus, *arguments), *parts)
     assert names_in(tmp_path) == before

@@ -221,7 +221,7 @@ def _facts(explanation: Explanation, *, colours: bool) -> Iterator[tuple[str, An
     if explanation.needed is not None and _counts_features(recipe):
         aim = ", to become candidates" if explanation.learned else ""
         yield "needed", f"{explanation.needed:,} shared features at these sizes{aim}"
-    yield "measures", ", ".join(_measure(name, value) for name, value in explanation.measures.items())
+    yield "measures", ", ".join(_format_measure(name, value) for name, value in explanation.measures.items())
     for place, sentence in enumerate(explanation.sentences):
         yield "" if place else "flips", sentence
     if explanation.learned is not None:
@@ -229,7 +229,7 @@ def _facts(explanation: Explanation, *, colours: bool) -> Iterator[tuple[str, An
         yield "classifier", describe_cut(classifier.fingerprint, *classifier.working_point)
         if explanation.learned.outside:
             yield "outside", f"the pair is unlike those of its training: {'; '.join(explanation.learned.outside)}"
-    yield "recipe", f"{recipe.name}: {_choices(recipe)}; fingerprint {recipe.fingerprint}"
+    yield "recipe", f"{recipe.name}: {_describe_recipe(recipe)}; fingerprint {recipe.fingerprint}"
 
 
 def _counts_features(recipe: Recipe) -> bool:
@@ -238,14 +238,14 @@ def _counts_features(recipe: Recipe) -> bool:
     return not (single or recipe.weights or recipe.signature or recipe.measure == "semantic")
 
 
-def _measure(name: str, value: float) -> str:
+def _format_measure(name: str, value: float) -> str:
     from neardup.pipeline.counterfactual import decimals
     from neardup.recipe.measures import measure
 
     return f"{name} {decimals(value, up=measure(name).distance)}"
 
 
-def _choices(recipe: Recipe) -> str:
+def _describe_recipe(recipe: Recipe) -> str:
     """Return the features of a recipe and what is done with them."""
     stops = f", without stop words of {recipe.stop_words}" if recipe.stop_words not in ("", "none") else ""
     if recipe.parsed_features.kind == "spots":

@@ -103,7 +103,7 @@ class TableOptions:
     agreement: Annotated[bool, switch("--agreement", "Print how well labellers agree.", _TABLES)] = False
 
     @property
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether any of them was requested.
 
         Raises ``RecipeError`` for an option without the one that it belongs to.
@@ -151,7 +151,7 @@ def label(
 
     train, compare and audit read the labels: --labels labels.db.
     """
-    if not table_options.given:
+    if not table_options.is_given:
         refuse_ignored(("force", "as_json"), "is for --export and --agreement; leave it out")
         _serve(inputs, store, labeller, read_options, queue_options, page_options, run_options)
         return

@@ -50,13 +50,13 @@ def check_outputs(
 def ending_check(reason: str, *endings: str) -> Check:
     """Return a check that refuses names with none of the endings; the reason ends its sentence."""
     *most, last = (ending for ending in endings if not ending.endswith((".gz", ".zst")))
-    known = f"{', '.join(most)} or {last}" if most else last
+    listed = f"{', '.join(most)} or {last}" if most else last
 
     def check(name: str, inputs: Sequence[str], force: bool) -> None:
         from neardup.documents import check_output
 
         if not name.endswith(endings):
-            raise OutputError(f"{name} does not end in {known}, but {reason}: name it so")
+            raise OutputError(f"{name} does not end in {listed}, but {reason}: name it so")
         check_output(name, inputs, force)
 
     return check

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from neardup.stream.replay import Hour, Item, Timeline, Totals
     from neardup.stream.replay_report import PageOptions, ReplayReport
 
-_HEAD = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
+_HEADER = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
 
 
 class HourPrinter:
@@ -59,7 +59,7 @@ class HourPrinter:
     def print_hour(self, hour: Hour) -> None:
         """Print an hour, after the number of hours without items before it."""
         if not self.hours and not self._as_json:
-            self._print(_HEAD)
+            self._print(_HEADER)
         quiet = hour.hour - self.hours[-1].hour - 1 if self.hours else 0
         if quiet > 0:
             self._print_quiet_hours(self.hours[-1].hour + 1, quiet)

@@ -249,7 +249,7 @@ def _stopped_by_signals(watcher: Watcher, log: Log) -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         if signalled:
-            log.say("stopping", message="stopping after the current batch")
+            log.say("stopping", message="stop signal received; the current batch is finished")
 
 
 @contextmanager
