@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from places import ROOT
+from paths import ROOT
 
 import neardup
 from neardup.cli.app import app

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.runtime import BASE, SCRATCH, Clock, Memory, alone, in_order, trim_memory
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 import pytest
-from places import SAMPLE
+from paths import SAMPLE
 
 BASE_KINDS = {"original", "template"}
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from known_times import DAY, EXACT, MOMENT, NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
+from time_examples import DAY, EXACT, MOMENT, NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
 
 from neardup.errors import shown
 from neardup.times import can_hold_times, microseconds_of, times_of, utc

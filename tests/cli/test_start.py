@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import pytest
-from calling import NEVER, neardup, refused
-from places import ROOT
-from saying import says
+from commands import NEVER, neardup, refused
+from paths import ROOT
+from sentences import says
 from typer.testing import CliRunner
 
 import neardup as package

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from input_files import CODECS, ROWS, compress, encode_rows, read_quarantine, texts_of, write_input
-from saying import says
+from sentences import says
 
 from neardup import errors
 from neardup.documents import open_corpus

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from input_files import CODECS, FORMATS, ROWS, compress, encode_rows, full_mask, rows_of, texts_of, write_input
 from pyarrow import fs
-from saying import says
+from sentences import says
 
 from neardup import errors
 from neardup.documents import open_corpus

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 from input_files import ROWS, encode_rows
 from pyarrow import fs
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup.documents import check_output, open_writer, output, write_table

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from input_files import ROWS, full_mask, read_quarantine, texts_of
-from saying import says
+from sentences import says
 
 from neardup.documents import columnar as columnar_module
 from neardup.documents import corpus_of, join_ids, join_order, open_corpus, repeated_ids

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from input_files import encode_rows
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup.api import corpus_from

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from input_files import CODECS, FORMATS, ROWS, compress, encode_rows, full_mask, texts_of, write_input
-from saying import says
+from sentences import says
 
 from neardup.documents import check_output, open_corpus, open_writer, write_table
 from neardup.documents import columnar as columnar_module

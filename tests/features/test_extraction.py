@@ -132,7 +132,7 @@ def test_terms_weights_and_clipping_equal_the_naive_ones(texts: list[str], spec:
     bare = "words:1" if spec.startswith("terms") else spec
     every = [plain.features(t, bare, "words", stops) for t in texts]
     df = plain.frequencies(every)
-    stays = {gram: not clip or plain.stays(clip, df[gram], len(texts)) for gram in df}
+    stays = {gram: not clip or plain.passes_clip(clip, df[gram], len(texts)) for gram in df}
     if statistics is not None and not any(stays.values()) and any(every):
         with pytest.raises(RecipeError, match="leaves none"):
             extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
@@ -153,7 +153,7 @@ def test_terms_weights_and_clipping_equal_the_naive_ones(texts: list[str], spec:
         kept = [gram for gram in every[number] if gram in set(chosen) and stays[gram]]
         assert set(block.features[part].tolist()) == {known[gram] for gram in kept}
         if recipe.weights:
-            expected = plain.fixed(kept, kind, df, len(texts), bits)
+            expected = plain.fixed_point_weights(kept, kind, df, len(texts), bits)
             found = dict(zip(block.features[part].tolist(), block.weights[part].tolist(), strict=True))
             assert found == {known[gram]: weight for gram, weight in expected.items()}
 
@@ -182,7 +182,7 @@ def test_digests_are_those_of_hashlib() -> None:
     assert [each.astype("<u8").tobytes() for each in digests] == expected
 
 
-def test_large_documents_grow_the_buffers() -> None:
+def test_large_documents_enlarge_the_buffers() -> None:
     text = " ".join(f"word{i}" for i in range(300_000))
     foreign = " ".join(f"wörd{i} 日本" for i in range(100_000))
     block = extract_features(pa.array(["short", text, foreign, text], pa.large_string()), Recipe(features="words:3"))

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup import runtime

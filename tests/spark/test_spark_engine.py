@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from deciding import classifier_of
-from saying import says
+from flow_classifiers import classifier_of
+from sentences import says
 from test_spark_search import corpus
 
 import neardup

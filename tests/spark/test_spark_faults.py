@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from saying import says
+from sentences import says
 from typer.testing import CliRunner
 
 from neardup import errors

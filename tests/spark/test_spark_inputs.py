@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.documents import open_corpus, open_writer
 from neardup.documents import tasks as tasks_module

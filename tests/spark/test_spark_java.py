@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.errors import RecipeError
 from neardup.recipe.named import load_recipe

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from neardup.features.extraction import extract_features
 from neardup.features.store import FeatureStore
-from neardup.kernels.bounds import need
-from neardup.kernels.prefixes import partner_sizes
+from neardup.kernels.bounds import required_overlap
+from neardup.kernels.prefixes import partner_size_bounds
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, measure, rule, similarities
 from neardup.search.engines import find_pairs
@@ -135,11 +135,11 @@ def test_sizes_of_partners_are_those_of_a_plain_loop(set_rule: Rule, entries: li
     sizes = np.array([size for size, _, _ in entries], np.int64)
     rests = np.array([min(size, rest) * (1 if looked_for else -1) for size, rest, looked_for in entries], np.int64)
     high, reach = np.empty(len(entries), np.int64), np.empty(len(entries), np.int64)
-    partner_sizes(sizes, rests, set_rule, high, reach)
+    partner_size_bounds(sizes, rests, set_rule, high, reach)
     for i, (size, rest) in enumerate(zip(sizes.tolist(), rests.tolist(), strict=True)):
-        smaller = [m for m in range(1, size + 1) if need(set_rule, m, size) <= min(m, abs(rest))]
-        assert [m for m in range(1, high[i] + 1) if need(set_rule, m, size) <= m] == smaller
-        larger = [m for m in range(size, 400) if rest > 0 and need(set_rule, size, m) <= rest]
+        smaller = [m for m in range(1, size + 1) if required_overlap(set_rule, m, size) <= min(m, abs(rest))]
+        assert [m for m in range(1, high[i] + 1) if required_overlap(set_rule, m, size) <= m] == smaller
+        larger = [m for m in range(size, 400) if rest > 0 and required_overlap(set_rule, size, m) <= rest]
         assert list(range(size, min(reach[i], 399) + 1)) == larger
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from saying import says
+from sentences import says
 from test_spark_search import corpus
 from workers import local_value
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from saying import says
+from sentences import says
 
 import neardup as nd
 import neardup.spark

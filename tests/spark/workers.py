@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.kernels.bounds import need
+from neardup.kernels.bounds import required_overlap
 from neardup.recipe import Recipe
 from neardup.recipe.measures import rule, similarities
 from neardup.search.lsh import bands_of
@@ -51,7 +51,7 @@ def naive_candidates(
     found = set()
     for chosen in by_key.values():
         for one, other in combinations(sorted(chosen, key=lambda entry: (entry[3], entry[2])), 2):
-            least = need(set_rule, one[3], other[3])
+            least = required_overlap(set_rule, one[3], other[3])
             met_before = other[1] and other[1] == one[1]
             apart = second is None or second[one[2]] != second[other[2]]
             fits = one[4] >= least and min(one[3], abs(other[4])) >= least

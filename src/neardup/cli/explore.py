@@ -53,10 +53,7 @@ def explore(
     lengths: Annotated[
         Any,
         option(
-            "FROM-TO",
-            "Lengths of runs of words to compare: 1-7, 4, or 1,3,5; or none.",
-            _SAMPLE,
-            parser=parse_lengths,
+            "FROM-TO", "Lengths of runs of words to compare: 1-7, 4, or 1,3,5; or none.", _SAMPLE, parser=parse_lengths
         ),
     ] = f"{_DEFAULTS.lengths[0]}-{_DEFAULTS.lengths[-1]}",
     qgrams: Annotated[
@@ -128,7 +125,7 @@ def explore(
     if output is not None and output.endswith(".html"):
         make_ready()
     with read_options.open(inputs) as corpus:
-        kernels = ["prefixes.match", "postings.count_pairs"]
+        kernels = ["prefixes.match_ranks", "postings.count_pairs"]
         with reading_progress(corpus, *loaded_recipes, kernels=kernels) as progress:
             found = explore_corpus(
                 corpus,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neardup.index.index import DiskIndex
 
 #: The kernels of a writer.
-_WRITER_KERNELS = ("counts.prefixes", "prefixes.enter_entries")
+_WRITER_KERNELS = ("counts.write_prefixes", "prefixes.insert_entries")
 
 
 app = command_group()
@@ -51,11 +51,7 @@ def build(
 
 @command_of(app, "add")
 def add(
-    index: Folder,
-    inputs: Inputs,
-    read_options: ReadOptions,
-    threads: Threads = None,
-    as_json: Json = False,
+    index: Folder, inputs: Inputs, read_options: ReadOptions, threads: Threads = None, as_json: Json = False
 ) -> None:
     """Add documents, even if they match others in the index."""
     check_outputs(inputs, {"--quarantine": read_options.quarantine})

@@ -38,8 +38,7 @@ def query(
     read_options: ReadOptions,
     run_options: RunOptions,
     document: Annotated[
-        str,
-        option("FILE", "The new document, a text in UTF-8 or an HTML page; - for stdin.", None, "--document", "-d"),
+        str, option("FILE", "The new document, a text in UTF-8 or an HTML page; - for stdin.", None, "--document", "-d")
     ],
     k: Annotated[
         int | None, option("NUMBER", "Show the N nearest instead, whatever their similarity.", None, "--k", min=1)
@@ -87,7 +86,7 @@ def query(
     if index is not None:
         refuse_read_options()
     with read_options.open(inputs) if index is None else index.corpus_for(text, k) as corpus:
-        with reading_progress(corpus, recipe, kernels=["postings.fill_lists"]) as progress:
+        with reading_progress(corpus, recipe, kernels=["postings.fill_inverted_lists"]) as progress:
             found = answer_of(
                 corpus,
                 recipe,

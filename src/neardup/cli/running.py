@@ -89,7 +89,7 @@ class IndexReference:
     @property
     def kernels(self) -> tuple[str, ...]:
         """The kernels of a run in memory, if they are not those of the recipe."""
-        return () if self.index is None else ("prefixes.match", "prefixes.look_up")
+        return () if self.index is None else ("prefixes.match_ranks", "prefixes.find_partners")
 
     def attach(
         self, corpus: Corpus, threads: int | None, progress: Progress | None, *, margin: float | None = None

@@ -20,24 +20,24 @@ from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
     BY_VALUE,
-    CONTIGUOUS,
     COUNTED,
     LISTED,
     MULTISET,
+    NGRAMS,
     NO_WEIGHTS,
     SET,
-    SKIPPING,
+    SKIP_GRAMS,
     SPOTS,
-    WHOLE,
+    WHOLE_SEGMENT,
     ascii_sets,
+    build_sets,
     choose_terms,
     clip_sets,
     drop_grams,
     feature_sets,
-    form_sets,
     list_grams,
 )
-from neardup.kernels.tables import EMPTY_TABLE, enter, slots_for
+from neardup.kernels.tables import EMPTY_TABLE_SIZE, insert_keys, table_size
 from neardup.kernels.tokens import hash_tokens
 from neardup.kernels.unicode import hash_texts
 from neardup.recipe import Recipe
@@ -68,17 +68,17 @@ def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
 Allocate = Callable[[int], Words]
 
 _GRAM_METHODS = {
-    "words": CONTIGUOUS,
-    "qgrams": CONTIGUOUS,
-    "windows": CONTIGUOUS,
-    "sentence_words": CONTIGUOUS,
-    "skips": SKIPPING,
-    "clauses": WHOLE,
+    "words": NGRAMS,
+    "qgrams": NGRAMS,
+    "windows": NGRAMS,
+    "sentence_words": NGRAMS,
+    "skips": SKIP_GRAMS,
+    "clauses": WHOLE_SEGMENT,
     "spots": SPOTS,
-    "terms": CONTIGUOUS,
+    "terms": NGRAMS,
 }
 _WEIGHING = {"": NO_WEIGHTS, "tf": BY_COUNT, "idf": BY_VALUE, "tfidf": BY_BOTH}
-_NO_TOKENS = np.zeros(EMPTY_TABLE, np.uint64)
+_NO_TOKENS = np.zeros(EMPTY_TABLE_SIZE, np.uint64)
 
 
 class _KernelPlan(NamedTuple):
@@ -89,7 +89,7 @@ class _KernelPlan(NamedTuple):
     by_character : bool
         Whether grams consist of characters instead of tokens.
     shape : tuple of int
-        (method, first number, second number), as for ``kernels.grams.grams_of``.
+        (method, first number, second number), as for ``kernels.grams.write_grams``.
     form : int
         SET, MULTISET, COUNTED or LISTED (``kernels.grams``).
     positional : bool
@@ -119,10 +119,8 @@ class _KernelPlan(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether features are contiguous grams as sets or multisets, without further steps."""
-        ordinary = self.shape[0] == CONTIGUOUS and self.form in (SET, MULTISET)
-        return (
-            ordinary and not (self.positional or self.terms or len(self.tables[0]) > EMPTY_TABLE) and self.modulus == 1
-        )
+        has_more_steps = self.positional or self.terms or self.modulus > 1 or len(self.tables[0]) > EMPTY_TABLE_SIZE
+        return self.shape[0] == NGRAMS and self.form in (SET, MULTISET) and not has_more_steps
 
 
 def _new_array(size: int) -> Words:
@@ -276,7 +274,7 @@ class Extractor:
             used = choose_terms(grams, lengths, heads, choice, plan.lookup, out, weights, *results)
         else:
             form = plan.form, plan.positional and not plan.terms, plan.modulus
-            used = form_sets(grams, lengths, heads, form, out, weights, *results)
+            used = build_sets(grams, lengths, heads, form, out, weights, *results)
         return used
 
     def _checksums(self, data: Any, offsets: Integers, block: Block, allocate: Allocate) -> Block:
@@ -310,7 +308,7 @@ def _kernel_plan(recipe: Recipe, form: int, lookup: Lookup | None) -> _KernelPla
     stop_words, antecedents = word_lists(recipe)
     return _KernelPlan(
         by_character=spec.traits.by_character,
-        shape=(_GRAM_METHODS.get(spec.kind, CONTIGUOUS), first, second),
+        shape=(_GRAM_METHODS.get(spec.kind, NGRAMS), first, second),
         form=form,
         positional=spec.positional,
         modulus=second if spec.kind == "windows" else 1,
@@ -326,8 +324,8 @@ def _ignored_grams(recipe: Recipe) -> Words | None:
     if not recipe.ignore:
         return None
     found = gram_hashes(recipe.ignore, recipe.changed(ignore="", content=""))
-    table = np.zeros(slots_for(len(found)), np.uint64)
-    enter(found, table)
+    table = np.zeros(table_size(len(found)), np.uint64)
+    insert_keys(found, table)
     return table
 
 
@@ -338,6 +336,6 @@ def _token_table(words: frozenset[str]) -> Words:
     padded = np.frombuffer(text + b" " * 64, np.uint8)
     tokens = np.empty(len(text), np.uint64)
     count = hash_tokens(padded, 0, len(text), False, np.empty(len(text) + 66, np.int64), tokens)
-    table = np.zeros(slots_for(count), np.uint64)
-    enter(tokens[:count], table)
+    table = np.zeros(table_size(count), np.uint64)
+    insert_keys(tokens[:count], table)
     return table

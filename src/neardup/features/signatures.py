@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block, row_heads
-from neardup.kernels.grams import mark_sets, place_minima
+from neardup.kernels.grams import digest_sets, minima_features
 from neardup.kernels.sketches import linear_minima, minhash, simhash, supershingles
 from neardup.recipe import Recipe
 
@@ -94,7 +94,7 @@ class Signer:
         else:
             features = self._sign_minima(block, heads, sizes, allocate)
         digests = np.empty((len(sizes), 2), np.uint64)
-        mark_sets(features, sizes, digests)
+        digest_sets(features, sizes, digests)
         return block._replace(features=features, sizes=sizes, set_digests=digests, weights=np.empty(0, np.int64))
 
     def _sign_minima(self, block: Block, heads: Integers, sizes: Integers, allocate: Callable[[int], Words]) -> Words:
@@ -109,7 +109,7 @@ class Signer:
             minima = groups
         sizes[:] = np.where(block.sizes > 0, minima.shape[1], 0)
         features = allocate(int(sizes.sum()))
-        place_minima(minima, sizes, features)
+        minima_features(minima, sizes, features)
         return features
 
     def _sign_imatch(self, block: Block, heads: Integers, sizes: Integers, allocate: Callable[[int], Words]) -> Words:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.kernels.counts import group_equal
+from neardup.kernels.counts import group_equal_sets
 from neardup.runtime import Memory, check_budget
 
 #: Features in a slab: 64 MB.
@@ -243,7 +243,7 @@ class FeatureStore:
     def first_equal(self, excluded: npt.NDArray[np.bool_]) -> Integers:
         """Return for each document the first one with equal features and weights, -1 if ``excluded``: int64[n]."""
         found = np.empty(len(self), np.int64)
-        group_equal(self._digests.rows, self.sizes, excluded, self.addresses(), self.weight_addresses(), found)
+        group_equal_sets(self._digests.rows, self.sizes, excluded, self.addresses(), self.weight_addresses(), found)
         return found
 
     def set_blocks(self) -> Iterator[tuple[Features64, Integers]]:

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.kernels.compilation import kept_arrays, kernels_are_compiled
-from neardup.kernels.unicode import LEFT_OUT, ascii_texts, unicode_texts
-from neardup.kernels.unicode_tables import Tables
+from neardup.kernels.compilation import cached_arrays, kernels_are_compiled
+from neardup.kernels.unicode import ascii_texts, unicode_texts
+from neardup.kernels.unicode_tables import DROPPED, UnicodeTables
 from neardup.runtime import SCRATCH
 from neardup.text.normalize import MAX_EXPANSION, has_kernel, kernel_tables, normalize
 
@@ -38,9 +38,9 @@ class ComparableTexts(NamedTuple):
 
 @cache
 def ascii_table(normalizer: str) -> Bytes:
-    """Return what each ASCII byte becomes: a byte, a space between tokens, or LEFT_OUT."""
-    # LEFT_OUT is not 0, because a normalizer may keep a NUL.
-    table = np.full(256, LEFT_OUT, np.uint8)
+    """Return what each ASCII byte becomes: a byte, a space between tokens, or DROPPED."""
+    # DROPPED is not 0, because a normalizer may keep a NUL.
+    table = np.full(256, DROPPED, np.uint8)
     for byte in range(128):
         text = normalize(f"x{chr(byte)}x", normalizer)
         if text == "xx":
@@ -50,9 +50,9 @@ def ascii_table(normalizer: str) -> Bytes:
 
 
 @cache
-def _kernel_tables_of(normalizer: str) -> Tables:
+def _kernel_tables_of(normalizer: str) -> UnicodeTables:
     """Return the tables of the Unicode kernel, from the cache folder: building them takes 0.1 s."""
-    return Tables(*kept_arrays(normalizer, partial(kernel_tables, normalizer)))
+    return UnicodeTables(*cached_arrays(normalizer, partial(kernel_tables, normalizer)))
 
 
 def text_buffers(texts: pa.LargeStringArray) -> tuple[Bytes, Spans]:

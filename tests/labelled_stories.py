@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from trained import Texts, texts
+from trained_classifiers import Texts, texts
 
 Row = tuple[str, str, int]
 _BLOCK = 10
