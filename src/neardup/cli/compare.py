@@ -67,9 +67,7 @@ def compare(
     clusters: Annotated[
         str | None,
         option(
-            "COLUMN",
-            "A column of the inputs instead of --labels: documents with equal values are duplicates.",
-            LABELS,
+            "COLUMN", "A column of the inputs instead of --labels: documents with equal values are duplicates.", LABELS
         ),
     ] = None,
     label_options: LabelOptions,

@@ -60,8 +60,7 @@ def dedup(
         ),
     ] = None,
     duplicates: Annotated[
-        str | None,
-        option("FILE", "Write a table of the dropped documents: dropped, keeper, similarity, family."),
+        str | None, option("FILE", "Write a table of the dropped documents: dropped, keeper, similarity, family.")
     ] = None,
     summary: Annotated[str | None, option("FILE", "Write counts, times, memory and the recipe as JSON.")] = None,
     against: Against = None,
@@ -91,8 +90,7 @@ def dedup(
     ] = None,
     keep: Keep = None,
     time_column: Annotated[
-        str | None,
-        option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE),
+        str | None, option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE)
     ] = None,
     pairs_per_document: Annotated[
         float,

@@ -21,12 +21,7 @@ from neardup.errors import OutputError
 _SAMPLES = ("newswire.jsonl", "newswire-labels.csv", "train.jsonl", "test.jsonl")
 
 #: The outputs of the demo.
-_OUTPUTS = {
-    "kept": "kept.jsonl",
-    "duplicates": "duplicates.csv",
-    "summary": "summary.json",
-    "report": "report.html",
-}
+_OUTPUTS = {"kept": "kept.jsonl", "duplicates": "duplicates.csv", "summary": "summary.json", "report": "report.html"}
 
 
 @with_options

@@ -53,10 +53,7 @@ def explore(
     lengths: Annotated[
         Any,
         option(
-            "FROM-TO",
-            "Lengths of runs of words to compare: 1-7, 4, or 1,3,5; or none.",
-            _SAMPLE,
-            parser=parse_lengths,
+            "FROM-TO", "Lengths of runs of words to compare: 1-7, 4, or 1,3,5; or none.", _SAMPLE, parser=parse_lengths
         ),
     ] = f"{_DEFAULTS.lengths[0]}-{_DEFAULTS.lengths[-1]}",
     qgrams: Annotated[

@@ -51,11 +51,7 @@ def build(
 
 @command_of(app, "add")
 def add(
-    index: Folder,
-    inputs: Inputs,
-    read_options: ReadOptions,
-    threads: Threads = None,
-    as_json: Json = False,
+    index: Folder, inputs: Inputs, read_options: ReadOptions, threads: Threads = None, as_json: Json = False
 ) -> None:
     """Add documents, even if they match others in the index."""
     check_outputs(inputs, {"--quarantine": read_options.quarantine})

@@ -45,8 +45,7 @@ Inputs = Annotated[
 Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
 JsonLines = Annotated[bool, switch("--json", "Print JSON lines on stdout.")]
 Against = Annotated[
-    list[str] | None,
-    option("REF", "Reference files, or an index: compared with the input, never dropped."),
+    list[str] | None, option("REF", "Reference files, or an index: compared with the input, never dropped.")
 ]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise the page asks for it.", LABELS)]
@@ -229,8 +228,7 @@ class FlowClassifierOptions(ClassifierOptions):
     """A classifier that may judge documents unlike those of its training."""
 
     force_domain: Annotated[
-        bool,
-        switch("--force-domain", "Go on even if the documents are unlike those of the training.", CLASSIFIER),
+        bool, switch("--force-domain", "Go on even if the documents are unlike those of the training.", CLASSIFIER)
     ] = False
 
     def load(self, **columns: str | None) -> Classifier | None:
@@ -460,8 +458,7 @@ class ReportOptions:
     """A report of a run, and how much it shows."""
 
     report: Annotated[
-        str | None,
-        option("FILE.html", "Write a page: what was dropped and why, and other thresholds.", REPORT),
+        str | None, option("FILE.html", "Write a page: what was dropped and why, and other thresholds.", REPORT)
     ] = None
     report_families: Annotated[
         int | None,

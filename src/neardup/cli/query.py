@@ -38,8 +38,7 @@ def query(
     read_options: ReadOptions,
     run_options: RunOptions,
     document: Annotated[
-        str,
-        option("FILE", "The new document, a text in UTF-8 or an HTML page; - for stdin.", None, "--document", "-d"),
+        str, option("FILE", "The new document, a text in UTF-8 or an HTML page; - for stdin.", None, "--document", "-d")
     ],
     k: Annotated[
         int | None, option("NUMBER", "Show the N nearest instead, whatever their similarity.", None, "--k", min=1)

@@ -28,9 +28,7 @@ def list_recipes(as_json: Json = False) -> None:
 
 
 @command_of(app, "show")
-def show(
-    name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML file.")],
-) -> None:
+def show(name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML file.")]) -> None:
     """Print a recipe as TOML, with every field: a template for your own."""
     from neardup.recipe import load_recipe
 
@@ -38,9 +36,7 @@ def show(
 
 
 @command_of(app, "check")
-def check(
-    file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name.")],
-) -> None:
+def check(file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name.")]) -> None:
     """Check a recipe file: exit with 0 if it is valid, else with 2 and the reason."""
     from neardup.recipe import load_recipe
 

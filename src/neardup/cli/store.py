@@ -40,7 +40,7 @@ def stopped(
 ) -> None:
     """List what was stopped and why: the item it repeats, the similarity and the time.
 
-    The store may be in use by a watcher. neardup release releases a stopped item.
+    A watcher may be using the store. neardup release takes an item back.
     """
     from neardup.stream.store import StoreReader
 
@@ -164,7 +164,7 @@ def report(
 ) -> None:
     """Write a page on what a flow stopped and why, from its store.
 
-    The store is only read, so a watcher can go on filling it.
+    The store is only read, so a watcher can keep writing to it.
     """
     from neardup.pages.report import Extent
     from neardup.watch.report import StoreReport

@@ -183,8 +183,7 @@ def train(
     read_options: ReadOptions,
     label_options: LabelOptions,
     output: Annotated[
-        str | None,
-        output_option("Save the classifier to this file, such as classifier.neardup."),
+        str | None, output_option("Save the classifier to this file, such as classifier.neardup.")
     ] = None,
     vector: Annotated[
         str,

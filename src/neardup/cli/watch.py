@@ -77,8 +77,7 @@ class StoredWindowOptions(WindowOptions):
 StatisticsSample = Annotated[
     str | None,
     option(
-        "INPUT",
-        "A corpus to take document frequencies from, for recipes that need them; use the same one in each run.",
+        "INPUT", "A corpus to take document frequencies from, for recipes that need them; use the same one in each run."
     ),
 ]
 
