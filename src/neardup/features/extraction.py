@@ -16,6 +16,7 @@ import pyarrow as pa
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
 from neardup.features.store import Block
+from neardup.kernels import Integers, Words
 from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
@@ -47,9 +48,6 @@ from neardup.text.bulk import ComparableTexts, ascii_table, normalize_texts, tex
 from neardup.text.html import content_method, extract_contents
 from neardup.text.normalize import has_kernel
 from neardup.text.sentences import segment_texts
-
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 
 _BYTES = 16
 _NO_WEIGHTS = np.empty(0, np.int64)

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError
+from neardup.kernels import Words
 from neardup.kernels.sketches import EMPTY, minhash_update, simhash
-
-Words = npt.NDArray[np.uint64]
 
 #: Items to sketch: strings and bytes, which are hashed, and 64-bit integers, which are used as they are.
 Items: TypeAlias = Iterable[str | bytes | int] | Words
