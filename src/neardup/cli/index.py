@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from neardup.cli.command import argument, command_group, command_of, option, output_option
+from neardup.cli.command import argument, command_group, option, output_option, subcommand
 from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads
 from neardup.cli.outputs import check_outputs
 from neardup.cli.screen import print_json, print_message, print_summary, progress_bar, reading_progress
@@ -22,7 +22,7 @@ app = command_group()
 Folder = Annotated[str, argument("INDEX", "The folder of an index.")]
 
 
-@command_of(app, "build")
+@subcommand(app, "build")
 def build(
     inputs: Inputs,
     recipe_options: RecipeOptions,
@@ -49,7 +49,7 @@ def build(
     _print_index(found, as_json=as_json)
 
 
-@command_of(app, "add")
+@subcommand(app, "add")
 def add(
     index: Folder, inputs: Inputs, read_options: ReadOptions, threads: Threads = None, as_json: Json = False
 ) -> None:
@@ -69,7 +69,7 @@ def add(
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@command_of(app, "remove")
+@subcommand(app, "remove")
 def remove(
     index: Folder,
     ids: Annotated[str, option("FILE", "File with the ids of the documents, one per line, in UTF-8.", None, "--ids")],
@@ -94,7 +94,7 @@ def remove(
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@command_of(app, "info")
+@subcommand(app, "info")
 def info(index: Folder, as_json: Json = False) -> None:
     """Print the contents and the recipe of an index."""
     from neardup.index.index import DiskIndex
@@ -102,7 +102,7 @@ def info(index: Folder, as_json: Json = False) -> None:
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@command_of(app, "check")
+@subcommand(app, "check")
 def check(index: Folder) -> None:
     """Verify every byte: exit with 0 if all are as written, else with 2."""
     from neardup.index.index import DiskIndex
@@ -112,7 +112,7 @@ def check(index: Folder) -> None:
     print_message(f"{index} is intact: {counted(len(found), 'document')}, {sized(found.info['bytes'])}")
 
 
-@command_of(app, "compact")
+@subcommand(app, "compact")
 def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> None:
     """Merge small segments and free the space of removed documents; no answer changes."""
     from neardup.index.index import DiskIndex
