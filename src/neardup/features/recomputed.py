@@ -152,7 +152,7 @@ class PartFile:
     def _split(
         self, group: list[_FileBlock], room: npt.NDArray[np.uint8]
     ) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
-        """Yield the blocks that lie one behind the other in a buffer."""
+        """Yield the consecutive blocks of a buffer."""
         at = 0
         for block in group:
             narrow, items = room[at : at + block.begin], room[at + block.begin : at + block.bytes]
@@ -160,7 +160,7 @@ class PartFile:
             yield block.first, lengths, items.view(self._dtype)[: block.items]
             at += block.bytes
 
-    def whole(self) -> tuple[Lengths, npt.NDArray[Any]]:
+    def read_all(self) -> tuple[Lengths, npt.NDArray[Any]]:
         """Return the length of each document and all items."""
         lengths, items, at = np.empty(self.documents, np.uint32), np.empty(self.items, self._dtype), 0
         for begin, block_lengths, block_items in self:

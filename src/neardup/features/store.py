@@ -204,10 +204,10 @@ class FeatureStore:
             + needs.text * self._text_bytes_total
             + self.id_bytes
         )
-        whole = needed * self._growth
+        expected = needed * self._growth
         if _RELIABLE_SHARE * self._growth <= 1:
-            needed = max(needed, _SAFETY * whole)
-        check_budget(self.memory.budget, needed, needs.purpose, all_of_it=whole)
+            needed = max(needed, _SAFETY * expected)
+        check_budget(self.memory.budget, needed, needs.purpose, all_of_it=expected)
 
     @property
     def _growth(self) -> float:

@@ -86,12 +86,12 @@ def _unicode_is_compiled() -> bool:
 
 
 def _append_non_ascii(
-    data: Bytes, offsets: Integers, normalizer: str, rows: Integers, done: Bytes, spans: Integers
+    data: Bytes, offsets: Integers, normalizer: str, rows: Integers, written: Bytes, spans: Integers
 ) -> tuple[Bytes, int]:
-    """Append the texts of some rows to ``done`` and set their spans; return the buffer and its used length."""
+    """Append the texts of some rows to ``written`` and set their spans; return the buffer and its used length."""
     lengths = offsets[rows + 1] - offsets[rows]
-    used = len(done)
-    out = _grow_buffer(done, used, used + 2 * int(lengths.sum()) + MAX_EXPANSION * int(lengths.max(initial=0)))
+    used = len(written)
+    out = _grow_buffer(written, used, used + 2 * int(lengths.sum()) + MAX_EXPANSION * int(lengths.max(initial=0)))
     next_row, by_kernel = 0, has_kernel(normalizer)
     while by_kernel:
         next_row, used = unicode_texts(data, offsets, rows, next_row, _kernel_tables_of(normalizer), out, used, spans)
