@@ -98,8 +98,8 @@ def test_documents_that_match_share_enough_signatures(found: Rule, first: int, d
     begin = data.draw(st.sampled_from(begins))
     size = data.draw(st.integers(begin, begin + 200))
     row = row_of(plan, size)
-    partners = [m for m in range(1, 2 * size) if need(found, size, m) <= min(size, m)]
-    other = data.draw(st.sampled_from(partners))
+    matches = [m for m in range(1, 2 * size) if need(found, size, m) <= min(size, m)]
+    other = data.draw(st.sampled_from(matches))
     least = need(found, size, other)
     shared = data.draw(st.integers(least, min(size, other, least + 2)))
     # What one has alone may come first in the order, last, or anywhere.
