@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from saying import says
-from trained import SETS, texts, trained
+from sentences import says
+from trained_classifiers import SETS, texts, trained
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, packed, unpacked

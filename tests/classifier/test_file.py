@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
-from trained import DATED, FACTS, SETS, WEIGHED, trained
+from sentences import says
+from trained_classifiers import DATED, FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, packed, unpacked
@@ -44,7 +44,7 @@ def same(one: Classifier, other: Classifier) -> bool:
 
 
 def alike(one: Statistics, other: Statistics) -> bool:
-    numbers = ("documents", "distinct", "heaviest")
+    numbers = ("documents", "distinct", "largest_square_sum")
     arrays = np.array_equal(one.features, other.features) and np.array_equal(one.df, other.df)
     return arrays and all(getattr(one, name) == getattr(other, name) for name in numbers)
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.classifier.facts import Rows
-from neardup.kernels.pairs import align
+from neardup.kernels.pairs import edit_distances
 
 NONE = np.empty(0, np.int64)
 #: Tokens as the library has them: all 64 bits count.
@@ -52,14 +52,14 @@ def test_distances_and_common_subsequences_are_those_of_the_tables(pair: tuple[l
     rows = rows_of(*pair)
     left, right = np.array([0, 1, 0]), np.array([1, 0, 0])
     distances, lengths = np.empty(3, np.int64), np.empty(3, np.int64)
-    align(rows.heads, rows.features, left, right, distances, lengths)
+    edit_distances(rows.heads, rows.features, left, right, distances, lengths)
     distance, common = naive.distance(*pair), naive.common(*pair)
     assert distances.tolist() == [distance, distance, 0]
     assert lengths.tolist() == [common, common, len(pair[0])]
     alone = np.empty(3, np.int64)
-    align(rows.heads, rows.features, left, right, alone, NONE)
+    edit_distances(rows.heads, rows.features, left, right, alone, NONE)
     assert np.array_equal(alone, distances)
-    align(rows.heads, rows.features, left, right, NONE, alone)
+    edit_distances(rows.heads, rows.features, left, right, NONE, alone)
     assert np.array_equal(alone, lengths)
 
 
@@ -97,6 +97,6 @@ def test_long_sequences_take_many_blocks(size: int) -> None:
     changed[places] += np.uint64(1)
     rows = Rows.of(np.array([size, size, size - 1]), np.concatenate([tokens, changed, tokens[1:]]))
     distances, lengths = np.empty(2, np.int64), np.empty(2, np.int64)
-    align(rows.heads, rows.features, np.array([0, 0]), np.array([1, 2]), distances, lengths)
+    edit_distances(rows.heads, rows.features, np.array([0, 0]), np.array([1, 2]), distances, lengths)
     assert distances.tolist() == [size // 10, 1]
     assert lengths.tolist() == [size - size // 10, size - 1]

@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.classifier.columns import TITLES, records_of_table
 from neardup.classifier.values import METHODS, NO_TIME

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
+from sentences import says
 
 NEW: list[dict[str, Any]] = [
     {"id": 1, "text": FOX + " today"},

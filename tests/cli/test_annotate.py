@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
+from sentences import says
 
 import neardup as nd
 from neardup.errors import OutputError

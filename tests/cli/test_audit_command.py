@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import names_in, neardup, refused, write_lines
-from handmade import saved
-from saying import says
+from commands import names_in, neardup, refused, write_lines
+from sentences import says
+from simple_classifiers import saved
 
 import neardup.labelling.server as serving
 from neardup.labelling.session import Session

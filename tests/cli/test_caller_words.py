@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import neardup, refused, write_lines
-from saying import says
-from trained import DATED, SETS, trained
+from commands import neardup, refused, write_lines
+from sentences import says
+from trained_classifiers import DATED, SETS, trained
 
 import neardup as nd
 from neardup.errors import NeardupError, RecipeError

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from calling import neardup, read_lines, refused, write_lines
-from saying import says
-from trained import DATED, FACTS, texts, trained
+from commands import neardup, read_lines, refused, write_lines
+from sentences import says
+from trained_classifiers import DATED, FACTS, texts, trained
 
 import neardup as nd
 

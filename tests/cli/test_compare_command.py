@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, ROSE, names_in, neardup, refused, write_lines
-from handmade import saved
-from saying import says
+from commands import FOX, ROSE, names_in, neardup, refused, write_lines
+from sentences import says
+from simple_classifiers import saved
 
 DOCUMENTS: list[dict[str, Any]] = [
     {"id": "fox", "text": FOX, "kind": "fox"},

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from calling import (
+from commands import (
     FOX,
     ROSE,
     RULES,
@@ -19,7 +19,7 @@ from calling import (
     refused,
     write_lines,
 )
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup.cli.screen import format_amount, parse_size, printable, printable_line

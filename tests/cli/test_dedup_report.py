@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from calling import DOCUMENTS, RULES, names_in, neardup, refused, write_lines
-from saying import says
+from commands import DOCUMENTS, RULES, names_in, neardup, refused, write_lines
+from sentences import says
 
 pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
 

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from calling import FOX, RULES, neardup, refused, write_lines
-from saying import says
+from commands import FOX, RULES, neardup, refused, write_lines
+from sentences import says
 
 from neardup.recipe import Recipe, names, parse
 

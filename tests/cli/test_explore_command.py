@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import finished, names_in, neardup, process, refused, write_lines
-from saying import says
+from commands import names_in, neardup, refused, start_process, wait_for_end, write_lines
+from sentences import says
 
 WORDS = [f"word{at}" for at in range(400)]
 SMALL = ("--lengths", "1-3", "--examples", "1")
@@ -72,7 +72,9 @@ def test_the_short_form(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_pipe_without_unicode(stories: Path) -> None:
-    code, out, err = finished(process("explore", stories, *SMALL, env={"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}))
+    code, out, err = wait_for_end(
+        start_process("explore", stories, *SMALL, env={"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
+    )
     assert code == 0, err
     assert out.isascii()
     assert "words:1" in out

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, ROSE, neardup, read_lines, refused, write_lines
-from deciding import classifier_of
-from saying import says
+from commands import FOX, ROSE, neardup, read_lines, refused, write_lines
+from flow_classifiers import classifier_of
+from sentences import says
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, rule_of

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from calling import names_in, neardup, refused
+from commands import names_in, neardup, refused
 from pages import needs_html, page, paragraphs
-from saying import says
+from sentences import says
 
 from neardup.text import html
 

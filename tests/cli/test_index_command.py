@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
+from sentences import says
 
 OLD: list[dict[str, Any]] = [{"id": "fox", "text": FOX}, {"id": "other", "text": "something else altogether"}]
 NEW: list[dict[str, Any]] = [

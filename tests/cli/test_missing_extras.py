@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from calling import names_in, neardup, write_lines
-from labelled_texts import labelled, write_labels
+from commands import names_in, neardup, write_lines
+from labelled_stories import labelled, write_labels
 
 import neardup as nd
 from neardup.errors import NeardupError

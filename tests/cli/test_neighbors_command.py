@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from calling import FOX, ROSE, RULES, neardup, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, RULES, neardup, refused, write_lines
+from sentences import says
 
 EDITED = pytest.approx(17 / 18)
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from calling import neardup, read_lines, write_lines
-from trained import DATED, trained
+from commands import neardup, read_lines, write_lines
+from trained_classifiers import DATED, trained
 
 import neardup as nd
 

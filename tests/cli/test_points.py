@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from calling import neardup, write_lines
+from commands import neardup, write_lines
 
 #: The same sentences with and without points and tatweel; of the last, one word is another.
 PAIRS = {

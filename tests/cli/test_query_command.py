@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from calling import FOX, RULES, neardup, refused
-from saying import says
+from commands import FOX, RULES, neardup, refused
+from sentences import says
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from calling import FOX, names_in, refused, write_lines
-from saying import says
+from commands import FOX, names_in, refused, write_lines
+from sentences import says
 
 from neardup.cli.screen import EXIT_CODES
 

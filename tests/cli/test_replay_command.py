@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, ROSE, in_terminal, names_in, neardup, read_lines, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, in_terminal, names_in, neardup, read_lines, refused, write_lines
+from sentences import says
 
 GOLDEN = Path(__file__).parent / "replay-table.txt"
 SEA = "Ships that sail at night see the lamp of the lighthouse long before they hear the waves upon the rocks below"

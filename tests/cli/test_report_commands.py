@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from calling import FOX, ROSE, neardup, read_lines, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, neardup, read_lines, refused, write_lines
+from sentences import says
 
 ROWS = [
     {"id": "fox", "text": FOX, "time": "2024-01-01T00:00:00Z"},
@@ -60,7 +60,7 @@ def test_a_replay_into_a_store_that_holds_more(flow: Path) -> None:
 
 
 def test_a_classifier_in_a_replay(flow: Path) -> None:
-    from handmade import saved
+    from simple_classifiers import saved
 
     saved(Path("d.neardup"))
     neardup("replay", "flow.jsonl", "--classifier", "d.neardup", "--report", "page.html")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import FOX, NEVER, ROSE, finished, neardup, process, refused
-from markup import Markup
-from saying import says
+from commands import FOX, NEVER, ROSE, neardup, refused, start_process, wait_for_end
+from page_markup import Markup
+from sentences import says
 
 FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
 WATCH = ("watch", "in", "--store", "news.db", "--originals", "out", "--duplicates", "dup", *FAST)
@@ -98,7 +98,7 @@ def test_refusals() -> None:
 
 
 def test_while_a_watcher_runs_it_releases_items_itself() -> None:
-    started = process(*WATCH)
+    started = start_process(*WATCH)
     end = time.monotonic() + NEVER
     Path("in/late.txt").write_text(FOX)
     while len(rows()) < 4:
@@ -108,14 +108,14 @@ def test_while_a_watcher_runs_it_releases_items_itself() -> None:
     assert says(refused("release", "news.db", "x"), "'x' was released already by ann")
     assert "x" not in [row["id"] for row in rows()]
     started.send_signal(signal.SIGTERM)
-    code, _, err = finished(started)
+    code, _, err = wait_for_end(started)
     (said,) = (event for line in err.splitlines() if (event := json.loads(line))["event"] == "released")
     assert (code, said["id"], said["by"], Path(said["file"]).name) == (0, "x", "ann", "more.jsonl")
     assert sorted(path.name for path in Path().glob("news.db*")) == ["news.db", "news.db.lock"]
 
 
 def test_the_page_of_a_watcher_that_runs_and_of_one_that_has_stopped(inbox: Path) -> None:
-    started = process(*WATCH)
+    started = start_process(*WATCH)
     Path("in/late.txt").write_text(FOX)
     end = time.monotonic() + NEVER
     while len(rows()) < 4:
@@ -127,7 +127,7 @@ def test_the_page_of_a_watcher_that_runs_and_of_one_that_has_stopped(inbox: Path
     assert "neardup report news.db -o page.html" in Markup(page).text
     assert "wire/again.txt" in page
     started.send_signal(signal.SIGTERM)
-    code, _, err = finished(started)
+    code, _, err = wait_for_end(started)
     assert code == 0, err
     (inbox / "rose-again.txt").write_text(ROSE)
     neardup(*WATCH, "--once")

@@ -13,8 +13,8 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from calling import neardup, read_lines, refused, write_lines
-from known_times import NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
+from commands import neardup, read_lines, refused, write_lines
+from time_examples import NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
 
 import neardup as nd
 from neardup.classifier.columns import records_of_table

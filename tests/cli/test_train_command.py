@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from calling import names_in, neardup, refused, write_lines
-from labelled_texts import labelled, write_labels
-from saying import says
+from commands import names_in, neardup, refused, write_lines
+from labelled_stories import labelled, write_labels
+from sentences import says
 
 import neardup as nd
 from neardup.training import fit as searching

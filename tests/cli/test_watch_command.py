@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import FOX, NEVER, ROSE, finished, neardup, process, refused
-from saying import says
+from commands import FOX, NEVER, ROSE, neardup, refused, start_process, wait_for_end
+from sentences import says
 
 from neardup.recipe import load_recipe
 from neardup.stream.store import Store, StoreIdentity
@@ -41,7 +41,7 @@ def events(err: str) -> list[dict[str, Any]]:
 def until(true: Callable[[], bool], started: subprocess.Popen[str]) -> None:
     end = time.monotonic() + NEVER
     while not true():
-        assert started.poll() is None, finished(started)
+        assert started.poll() is None, wait_for_end(started)
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -74,10 +74,10 @@ def test_once_processes_the_present_files_and_exits(inbox: Path) -> None:
 
 
 def test_a_signal_ends_it_with_0(inbox: Path) -> None:
-    started = process("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
+    started = start_process("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
     until(lambda: Path("out/rose.txt").exists(), started)
     started.send_signal(signal.SIGTERM)
-    code, out, err = finished(started)
+    code, out, err = wait_for_end(started)
     assert (code, out) == (0, "")
     assert [line["event"] for line in events(err)][-2:] == ["stopping", "stopped"]
     assert events(err)[-1]["items"] == 3
@@ -89,7 +89,7 @@ def test_a_signal_ends_it_with_0(inbox: Path) -> None:
 def test_at_a_terminal_there_is_a_panel_that_nothing_escapes_from(inbox: Path) -> None:
     (inbox / "evil\x1b[31m.txt").write_text(f"{ROSE} again")
     ours, theirs = pty.openpty()
-    started = process(
+    started = start_process(
         "watch",
         "in",
         "--store",
@@ -113,7 +113,7 @@ def test_at_a_terminal_there_is_a_panel_that_nothing_escapes_from(inbox: Path) -
         # The end of a terminal.
         pass
     os.close(ours)
-    code, out, _ = finished(started)
+    code, out, _ = wait_for_end(started)
     text = shown.decode()
     assert (code, out) == (0, "")
     for words in ("neardup watch in", "duplicates", "saved 20 s of processing, spent", "evil␛[31m.txt = rose.txt"):

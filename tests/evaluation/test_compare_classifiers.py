@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import classifier_of
 from hypothesis import given
+from simple_classifiers import classifier_of
 from test_compare import Pair, found, labels_of, parts_of, truths
 
 from neardup.documents import corpus_of

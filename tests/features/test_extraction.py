@@ -1,4 +1,4 @@
-"""Feature sets against plain n-grams of plain tokens."""
+"""Feature sets compared with naive n-grams of naive tokens."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CHAINS = [
     }.items()
     for normalizer in normalizers
 ]
-#: Kinds whose stop words are left out, and texts full of those.
+#: Kinds of features that drop stop words.
 STOPPED = ["words:2", "skips:2:1", "sentence_words:2", "terms:3", "terms:2:sentence", "terms:2:positional"]
 TEXTS = st.lists(
     st.one_of(
@@ -77,7 +77,7 @@ def words_of(recipe: Recipe) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def hashes_of(texts: list[str], recipe: Recipe) -> dict[plain.Gram, int]:
-    """The kernels' hash of every plain gram; there is one, and no two grams share one."""
+    """The kernels' hash of every naive gram: exactly one each, without collisions."""
     known: dict[plain.Gram, int] = {}
     bare = ":".join(part for part in recipe.features.split(":") if part != "positional")
     for text in texts:
@@ -132,7 +132,7 @@ def test_terms_weights_and_clipping_equal_the_naive_ones(texts: list[str], spec:
     bare = "words:1" if spec.startswith("terms") else spec
     every = [plain.features(t, bare, "words", stops) for t in texts]
     df = plain.frequencies(every)
-    stays = {gram: not clip or plain.stays(clip, df[gram], len(texts)) for gram in df}
+    stays = {gram: not clip or plain.passes_clip(clip, df[gram], len(texts)) for gram in df}
     if statistics is not None and not any(stays.values()) and any(every):
         with pytest.raises(RecipeError, match="leaves none"):
             extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
@@ -153,7 +153,7 @@ def test_terms_weights_and_clipping_equal_the_naive_ones(texts: list[str], spec:
         kept = [gram for gram in every[number] if gram in set(chosen) and stays[gram]]
         assert set(block.features[part].tolist()) == {known[gram] for gram in kept}
         if recipe.weights:
-            expected = plain.fixed(kept, kind, df, len(texts), bits)
+            expected = plain.fixed_point_weights(kept, kind, df, len(texts), bits)
             found = dict(zip(block.features[part].tolist(), block.weights[part].tolist(), strict=True))
             assert found == {known[gram]: weight for gram, weight in expected.items()}
 
@@ -182,7 +182,7 @@ def test_digests_are_those_of_hashlib() -> None:
     assert [each.astype("<u8").tobytes() for each in digests] == expected
 
 
-def test_large_documents_grow_the_buffers() -> None:
+def test_large_documents_enlarge_the_buffers() -> None:
     text = " ".join(f"word{i}" for i in range(300_000))
     foreign = " ".join(f"wörd{i} 日本" for i in range(100_000))
     block = extract_features(pa.array(["short", text, foreign, text], pa.large_string()), Recipe(features="words:3"))

@@ -1,4 +1,4 @@
-"""Document frequencies, clipping and weights against counters, fractions and logarithms."""
+"""Document frequencies, clipping and weights compared with counters, fractions and logarithms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError
@@ -21,13 +21,13 @@ from neardup.features import reading
 from neardup.features.extraction import gram_hashes
 from neardup.features.reading import StatisticsBuilder, gather_statistics
 from neardup.features.statistics import Statistics
-from neardup.kernels.tables import value_of
+from neardup.kernels.tables import lookup_value
 from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 
 Words = npt.NDArray[np.uint64]
 
-#: Kinds whose features are what ``gram_hashes`` gives, and others; all with the stop words that they take.
+#: Kinds whose features equal ``gram_hashes``, and others.
 LINED_UP = ["words:1", "words:2", "qgrams:3", "skips:2:1", "clauses", "sentence_words:2", "spots:1:1"]
 OTHERS = ["words:1:multiset", "qgrams:2:positional", "qgrams:2:multiset:positional", "clauses:multiset"]
 WORDS = ["a", "the", "is", "fox", "dog", "ran", "and", "owl.", "sat,", "42", "was", "said", "élan", "東京"]
@@ -40,14 +40,14 @@ def gathered(texts: Sequence[str], recipe: Recipe, threads: int = 1) -> Statisti
 
 
 def plain(texts: Sequence[str], recipe: Recipe) -> list[list[naive.Gram]]:
-    """The features of each text before all choice, repeats repeated."""
+    """The features of each text before any selection, with repeats."""
     stops, begins = stop_words(recipe.stop_words), antecedents(recipe.stop_words)
     features = "words:1" if recipe.features.startswith("terms") else recipe.features
     return [naive.features(text, features, recipe.normalize, stops, begins) for text in texts]
 
 
 def hash_of(texts: Sequence[str], recipe: Recipe) -> dict[naive.Gram, int]:
-    """The feature that stands for each gram of the texts."""
+    """The hash of each gram of the texts."""
     found: dict[naive.Gram, int] = {}
     for text, grams in zip(texts, plain(texts, recipe), strict=True):
         found |= dict(zip(grams, gram_hashes(text, recipe).tolist(), strict=True))
@@ -79,7 +79,7 @@ def test_frequencies_equal_those_of_a_counter(texts: list[str], features: str) -
 
 
 @given(TEXTS, st.sampled_from(["terms:1", "terms:3", "terms:64", "terms:2:sentence", "terms:3:positional"]))
-def test_terms_are_counted_before_they_are_chosen(texts: list[str], features: str) -> None:
+def test_all_terms_are_counted_before_selection(texts: list[str], features: str) -> None:
     recipe = Recipe(features=features)
     documents = plain(texts, recipe)
     df = naive.frequencies(documents)
@@ -95,7 +95,7 @@ def squares(document: Sequence[naive.Gram]) -> int:
 
 
 @given(st.lists(st.text("abc", max_size=30), max_size=8), st.integers(1, 12), st.integers(1, 7))
-def test_sampled_windows_are_counted_where_they_are_kept(texts: list[str], width: int, modulus: int) -> None:
+def test_only_sampled_windows_are_counted(texts: list[str], width: int, modulus: int) -> None:
     recipe = Recipe(features=f"windows:{width}:{modulus}")
     every: dict[naive.Gram, int] = {}
     for text in texts:
@@ -154,7 +154,7 @@ def test_more_than_a_million_features_are_merged_early() -> None:
 
 
 def statistics_with_each_df(documents: int, singles: bool, bits_for: int = 1) -> tuple[Statistics, list[int]]:
-    """A collection with a feature of each df: feature 1000003 df for df from 2 on."""
+    """Statistics with one feature for each df from 2 on: 1000003 df."""
     frequencies = list(range(2, documents + 1))
     features = [1_000_003 * df for df in frequencies]
     distinct = len(features) + (documents if singles else 0)
@@ -179,7 +179,7 @@ CLIPS = [
 
 
 @pytest.mark.parametrize("clip", CLIPS)
-def test_clipping_keeps_what_lies_between_its_bounds(clip: str) -> None:
+def test_clipping_keeps_features_within_its_bounds(clip: str) -> None:
     for documents in (1, 2, 3, 4, 5, 8, 10, 16, 27, 32, 60, 81, 100):
         for singles in (False, True):
             check_clip(clip, documents, singles)
@@ -188,7 +188,7 @@ def test_clipping_keeps_what_lies_between_its_bounds(clip: str) -> None:
 def check_clip(clip: str, documents: int, singles: bool) -> None:
     statistics, features = statistics_with_each_df(documents, singles)
     recipe = Recipe(features="words:1", clip=clip)
-    kept = [naive.stays(clip, df, documents) for df in range(1, documents + 1)]
+    kept = [naive.passes_clip(clip, df, documents) for df in range(1, documents + 1)]
     if statistics.distinct and not any(kept[0 if singles else 1 :]):
         with pytest.raises(RecipeError) as refused:
             statistics.lookup(recipe)
@@ -197,9 +197,9 @@ def check_clip(clip: str, documents: int, singles: bool) -> None:
         return
     keys, values, unseen = statistics.lookup(recipe)
     assert unseen.tolist() == [int(kept[0])]
-    found = [value_of(np.uint64(feature), keys, values, unseen[0]) for feature in features]
+    found = [lookup_value(np.uint64(feature), keys, values, unseen[0]) for feature in features]
     assert found == [int(stays) for stays in kept[1:]]
-    assert value_of(np.uint64(77), keys, values, unseen[0]) == int(kept[0])
+    assert lookup_value(np.uint64(77), keys, values, unseen[0]) == int(kept[0])
 
 
 @given(st.integers(1, 300), st.sampled_from([1, 1000, 10**9, 2**40, 2**50]), st.sampled_from(["idf", "tfidf"]))
@@ -209,7 +209,7 @@ def test_weights_are_logarithms_in_fixed_point(documents: int, square_sum: int, 
     scale = 2 ** statistics.idf_bits(recipe)
     keys, values, unseen = statistics.lookup(recipe)
     expected = [max(round(scale * math.log(1 + documents / df)), 1) for df in range(1, documents + 1)]
-    assert [int(unseen[0]), *(value_of(np.uint64(x), keys, values, unseen[0]) for x in features)] == expected
+    assert [int(unseen[0]), *(lookup_value(np.uint64(x), keys, values, unseen[0]) for x in features)] == expected
     assert statistics.idf(1) == pytest.approx(math.log(1 + documents))
 
 
@@ -234,11 +234,11 @@ def test_the_square_of_a_vector_fits_into_61_bits(documents: int, square_sum: in
     bits = statistics.idf_bits(recipe)
     assert 0 <= bits <= 16
     assert longest(bits) < 2**61
-    # No place is given away.
+    # No bit is wasted.
     assert bits == 16 or longest(bits + 1) >= 2**61
 
 
-def test_only_weights_by_idf_have_binary_places() -> None:
+def test_only_idf_weights_have_fractional_bits() -> None:
     statistics, _ = statistics_with_each_df(50, True)
     of = {
         "words:1": Recipe(features="words:1"),

@@ -17,10 +17,10 @@ import naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from fixed_side import ENGINES, MEASURES, NEWS, OTHER, WORDS, check, corpus, of_both
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
+from references import ENGINES, MEASURES, NEWS, OTHER, WORDS, check, corpus, of_both
+from sentences import says
 
 import neardup as nd
 from neardup.features.extraction import extract_features
@@ -29,7 +29,7 @@ from neardup.index.index import DiskIndex
 from neardup.index.manifest import MANIFEST
 from neardup.index.segment import MatchRule, Segment
 from neardup.index.writer import open_writer
-from neardup.kernels.bounds import need
+from neardup.kernels.bounds import required_overlap
 from neardup.recipe import Recipe
 
 #: Each example makes an index, and files of it.
@@ -55,7 +55,8 @@ def naive_candidates(made: Segment, texts: list[str], recipe: Recipe) -> set[tup
     shift = 64 - (len(counts).bit_length() - 1)
 
     def prefix(features: set[int], size: int) -> set[int]:
-        least = min((need(by, m, size) for m in range(1, size + 1) if need(by, m, size) <= m), default=1)
+        needs = [(required_overlap(by, m, size), m) for m in range(1, size + 1)]
+        least = min((need for need, m in needs if need <= m), default=1)
         ordered = sorted((int(counts[f >> shift]), f >> 8) for f in features if counts[f >> shift])
         return {feature for _, feature in ordered[: max(len(ordered) - least + 1, 0)]}
 
@@ -67,7 +68,7 @@ def naive_candidates(made: Segment, texts: list[str], recipe: Recipe) -> set[tup
         for r, other in enumerate(held):
             meets = own and other and prefix(own, len(own)) & prefix(other, len(other))
             most = (len(own) + len(other) - len(bits(own) ^ bits(other))) // 2
-            if meets and most >= need(by, len(own), len(other)):
+            if meets and most >= required_overlap(by, len(own), len(other)):
                 found.add((q, r))
     return found
 

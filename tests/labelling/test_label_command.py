@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from labelling_room import TEXTS, Browser
-from saying import says
+from sentences import says
 from typer.testing import CliRunner, Result
 
 from neardup.cli.app import app

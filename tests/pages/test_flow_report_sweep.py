@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
-from handmade import classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simple_classifiers import classifier_of
 
 from neardup.pages.sweep import Swept, swept
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts

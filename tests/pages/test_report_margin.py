@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
-from trained import SETS, texts, trained
+from sentences import says
+from trained_classifiers import SETS, texts, trained
 from ways import TEXTS, WAYS, moved, without_times
 
 from neardup.documents import corpus_of

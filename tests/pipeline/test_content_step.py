@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import needs_html, newspaper, page, paragraphs
-from places import SHARED
+from paths import SHARED
 
 import neardup as nd
 from neardup.errors import NeardupError

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from places import SAMPLE
-from saying import says
+from paths import SAMPLE
+from sentences import says
 
 from neardup.documents import open_corpus
 from neardup.features.reading import gather_statistics

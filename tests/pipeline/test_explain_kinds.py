@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_features import Gram
-from saying import says
+from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
@@ -97,7 +97,7 @@ class Definitions:
         df = naive_features.frequencies(map(self.grams, self.texts))
 
         def idf(gram: Gram) -> int:
-            if clip and not naive_features.stays(clip, df[gram], count):
+            if clip and not naive_features.passes_clip(clip, df[gram], count):
                 return 0
             return max(round(naive_features.idf(df[gram], count) * (1 << self.bits)), 1)
 
@@ -122,7 +122,7 @@ class Definitions:
         kept = [
             [gram for gram in own if gram in set(chosen)] for own, chosen in zip(grams, self.features(), strict=True)
         ]
-        return [naive_features.fixed(own, self.recipe.weights, df, count, self.bits) for own in kept]
+        return [naive_features.fixed_point_weights(own, self.recipe.weights, df, count, self.bits) for own in kept]
 
 
 def explained(texts: Sequence[str], recipe: Recipe, definitions: Definitions) -> Explanation | None:
@@ -170,11 +170,11 @@ def test_weights_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) 
     if why is None:
         return
     f, g = definitions.vectors()[:2]
-    assert why.counts[:3] == naive.counts_of_vectors(recipe.measure, f, g)
+    assert why.counts[:3] == naive.vector_counts(recipe.measure, f, g)
     assert (why.shared, *why.sizes) == (len(f.keys() & g.keys()), len(f), len(g))
     if f and g:
         scaled = [{x: w / 2**bits for x, w in vector.items()} for vector in (f, g)]
-        assert why.value == pytest.approx(naive.of_vectors(recipe.measure, *scaled), abs=1e-9)
+        assert why.value == pytest.approx(naive.vector_measure(recipe.measure, *scaled), abs=1e-9)
     if f and g and why.shared:
         assert why.match == (why.value <= 0.5 if recipe.measure == "euclidean" else why.value >= 0.5 - 1e-12)
     else:

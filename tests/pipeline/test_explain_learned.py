@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
-from trained import DATED, FACTS, SETS, texts, trained
+from sentences import says
+from trained_classifiers import DATED, FACTS, SETS, texts, trained
 
 from neardup.classifier.classifier import Classifier, rule_of
 from neardup.classifier.values import NO_TIME, Measurer, Records

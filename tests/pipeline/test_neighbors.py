@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, UnknownDocument

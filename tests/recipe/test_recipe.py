@@ -14,7 +14,7 @@ import pytest
 import stop_words
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe

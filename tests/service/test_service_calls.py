@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from calling import refused
-from deciding import classifier_of
-from saying import says
+from commands import refused
+from flow_classifiers import classifier_of
+from sentences import says
 from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served, texts
 
 import neardup as nd

@@ -1,4 +1,4 @@
-"""Files read in the workers, and what comes of them, against the engine in memory."""
+"""Runs on files that the workers read, against the engine in memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.documents import open_corpus, open_writer
-from neardup.documents import tasks as elsewhere
+from neardup.documents import tasks as tasks_module
 from neardup.errors import BrokenRecord, InputError, OutputError
+from neardup.index.index import DiskIndex, build
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.recipe.named import load_recipe
+from neardup.spark.engine import corpus_identity, fingerprint_of, run_in_session
+from neardup.spark.stages import Stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +58,7 @@ def inputs(folder: Path) -> list[str]:
 
 
 def outputs(given: list[str], recipe: Recipe, folder: Path, find: Any, **reading: Any) -> dict[str, Any]:
-    """All that is written of a run."""
+    """Return all outputs of a run."""
     folder.mkdir()
     with open_corpus(given, quarantine=str(folder / "aside.jsonl"), **reading) as corpus:
         result = find(corpus, recipe)
@@ -71,7 +74,7 @@ def outputs(given: list[str], recipe: Recipe, folder: Path, find: Any, **reading
 
 
 def text_files(folder: Path) -> str:
-    """A folder of texts, one of which is none."""
+    """A folder of texts, one of which is broken."""
     (folder / "deep").mkdir(parents=True)
     for number, text in enumerate([STORY, OTHER, EDITED, STORY]):
         (folder / "deep" / f"{number}.txt").write_text(text)
@@ -79,14 +82,11 @@ def text_files(folder: Path) -> str:
     return str(folder)
 
 
-def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
+def test_outputs_are_those_of_memory_also_after_a_kill(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines in several tasks, row groups, CSV and texts; then as a run that was killed while it listed candidates."""
-    from neardup.spark.engine import corpus_identity, fingerprint_of, run_in_session
-    from neardup.spark.stages import Stages
-
-    monkeypatch.setattr(elsewhere, "BLOCK", 600)
+    monkeypatch.setattr(tasks_module, "BLOCK", 600)
     given = [*inputs(tmp_path / "in"), text_files(tmp_path / "texts")]
     recipe = load_recipe("default").changed(features="words:2", threshold=0.6)
     expected = outputs(given, recipe, tmp_path / "memory", run)
@@ -95,7 +95,7 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     reports: list[list[dict[str, Any]]] = []
 
     def find(corpus: Any, recipe: Recipe) -> Any:
-        assert len(elsewhere.tasks_of(corpus.sources)) >= 5
+        assert len(tasks_module.tasks_of(corpus.sources)) >= 5
         with Stages(spark, str(folder), fingerprint_of(recipe, corpus_identity(corpus)), resume=True) as stages:
             found = run_in_session(spark, corpus, recipe, stages, records=True)
         reports.append(found.summary["stages"])
@@ -129,10 +129,7 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     assert says(caught.value, str(folder), "other files than stages")
 
 
-def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.engine import run_in_session
-    from neardup.spark.stages import Stages
-
+def test_lsh_without_ids_in_the_order_of_a_column_is_as_in_memory(spark: SparkSession, tmp_path: Path) -> None:
     recipe = load_recipe("lsh").changed(features="words:2", threshold=0.6, keep="newest")
     reading: dict[str, Any] = {"id_column": "", "max_document": 120, "order_column": "when"}
     given = inputs(tmp_path / "in")
@@ -147,10 +144,7 @@ def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.parametrize("reference", ["files", "index"])
-def test_files_against_a_reference(spark: SparkSession, tmp_path: Path, reference: str) -> None:
-    from neardup.index.index import DiskIndex, build
-    from neardup.spark.engine import run_in_session
-    from neardup.spark.stages import Stages
+def test_files_against_a_reference_are_as_in_memory(spark: SparkSession, tmp_path: Path, reference: str) -> None:
 
     new, broken = inputs(tmp_path / "in")[1:], tmp_path / "old.jsonl"
     old = [{"id": "a", "text": STORY}, {"id": "b", "text": STORY}, {"id": "c", "text": EDITED + " so"}]
@@ -182,10 +176,7 @@ def test_files_against_a_reference(spark: SparkSession, tmp_path: Path, referenc
 
 
 @pytest.mark.parametrize("keep", ["newest", "oldest"] if os.environ.get("NEARDUP_LONG") else ["newest"])
-def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, tmp_path: Path, keep: str) -> None:
-    from neardup.spark.engine import run_in_session
-    from neardup.spark.stages import Stages
-
+def test_times_of_several_types_order_documents_as_in_memory(spark: SparkSession, tmp_path: Path, keep: str) -> None:
     days = pa.array([date(2020, 1, 1), None, date(1960, 1, 1)])
     whens = {
         "moments": days.cast(pa.timestamp("ns")).cast(pa.timestamp("ns", "America/New_York")),
@@ -210,10 +201,7 @@ def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, 
         assert (sorted(found.duplicates().to_pylist(), key=str), found.summary["without_keep_value"]) == expected
 
 
-def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.engine import run_in_session
-    from neardup.spark.stages import Stages
-
+def test_strict_runs_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
     given, recipe = inputs(tmp_path / "in"), load_recipe("default")
     with open_corpus(given, strict=True) as corpus, Stages(spark) as stages, pytest.raises(BrokenRecord) as broken:
         run_in_session(spark, corpus, recipe, stages)
@@ -225,10 +213,7 @@ def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_p
     assert says(caught.value, "a.jsonl", "changed")
 
 
-def test_numbers_and_words_have_no_order_in_common(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.engine import run_in_session
-    from neardup.spark.stages import Stages
-
+def test_numbers_and_words_have_no_common_order(spark: SparkSession, tmp_path: Path) -> None:
     given = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
     columns: list[list[Any]] = [[1.5, None], ["2025-01-01"]]
     recipe = load_recipe("default").changed(keep="when")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deciding import classifier_of
+from flow_classifiers import classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, documents, examples, said

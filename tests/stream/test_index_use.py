@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deciding import classifier_of
+from flow_classifiers import classifier_of
 from naive_window import NaiveIndex
 from streaming import NOON, asked, documents, said
 

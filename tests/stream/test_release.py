@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deciding import classifier_of
+from flow_classifiers import classifier_of
 from streaming import HOUR, NOON, SetClock
 
 import neardup as nd

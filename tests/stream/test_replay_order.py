@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.documents import Corpus, corpus_of, open_corpus
 from neardup.errors import InputError, OutputError

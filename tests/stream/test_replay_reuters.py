@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from naive_text import naive_normalize
-from places import SHARED
+from paths import SHARED
 from scipy.sparse import csr_array
 
 from neardup.documents import corpus_of

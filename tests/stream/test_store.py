@@ -16,7 +16,7 @@ import pytest
 import stop_words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 from storing import FLAGS, Twin, opened, stored
 from streaming import examples
 

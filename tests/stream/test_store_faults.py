@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from saying import says
+from sentences import says
 from storing import MARK, Twin, batch, opened, stored
 from streaming import AT_LENGTH
 

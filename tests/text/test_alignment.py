@@ -1,4 +1,4 @@
-"""What two sequences have in common, beside plain computations."""
+"""Alignment and common runs of two sequences, compared with naive computations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORDS = st.lists(st.integers(0, 5), max_size=40)
 
 
 def lcs(left: list[int], right: list[int]) -> int:
-    """The length of a longest common subsequence, by the book."""
+    """The length of a longest common subsequence, by the textbook table."""
     table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i, one in enumerate(left):
         for j, other in enumerate(right):
@@ -42,7 +42,7 @@ def test_short_texts_are_aligned_by_a_longest_common_subsequence(left: list[int]
 
 
 @given(st.lists(st.integers(0, 60), max_size=80), st.data())
-def test_long_texts_are_aligned_by_what_occurs_once(left: list[int], data: st.DataObject) -> None:
+def test_long_texts_are_aligned_by_unique_runs(left: list[int], data: st.DataObject) -> None:
     right = data.draw(st.one_of(st.permutations(left), st.lists(st.integers(0, 60), max_size=80)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(alignment, "_MAX_LCS_AREA", 0)
@@ -54,7 +54,7 @@ def test_long_texts_are_aligned_by_what_occurs_once(left: list[int], data: st.Da
         assert blocks[0][:2] == (0, 0)
 
 
-def test_a_long_text_with_a_few_changes_is_aligned_nearly_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_with_few_changes_is_aligned_almost_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alignment, "_MAX_LCS_AREA", 100)
     left = list(range(3000))
     right = [*left[:500], -1, *left[501:1500], -2, -3, *left[1500:2000], *left[2010:]]
@@ -62,7 +62,7 @@ def test_a_long_text_with_a_few_changes_is_aligned_nearly_whole(monkeypatch: pyt
 
 
 @given(items=st.text("ab", max_size=12), wanted=st.text("ab", min_size=1, max_size=8))
-def test_every_place_of_the_longest_run_is_found(items: str, wanted: str) -> None:
+def test_all_positions_of_the_longest_run_are_found(items: str, wanted: str) -> None:
     automaton = SuffixAutomaton(items)
     for begin in range(len(wanted)):
         runs = [wanted[begin:end] for end in range(len(wanted), begin, -1)]
@@ -72,7 +72,7 @@ def test_every_place_of_the_longest_run_is_found(items: str, wanted: str) -> Non
 
 
 @given(st.text("abcd", max_size=30), st.text("abcd", max_size=30))
-def test_the_longest_run_anywhere_is_the_first_of_equals(left: str, right: str) -> None:
+def test_the_longest_common_run_is_the_first_among_equals(left: str, right: str) -> None:
     place, length = SuffixAutomaton(right).longest_common_run(left)
     runs = [(begin, left[begin:end]) for end in range(len(left) + 1) for begin in range(end)]
     shared = [(-len(run), begin) for begin, run in runs if run in right]

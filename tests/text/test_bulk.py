@@ -22,7 +22,7 @@ def in_bulk(texts: list[str], normalizer: str) -> list[str]:
 
 
 @given(texts=st.lists(TEXTS, max_size=8), normalizer=st.sampled_from(list(NORMALIZERS)))
-def test_bulk_text_is_that_of_the_twin(texts: list[str], normalizer: str) -> None:
+def test_bulk_text_equals_the_twin(texts: list[str], normalizer: str) -> None:
     found = in_bulk(texts, normalizer)
     if has_kernel(normalizer):
         # Kernels may leave several spaces between tokens, and some at the ends.

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deciding import classifier_of
-from markup import Markup
+from flow_classifiers import classifier_of
 from newsroom import Newsroom, edited, feed_of, lines_of, text_of
-from saying import says
+from page_markup import Markup
+from sentences import says
 
 from neardup.errors import RecipeError, StoreError
 from neardup.pages.verdicts import ORIGINAL

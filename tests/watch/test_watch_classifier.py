@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from deciding import classifier_of
+from flow_classifiers import classifier_of
 from newsroom import Newsroom, edited, files_in, sidecar, text_of
-from saying import says
+from sentences import says
 
 from neardup.errors import OutputError
 from neardup.watch.placement import Placer

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.kernels import Bytes, Integers, Words
-from neardup.kernels.characters import IGNORABLE_RANGES, UNSPACED_RANGES, composed, in_ranges, properties
+from neardup.kernels.characters import IGNORABLE_RANGES, UNSPACED_RANGES, compose, in_ranges, properties
 from neardup.kernels.facts import (
-    BEYOND,
     DIGIT,
     FEED,
     IGNORED,
@@ -26,12 +25,13 @@ from neardup.kernels.facts import (
     QUOTE,
     SINGLE,
     STOP,
+    TABLE_SIZE,
     UPPER,
     find_facts,
-    find_prefixes,
+    token_prefixes,
 )
-from neardup.kernels.pairs import add_shared, add_up, overlaps, sort_rows
-from neardup.kernels.unicode_tables import KNOWN_VERSIONS, digest_of
+from neardup.kernels.pairs import count_overlaps, shared_weights, sort_rows, weight_sums
+from neardup.kernels.unicode_tables import KNOWN_VERSIONS, arrays_digest
 from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 
@@ -59,7 +59,7 @@ class Rows(NamedTuple):
         sums = squares = sizes
         if len(weights):
             sums, squares = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
-            add_up(heads, weights, sums, squares)
+            weight_sums(heads, weights, sums, squares)
         return cls(heads, features, weights, sums, squares)
 
     @classmethod
@@ -86,11 +86,11 @@ class Rows(NamedTuple):
         """
         shared = np.empty(len(left), np.int64)
         if not weighted:
-            overlaps(self.heads, self.features, left, right, shared)
+            count_overlaps(self.heads, self.features, left, right, shared)
             return np.column_stack(
                 [shared, self.heads[left + 1] - self.heads[left], self.heads[right + 1] - self.heads[right]]
             )
-        add_shared(self.heads, self.features, self.weights, not minima, left, right, shared)
+        shared_weights(self.heads, self.features, self.weights, not minima, left, right, shared)
         totals = self.sums if minima else self.squares
         return np.column_stack([shared, totals[left], totals[right]])
 
@@ -132,12 +132,12 @@ class Facts(NamedTuple):
 @cache
 def fact_tables() -> tuple[Bytes, Bytes, npt.NDArray[np.int32]]:
     """Return the class, the digit and the lower-case letter of each code point, as the kernel takes them."""
-    classes = np.full(BEYOND, OTHER, np.uint8)
-    values = np.zeros(BEYOND, np.uint8)
-    lower = np.arange(BEYOND, dtype=np.int32)
+    classes = np.full(TABLE_SIZE, OTHER, np.uint8)
+    values = np.zeros(TABLE_SIZE, np.uint8)
+    lower = np.arange(TABLE_SIZE, dtype=np.int32)
     known = properties()
-    classes[known.later & known.alnum] = LETTER
-    for cp in np.flatnonzero(~(known.later | known.ignorable)).tolist():
+    classes[known.newer & known.alnum] = LETTER
+    for cp in np.flatnonzero(~(known.newer | known.ignorable)).tolist():
         character = chr(cp)
         kind = _CLASSES.get(unicodedata.category(character), OTHER)
         classes[cp] = kind
@@ -145,8 +145,8 @@ def fact_tables() -> tuple[Bytes, Bytes, npt.NDArray[np.int32]]:
             values[cp] = unicodedata.decimal(character)
         elif kind == UPPER and len(character.lower()) == 1:
             lower[cp] = ord(character.lower())
-    classes[in_ranges(UNSPACED_RANGES, BEYOND) & (classes == LETTER)] = SINGLE
-    classes[in_ranges(IGNORABLE_RANGES, BEYOND)] = IGNORED
+    classes[in_ranges(UNSPACED_RANGES, TABLE_SIZE) & (classes == LETTER)] = SINGLE
+    classes[in_ranges(IGNORABLE_RANGES, TABLE_SIZE)] = IGNORED
     for characters, kind in ((ASCII_TERMINATORS + TERMINATORS, STOP), (PAUSES, PAUSE), (QUOTES, QUOTE), ("\n", FEED)):
         classes[[ord(character) for character in characters]] = kind
     return classes, values, lower
@@ -154,7 +154,7 @@ def fact_tables() -> tuple[Bytes, Bytes, npt.NDArray[np.int32]]:
 
 def facts_digest() -> str:
     """Return a digest of `fact_tables`, sixteen hex digits; computed for an unknown version of Unicode alone."""
-    return _DIGEST if unicodedata.unidata_version in KNOWN_VERSIONS else digest_of(fact_tables())
+    return _DIGEST if unicodedata.unidata_version in KNOWN_VERSIONS else arrays_digest(fact_tables())
 
 
 def facts_of(texts: pa.LargeStringArray) -> Facts:
@@ -173,11 +173,11 @@ def prefixes_of(texts: pa.LargeStringArray, letters: int) -> Rows:
     text, spans = normalize_texts(data, offsets, "words")
     found = np.empty(int((spans[:, 1] - spans[:, 0] + 1).sum()) // 2 + len(texts), np.uint64)
     sizes = np.empty(len(texts), np.int64)
-    find_prefixes(text, spans, letters, found, sizes)
+    token_prefixes(text, spans, letters, found, sizes)
     return Rows.of(sizes, found[: sizes.sum()].copy())
 
 
 def _composed(texts: pa.LargeStringArray) -> pa.LargeStringArray:
     if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
         return texts
-    return pa.array([composed(text) for text in texts.to_pylist()], pa.large_string())
+    return pa.array([compose(text) for text in texts.to_pylist()], pa.large_string())

@@ -21,7 +21,7 @@ from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.kernels import Floats, Integers
 from neardup.kernels.grams import LISTED
-from neardup.kernels.pairs import align
+from neardup.kernels.pairs import edit_distances
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, similarities
 from neardup.runtime import in_order
@@ -102,14 +102,14 @@ def _length_ratio(prepared: Prepared, left: Integers, right: Integers) -> Floats
 def _word_edit(prepared: Prepared, left: Integers, right: Integers) -> Floats:
     _, longer = _sizes(prepared, left, right)
     distances = np.empty(len(left), np.int64)
-    align(prepared.rows["tokens"].heads, prepared.rows["tokens"].features, left, right, distances, _NONE)
+    edit_distances(prepared.rows["tokens"].heads, prepared.rows["tokens"].features, left, right, distances, _NONE)
     return _share(longer - distances, longer, 1.0)
 
 
 def _in_order(prepared: Prepared, left: Integers, right: Integers) -> Floats:
     shorter, longer = _sizes(prepared, left, right)
     lengths = np.empty(len(left), np.int64)
-    align(prepared.rows["tokens"].heads, prepared.rows["tokens"].features, left, right, _NONE, lengths)
+    edit_distances(prepared.rows["tokens"].heads, prepared.rows["tokens"].features, left, right, _NONE, lengths)
     return _share(lengths, shorter, (longer == 0).astype(np.float64))
 
 

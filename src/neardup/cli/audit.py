@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli.command import LABELS, option, refuse_ignored, with_options
-from neardup.cli.label import PageOptions, check_store
+from neardup.cli.label import PageOptions, check_store, link_printer
 from neardup.cli.options import (
     CorpusClassifierOptions,
     Force,
@@ -129,8 +129,7 @@ def audit(
         ),
     ] = None,
     store: Annotated[
-        str | None,
-        option("FILE", "Label the drawn pairs in the browser, and keep the labels in this store.", LABELS),
+        str | None, option("FILE", "Label the drawn pairs in the browser, and keep the labels in this store.", LABELS)
     ] = None,
     labeller: Labeller = None,
     labels: Annotated[
@@ -140,12 +139,10 @@ def audit(
     label_options: LabelColumnOptions,
     time_column: TimeColumn = None,
     report: Annotated[
-        str | None,
-        option("FILE.html", "An offline page: the figures, what they are based on, and the wrong pairs."),
+        str | None, option("FILE.html", "An offline page: the figures, what they are based on, and the wrong pairs.")
     ] = None,
     report_pairs: Annotated[
-        int | None,
-        option("NUMBER", "Show the N most representative pairs of each kind, 20 by default.", min=0),
+        int | None, option("NUMBER", "Show the N most representative pairs of each kind, 20 by default.", min=0)
     ] = None,
     force: Force = False,
     as_json: Json = False,
@@ -242,10 +239,6 @@ def _serve(drawn: Sample, store: LabelStore, labeller: str | None, *, port: int,
         )
         return
     session = Session(index, queue, labeller=labeller)
-
-    def print_link(link: str) -> None:
-        print_message(f"judge the sample at {link}")
-        print_message("the link opens one browser; Ctrl-C ends, and nothing is lost")
-
+    print_link = link_printer("judge the sample")
     serve(session, port=port, open_browser=open_browser, tell=print_link, again=print_link)
     print_message(f"{counted(session.given, 'label')} given, written to {store.path}")

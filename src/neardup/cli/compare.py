@@ -44,7 +44,12 @@ if TYPE_CHECKING:
 #: On narrower terminals intervals are below their figures; the larger width is for tables with accuracy.
 _WIDTH, _WIDTH_WITH_ACCURACY = 120, 140
 #: The kernels that recipes of all kinds use.
-_KERNELS = ("prefixes.match", "prefixes.band_pairs", "hamming.near_in_runs", "weighted.fill_postings")
+_KERNELS = (
+    "prefixes.match_ranks",
+    "prefixes.pairs_by_band",
+    "hamming.pairs_within_distance",
+    "weighted.fill_weighted_lists",
+)
 
 
 @with_options
@@ -62,9 +67,7 @@ def compare(
     clusters: Annotated[
         str | None,
         option(
-            "COLUMN",
-            "A column of the inputs instead of --labels: documents with equal values are duplicates.",
-            LABELS,
+            "COLUMN", "A column of the inputs instead of --labels: documents with equal values are duplicates.", LABELS
         ),
     ] = None,
     label_options: LabelOptions,

@@ -50,7 +50,7 @@ def contamination(
         str | None,
         option(
             "NAME,...",
-            "Columns of the test set to look for, separately and together, such as question,answer.",
+            "Columns of the test set to look for, separately and together: question,answer; by default its texts.",
         ),
     ] = None,
     test_id_column: Annotated[str | None, option("NAME", "Column of the items' ids.")] = None,
@@ -70,8 +70,7 @@ def contamination(
         option("SHARE", "Exit with 1 if a larger share of items is contaminated, such as 0.1%.", parser=_parse_share),
     ] = None,
     output: Annotated[
-        str | None,
-        output_option("A table of the matches: a row for each span that both texts share."),
+        str | None, output_option("A table of the matches: a row for each span that both texts share.")
     ] = None,
     items: Annotated[str | None, option("FILE", "A table of all items with their largest containment.")] = None,
     clean: Annotated[str | None, option("FILE", "The training texts without those that contain an item.")] = None,

@@ -60,8 +60,7 @@ def dedup(
         ),
     ] = None,
     duplicates: Annotated[
-        str | None,
-        option("FILE", "Write a table of the dropped documents: dropped, keeper, similarity, family."),
+        str | None, option("FILE", "Write a table of the dropped documents: dropped, keeper, similarity, family.")
     ] = None,
     summary: Annotated[str | None, option("FILE", "Write counts, times, memory and the recipe as JSON.")] = None,
     against: Against = None,
@@ -91,8 +90,7 @@ def dedup(
     ] = None,
     keep: Keep = None,
     time_column: Annotated[
-        str | None,
-        option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE),
+        str | None, option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE)
     ] = None,
     pairs_per_document: Annotated[
         float,
@@ -126,7 +124,7 @@ def dedup(
     recipe = recipe_options.resolve(classifier, index, keep=keep)
     reference = IndexReference(index, add=add, dry_run=dry_run)
     if time_column is not None and classifier is None and recipe.keep not in ("newest", "oldest") and not has_report:
-        raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
+        raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: leave it out")
     margin = report_options.margin(recipe)
 
     from neardup.keep.order import order_column, preference

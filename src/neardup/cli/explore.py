@@ -53,10 +53,7 @@ def explore(
     lengths: Annotated[
         Any,
         option(
-            "FROM-TO",
-            "Lengths of runs of words to compare: 1-7, 4, or 1,3,5; or none.",
-            _SAMPLE,
-            parser=parse_lengths,
+            "FROM-TO", "Lengths of runs of words to compare: 1-7, 4, or 1,3,5; or none.", _SAMPLE, parser=parse_lengths
         ),
     ] = f"{_DEFAULTS.lengths[0]}-{_DEFAULTS.lengths[-1]}",
     qgrams: Annotated[
@@ -104,7 +101,7 @@ def explore(
         raise RecipeError(f"--lowest {lowest} is outside (0, 1]: give a similarity, such as 0.2")
     loaded_recipes = list(map(load_recipe, recipes or []))
     if not lengths and not qgrams and not loaded_recipes:
-        raise RecipeError("--lengths none leaves nothing to compare: give --qgrams 3-6 or a --recipe NAME")
+        raise RecipeError("--lengths none leaves nothing to compare: give --qgrams 3-6 or --recipe NAME")
 
     from neardup.exploration import messages
     from neardup.exploration.exploration import explore as explore_corpus
@@ -128,7 +125,7 @@ def explore(
     if output is not None and output.endswith(".html"):
         make_ready()
     with read_options.open(inputs) as corpus:
-        kernels = ["prefixes.match", "postings.count_pairs"]
+        kernels = ["prefixes.match_ranks", "postings.count_pairs"]
         with reading_progress(corpus, *loaded_recipes, kernels=kernels) as progress:
             found = explore_corpus(
                 corpus,

@@ -24,7 +24,7 @@ from neardup.errors import RecipeError
 from neardup.pages.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from neardup.evaluation.agreement import Agreement
     from neardup.labelling.exchange import Imported
@@ -44,8 +44,7 @@ class QueueOptions:
     """Which pairs to label, and how texts are compared."""
 
     candidate_rule: Annotated[
-        str | None,
-        option("MEASURE>=NUMBER", "Skip pairs below it; jaccard(words:3) >= 0.1 by default.", _QUEUE),
+        str | None, option("MEASURE>=NUMBER", "Skip pairs below it; jaccard(words:3) >= 0.1 by default.", _QUEUE)
     ] = None
     vector: Annotated[
         str,
@@ -130,10 +129,7 @@ def check_store(store: str, inputs: list[str]) -> None:
 @with_options
 def label(
     inputs: Inputs,
-    store: Annotated[
-        str,
-        option("FILE", "Label store: a SQLite file, created if missing.", show_default=False),
-    ],
+    store: Annotated[str, option("FILE", "Label store: a SQLite file, created if missing.", show_default=False)],
     read_options: ReadOptions,
     queue_options: QueueOptions,
     page_options: PageOptions,
@@ -219,7 +215,7 @@ def _serve(
             session,
             port=page_options.port,
             open_browser=not page_options.no_browser,
-            tell=_print_link,
+            tell=link_printer("label"),
             again=lambda link: print_message(f"opened; for another browser: {link}"),
         )
         counts = labels.counts()
@@ -235,9 +231,14 @@ def _describe_pool(pool: Pool) -> str:
     return f"{counted(pool.found, 'pair')} among the candidates{drawn}{limit}"
 
 
-def _print_link(link: str) -> None:
-    print_message(f"label at {link}")
-    print_message("the link opens one browser; Ctrl-C ends, and nothing is lost")
+def link_printer(purpose: str) -> Callable[[str], None]:
+    """Return a function that prints the link of a page, and what it is for."""
+
+    def print_link(link: str) -> None:
+        print_message(f"{purpose} at {link}")
+        print_message("the link opens one browser; Ctrl-C ends, and nothing is lost")
+
+    return print_link
 
 
 def _exchange(

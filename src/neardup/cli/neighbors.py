@@ -51,7 +51,7 @@ def neighbors(
     if index is not None:
         refuse_read_options()
     with read_options.open(inputs) if index is None else index.neighbor_corpus(k, of, first) as corpus:
-        with reading_progress(corpus, recipe, kernels=["postings.nearest_of"]) as progress:
+        with reading_progress(corpus, recipe, kernels=["postings.find_nearest"]) as progress:
             found = find_neighbors(corpus, recipe, k, of=of, first=first, progress=progress, **run_options.limits)
             table = found.to_arrow()
             if file is not None:

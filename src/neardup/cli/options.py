@@ -45,8 +45,7 @@ Inputs = Annotated[
 Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
 JsonLines = Annotated[bool, switch("--json", "Print JSON lines on stdout.")]
 Against = Annotated[
-    list[str] | None,
-    option("REF", "Reference files, or an index: compared with the input, never dropped."),
+    list[str] | None, option("REF", "Reference files, or an index: compared with the input, never dropped.")
 ]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise the page asks for it.", LABELS)]
@@ -148,13 +147,18 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
 def _read_boilerplate(path: str) -> str:
     from neardup import files
 
-    try:
-        text = files.read(path, "give --ignore a text file").decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 (byte {error.start}): give --ignore a text file") from None
+    text = decode_text(files.read(path, "give --ignore a text file"), path)
     if not text.strip():
         raise InputError(f"{path} holds no text, so --ignore would change nothing: leave it out, or give another file")
     return text
+
+
+def decode_text(data: bytes, name: str) -> str:
+    """Return UTF-8 data as text, without a byte order mark; ``name`` is that of the file in messages."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is not UTF-8 at byte {error.start}: convert it first, as with iconv") from None
 
 
 def _parse_fields(settings: Iterable[str]) -> dict[str, str | float]:
@@ -229,8 +233,7 @@ class FlowClassifierOptions(ClassifierOptions):
     """A classifier that may judge documents unlike those of its training."""
 
     force_domain: Annotated[
-        bool,
-        switch("--force-domain", "Go on even if the documents are unlike those of the training.", CLASSIFIER),
+        bool, switch("--force-domain", "Go on even if the documents are unlike those of the training.", CLASSIFIER)
     ] = False
 
     def load(self, **columns: str | None) -> Classifier | None:
@@ -351,7 +354,7 @@ class ReadOptions:
 def refuse_read_options() -> None:
     """Refuse the options of reading if the input is an index, which has read its documents."""
     names = [field.name for field in fields(ReadOptions)]
-    refuse_ignored(names, "is for reading files, and an index has been read: leave it out")
+    refuse_ignored(names, "is for reading files, and the input is an index: leave it out")
 
 
 class Limits(TypedDict):
@@ -460,8 +463,7 @@ class ReportOptions:
     """A report of a run, and how much it shows."""
 
     report: Annotated[
-        str | None,
-        option("FILE.html", "Write a page: what was dropped and why, and other thresholds.", REPORT),
+        str | None, option("FILE.html", "Write a page: what was dropped and why, and other thresholds.", REPORT)
     ] = None
     report_families: Annotated[
         int | None,

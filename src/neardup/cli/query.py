@@ -15,6 +15,7 @@ from neardup.cli.options import (
     RecipeOptions,
     RunOptions,
     TimeColumn,
+    decode_text,
     refuse_read_options,
 )
 from neardup.cli.outputs import check_outputs
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.pipeline.query import Answer
 
-_BOM = b"\xef\xbb\xbf"
-
 
 @with_options
 def query(
@@ -38,8 +37,7 @@ def query(
     read_options: ReadOptions,
     run_options: RunOptions,
     document: Annotated[
-        str,
-        option("FILE", "The new document, a text in UTF-8 or an HTML page; - for stdin.", None, "--document", "-d"),
+        str, option("FILE", "The new document, a text in UTF-8 or an HTML page; - for stdin.", None, "--document", "-d")
     ],
     k: Annotated[
         int | None, option("NUMBER", "Show the N nearest instead, whatever their similarity.", None, "--k", min=1)
@@ -87,7 +85,7 @@ def query(
     if index is not None:
         refuse_read_options()
     with read_options.open(inputs) if index is None else index.candidate_corpus(text, k) as corpus:
-        with reading_progress(corpus, recipe, kernels=["postings.fill_lists"]) as progress:
+        with reading_progress(corpus, recipe, kernels=["postings.fill_inverted_lists"]) as progress:
             found = query_corpus(
                 corpus,
                 recipe,
@@ -144,9 +142,4 @@ def _read_document(path: str, name: str, *, content: str) -> str:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"{name} cannot be read ({reason}): give a text file, or - for stdin") from None
-    if content or is_page_name(path):
-        return decode_page(data)
-    try:
-        return data.removeprefix(_BOM).decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name} is not UTF-8 at byte {error.start}: convert it first, as with iconv") from None
+    return decode_page(data) if content or is_page_name(path) else decode_text(data, name)

@@ -199,10 +199,7 @@ def replay(
             "SECONDS", "Cost of processing an item downstream of the check, for the balance.", min=0, max=1_000_000_000
         ),
     ] = 10.0,
-    output: Annotated[
-        str | None,
-        output_option("Write the verdict of each item, in the format of the name."),
-    ] = None,
+    output: Annotated[str | None, output_option("Write the verdict of each item, in the format of the name.")] = None,
     originals: Annotated[str | None, option("FILE", "Write the original records, in input order.")] = None,
     force: Force = False,
     as_json: Annotated[bool, switch("--json", "Print JSON lines: the hours, then the totals.")] = False,
@@ -264,10 +261,9 @@ def replay(
         print_corpus_notes(corpus, recipe)
         announce_compilation(
             None,
-            "window.flow",
-            "window.meet_by_keys",
-            "window.overlap_with_all",
-            *(("pairs.discriminant", "pairs.align") if classifier else ()),
+            "window.match_and_insert",
+            "window.overlaps_with_records",
+            *(("pairs.discriminant", "pairs.edit_distances") if classifier else ()),
         )
         printer = HourPrinter(sys.stdout, as_json=as_json)
         progress = stack.enter_context(progress_bar()) or ignore_progress

@@ -35,7 +35,9 @@ def find_index(names: Sequence[str] | None) -> DiskIndex | None:
     if not indexes:
         return None
     if len(names) > 1:
-        raise RecipeError(f"{indexes[0]} is an index, which must be given alone: leave out the rest, or add it to it")
+        raise RecipeError(
+            f"{indexes[0]} is an index, which must be given alone: leave out the others, or add them to it"
+        )
     from neardup.index.index import DiskIndex
 
     return DiskIndex(indexes[0])
@@ -89,7 +91,7 @@ class IndexReference:
     @property
     def kernels(self) -> tuple[str, ...]:
         """The kernels of a run in memory, if they are not those of the recipe."""
-        return () if self.index is None else ("prefixes.match", "prefixes.look_up")
+        return () if self.index is None else ("prefixes.match_ranks", "prefixes.find_partners")
 
     def attach(
         self, corpus: Corpus, threads: int | None, progress: Progress | None, *, margin: float | None = None

@@ -218,18 +218,18 @@ def announce_compilation(recipe: Recipe | None, *kernels: str) -> None:
 
     ``kernels`` are used in place of those of the recipe's search.
     """
-    from neardup.kernels.compilation import compiling_sentence
+    from neardup.kernels.compilation import compilation_notice
 
     if recipe is not None and not kernels:
         search = (
-            "hamming.near_in_runs"
+            "hamming.pairs_within_distance"
             if recipe.measure == "hamming"
-            else "weighted.fill_postings"
+            else "weighted.fill_weighted_lists"
             if recipe.is_weighted
-            else "prefixes.match"
+            else "prefixes.match_ranks"
         )
-        kernels = (search, "prefixes.band_pairs") if recipe.search == "lsh" else (search,)
-    if sentence := compiling_sentence("grams.feature_sets", *kernels):
+        kernels = (search, "prefixes.pairs_by_band") if recipe.search == "lsh" else (search,)
+    if sentence := compilation_notice("grams.feature_sets", *kernels):
         print_message(sentence)
 
 

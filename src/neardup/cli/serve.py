@@ -78,7 +78,7 @@ def serve(
 
     A verdict is saved before it is returned; a new run continues where the last one ended.
 
-    Its page is at the address that it prints, its calls at /docs.
+    The page is at the printed address; /docs describes the calls.
 
     Ctrl-C or SIGTERM ends it; accepted requests are still answered.
     """

@@ -40,7 +40,7 @@ def stopped(
 ) -> None:
     """List what was stopped and why: the item it repeats, the similarity and the time.
 
-    The store may be in use by a watcher. neardup release releases a stopped item.
+    A watcher may be using the store. neardup release takes an item back.
     """
     from neardup.stream.store import StoreReader
 
@@ -60,7 +60,7 @@ def stopped(
 
 def _first_second(today: bool, since: str | None) -> float:
     if today and since is not None:
-        raise RecipeError(f"--since {since} and --today are two beginnings: give one of them")
+        raise RecipeError(f"--since {since} and --today both set the beginning: give one of them")
     if today:
         return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     if since is None:
@@ -164,7 +164,7 @@ def report(
 ) -> None:
     """Write a page on what a flow stopped and why, from its store.
 
-    The store is only read, so a watcher can go on filling it.
+    The store is only read, so a watcher can keep writing to it.
     """
     from neardup.pages.report import Extent
     from neardup.watch.report import StoreReport

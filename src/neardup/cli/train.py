@@ -183,8 +183,7 @@ def train(
     read_options: ReadOptions,
     label_options: LabelOptions,
     output: Annotated[
-        str | None,
-        output_option("Save the classifier to this file, such as classifier.neardup."),
+        str | None, output_option("Save the classifier to this file, such as classifier.neardup.")
     ] = None,
     vector: Annotated[
         str,
@@ -236,7 +235,7 @@ def train(
     main_content = resolve_content(html, content) or ""
     rule = rule_of(CANDIDATE_RULE if candidate_rule is None else candidate_rule, content=main_content)
     with read_options.open(inputs) as corpus:
-        kernels = ["pairs.overlaps", "pairs.discriminant"]
+        kernels = ["pairs.count_overlaps", "pairs.discriminant"]
         with reading_progress(corpus, rule, kernels=kernels) as progress:
             training = train_corpus(
                 corpus,

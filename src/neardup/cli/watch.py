@@ -77,8 +77,7 @@ class StoredWindowOptions(WindowOptions):
 StatisticsSample = Annotated[
     str | None,
     option(
-        "INPUT",
-        "A corpus to take document frequencies from, for recipes that need them; use the same one in each run.",
+        "INPUT", "A corpus to take document frequencies from, for recipes that need them; use the same one in each run."
     ),
 ]
 
@@ -180,12 +179,12 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
 
 def warm_up(index: Index) -> None:
     """Load or compile the kernels, so that the time of no item includes it."""
-    from neardup.kernels.compilation import compiling_sentence
+    from neardup.kernels.compilation import compilation_notice
     from neardup.stream import index as stream_index
     from neardup.watch.log import Log
 
-    classifier_kernels = ("pairs.discriminant", "pairs.align") if index.classifier else ()
-    if message := compiling_sentence("grams.feature_sets", "window.flow", *classifier_kernels):
+    classifier_kernels = ("pairs.discriminant", "pairs.edit_distances") if index.classifier else ()
+    if message := compilation_notice("grams.feature_sets", "window.match_and_insert", *classifier_kernels):
         if sys.stderr.isatty():
             print_message(message)
         else:

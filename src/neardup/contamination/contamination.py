@@ -16,7 +16,7 @@ from neardup.contamination.items import Items, Passages, make_passages, read_ite
 from neardup.documents import Batch, Corpus
 from neardup.errors import RecipeError, option, shown
 from neardup.features.reading import Progress, text_pieces
-from neardup.kernels.contamination import contained_sets, find_grams
+from neardup.kernels.contamination import find_contained_sets, find_grams
 from neardup.runtime import Clock, default_threads, in_order
 from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.normalize import Token, tokens
@@ -349,7 +349,7 @@ def _search_piece(passages: Passages, share: tuple[int, int], piece: _Piece) -> 
     room = 1 << 10
     while True:
         texts, sets, shared = (np.empty(room, np.int64) for _ in range(3))
-        pairs = contained_sets(numbers, heads, *owned, texts, sets, shared)
+        pairs = find_contained_sets(numbers, heads, *owned, texts, sets, shared)
         if pairs <= room:
             break
         room = pairs

@@ -16,9 +16,9 @@ from neardup.documents import Corpus, join_ids
 from neardup.documents.records import Names
 from neardup.errors import InputError, check_count, option
 from neardup.features.extraction import Extractor
-from neardup.kernels.contamination import enter_grams
+from neardup.kernels.contamination import insert_grams
 from neardup.kernels.grams import LISTED
-from neardup.kernels.tables import enter, slots_for
+from neardup.kernels.tables import insert_keys, table_size
 from neardup.recipe import Recipe
 from neardup.text.normalize import Token, tokens
 
@@ -152,14 +152,14 @@ class Passages:
     @cached_property
     def tables(self) -> tuple[Words, Integers, Words, Words]:
         """First words of shorter texts, slots, keys and filter, as ``kernels.contamination.find_grams`` takes them."""
-        size = slots_for(len(self.distinct))
+        size = table_size(len(self.distinct))
         keys, slots = np.zeros(size, np.uint64), np.zeros(size, np.int64)
         bits = 1 << max((_FILTER_BITS * len(self.distinct)).bit_length(), 6)
         known = np.zeros(bits // 64, np.uint64)
-        enter_grams(self.distinct, slots, keys, known)
+        insert_grams(self.distinct, slots, keys, known)
         first = np.unique(self.first_words)
-        first_slots = np.zeros(slots_for(len(first)), np.uint64)
-        enter(first, first_slots)
+        first_slots = np.zeros(table_size(len(first)), np.uint64)
+        insert_keys(first, first_slots)
         return first_slots, slots, keys, known
 
     def text(self, passage: int) -> str:

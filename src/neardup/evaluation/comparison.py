@@ -45,7 +45,7 @@ from neardup.evaluation.systems import (
 )
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress
-from neardup.kernels.compilation import compilations
+from neardup.kernels.compilation import record_compilations
 from neardup.labels.labels import Labels, cluster_labels, read_labels
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
@@ -469,7 +469,7 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float, float]:
     """Return a run's result, its wall and its CPU seconds; a run that had to compile is taken again."""
     for _ in range(2):
         wall, cpu = time.perf_counter(), time.process_time()
-        with compilations() as compiled:
+        with record_compilations() as compiled:
             result = work()
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         if not compiled:

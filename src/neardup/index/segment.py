@@ -1,8 +1,8 @@
 """A segment of an index: documents, and the arrays by which those that may match new ones are found.
 
 Each document is entered under the rare-first prefix of its features, in the order of the segment's own counts: any
-other document that matches it has a feature of that prefix in its own one (``kernels.prefixes``). Features themselves
-take more room than the text, so they are made again of the few texts that remain.
+other document that matches it has a feature of that prefix in its own one (``kernels.counts.write_prefixes``). Features
+themselves take more room than the text, so they are made again of the few texts that remain.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import zstandard
 from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, set_addresses
 from neardup.index.manifest import FileEntry, SegmentEntry, digest_of
-from neardup.kernels.counts import count_features, prefix_rooms, prefixes
+from neardup.kernels.counts import count_features, prefix_capacities, write_prefixes
 from neardup.kernels.prefixes import (
-    Index,
-    Sets,
+    PrefixIndex,
+    RankedSets,
     begin_lists,
-    close_lists,
     count_entries,
-    enter_entries,
-    look_up,
-    look_up_one,
-    most_shared_with_one,
+    find_partners,
+    find_partners_of_one,
+    finish_lists,
+    insert_entries,
+    overlap_bounds_with_one,
 )
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
@@ -247,12 +247,12 @@ class SegmentWriter:
         sets = _make_prefixes(features, sizes, shift, counts, self._match_rule.rule)
         lengths = np.maximum(sets.lengths, 0)
         bits = _slot_bits(int(lengths.sum()))
-        index = Index(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
+        index = PrefixIndex(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
         ranks = np.arange(len(sizes))
         count_entries(ranks, sets, lengths, index)
         index = index._replace(entries=np.empty(begin_lists(index.heads), np.uint64))
-        enter_entries(ranks, sets, lengths, index)
-        close_lists(index)
+        insert_entries(ranks, sets, lengths, index)
+        finish_lists(index)
         return {
             "sizes": sizes.astype(np.uint32),
             "bitmaps": sets.bitmaps,
@@ -294,11 +294,13 @@ def sync_file(path: str) -> FileEntry:
     return FileEntry(os.path.getsize(path), digest_of(path))
 
 
-def _make_prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], by: Rule) -> Sets:
+def _make_prefixes(
+    features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], by: Rule
+) -> RankedSets:
     """Return the prefixes of sets by some counts; those that the counts do not know have no part in them."""
     count, rooms = len(sizes), np.empty(len(sizes), np.int64)
-    prefix_rooms(sizes, by, rooms)
-    sets = Sets(
+    prefix_capacities(sizes, by, rooms)
+    sets = RankedSets(
         set_addresses(features, sizes),
         sizes,
         np.empty(count, np.int64),
@@ -308,7 +310,7 @@ def _make_prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: n
         np.empty(int(rooms.sum()), np.uint64),
     )
     results = sets.shared, sets.lengths, sets.bitmaps, sets.starts, sets.keys, 0
-    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, by, results)
+    write_prefixes(sets.addresses, sizes, np.arange(count), shift, counts, by, results)
     return sets
 
 
@@ -348,7 +350,7 @@ class Segment:
         self._size_bitmaps = self.sizes, self._mapped("bitmaps").reshape(-1, 8)
         self.counts: npt.NDArray[np.uint8] = self._mapped("counts")
         heads = self._mapped("heads")
-        self.index = Index(heads, self._mapped("entries"), int(len(heads) - 1).bit_length() - 1, 0)
+        self.index = PrefixIndex(heads, self._mapped("entries"), int(len(heads) - 1).bit_length() - 1, 0)
 
     def __len__(self) -> int:
         return self.part.documents
@@ -375,7 +377,7 @@ class Segment:
         scratch, out = self._scratch()
         at, found = 0, [np.empty((0, 2), np.int64)]
         while at < len(block.sizes):
-            at, written = look_up(
+            at, written = find_partners(
                 at, len(block.sizes), sets, self._size_bitmaps, self.index, self._match_rule.rule, scratch, out
             )
             found.append(out[:written].copy())
@@ -394,7 +396,9 @@ class Segment:
     def candidates_of(self, features: Words) -> list[int]:
         """Return the documents that a set may match, ascending, as ``candidates`` finds them."""
         scratch, out = self._scratch()
-        count = look_up_one(features, self.counts, self._size_bitmaps, self.index, self._match_rule.rule, scratch, out)
+        count = find_partners_of_one(
+            features, self.counts, self._size_bitmaps, self.index, self._match_rule.rule, scratch, out
+        )
         documents = sorted(out[:count, 1].tolist())
         if len(self.removed):
             documents = np.setdiff1d(documents, self.removed).tolist()
@@ -402,7 +406,7 @@ class Segment:
 
     def most_shared(self, features: Words) -> Integers:
         """Return how many features of a set each document has at most; none of the removed ones has any."""
-        most: Integers = most_shared_with_one(features, self.counts, *self._size_bitmaps)
+        most: Integers = overlap_bounds_with_one(features, self.counts, *self._size_bitmaps)
         most[self.removed] = 0
         return most
 

@@ -80,7 +80,7 @@ class Normalizer(NamedTuple):
 
     tokens: Callable[[str], list[Token]]
     normalize: Callable[[str], str]
-    tables: Callable[[], ut.Tables] | None
+    tables: Callable[[], ut.UnicodeTables] | None
 
 
 def tokens(text: str, normalizer: str = "words") -> list[Token]:
@@ -107,7 +107,7 @@ def normalize(text: str, normalizer: str = "words") -> str:
     return _normalizer(normalizer).normalize(text)
 
 
-def kernel_tables(normalizer: str) -> ut.Tables:
+def kernel_tables(normalizer: str) -> ut.UnicodeTables:
     """Return the tables that the kernels need for a normalizer that has some; ASCII texts do not need them."""
     tables = _normalizer(normalizer).tables
     if tables is None:
@@ -124,7 +124,7 @@ def tables_digest(normalizer: str) -> str:
     name = "whitespace" if normalizer == "strip" else normalizer
     if not has_kernel(name):
         return ""
-    return _DIGESTS[name] if unicodedata.unidata_version in ut.KNOWN_VERSIONS else ut.digest_of(kernel_tables(name))
+    return _DIGESTS[name] if unicodedata.unidata_version in ut.KNOWN_VERSIONS else ut.arrays_digest(kernel_tables(name))
 
 
 def has_kernel(normalizer: str) -> bool:
@@ -219,12 +219,12 @@ def _piece_pattern() -> re.Pattern[str]:
     character and its marks belong to the piece, those after it do not.
     """
     kinds, _, slots, blob, _, _ = ut.word_tables()
-    attaches = kinds & (ut.MOVES | ut.JOINS) != 0
-    attaches |= kinds == ut.UNSURE
+    attaches = kinds & (ut.REORDERS | ut.COMPOSES) != 0
+    attaches |= kinds == ut.UNSUPPORTED
     # A compatibility jamo is mapped to a conjoining one.
     first = blob[np.minimum(slots.astype(np.int64) + 2, blob.size - 1)]
     mapped = kinds[: slots.size] == ut.MAPPED
-    attaches[: slots.size] |= mapped & (kinds[first] & ut.JOINS != 0)
+    attaches[: slots.size] |= mapped & (kinds[first] & ut.COMPOSES != 0)
     points = characters.in_ranges(characters.POINT_RANGES, len(kinds))
     attaches |= points
     ignorable = characters.character_class((kinds == ut.IGNORABLE) & ~points)
@@ -239,21 +239,21 @@ def _compact_pattern() -> re.Pattern[str]:
 
 
 @functools.cache
-def _whitespace_tables() -> ut.Tables:
+def _whitespace_tables() -> ut.UnicodeTables:
     kinds = np.full(characters.N_CODE_POINTS, ut.WORD, dtype=np.uint8)
     kinds[[ord(space) for space in _SPACES]] = ut.SEPARATOR
-    return ut.unmapped_tables(kinds)
+    return ut.plain_tables(kinds)
 
 
 @functools.cache
-def _compact_tables() -> ut.Tables:
+def _compact_tables() -> ut.UnicodeTables:
     """Return the kernel tables of ``compact``: the text is one word, and dropped characters are ignorable."""
     known = characters.properties()
     kinds = np.full(characters.N_CODE_POINTS, ut.IGNORABLE, dtype=np.uint8)
     kept = known.alnum | known.mark
     kept[characters.PICTOGRAPHS[0] :] |= known.symbol[characters.PICTOGRAPHS[0] :]
     kinds[: characters.N_CHARACTERS][kept & ~known.ignorable] = ut.WORD
-    return ut.unmapped_tables(kinds)
+    return ut.plain_tables(kinds)
 
 
 #: The normalizers by name.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels import Bools, Integers
-from neardup.kernels.graph import components
+from neardup.kernels.graph import connect_components
 
 #: Each training part has at least so many pairs of each class.
 LEAST_OF_A_CLASS = 2
@@ -48,7 +48,7 @@ def connected(left: Integers, right: Integers) -> Integers:
     documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
     root = np.arange(len(documents), dtype=np.int64)
     places = places.astype(np.int64)
-    components(places[: len(left)], places[len(left) :], root)
+    connect_components(places[: len(left)], places[len(left) :], root)
     return root[places[: len(left)]]
 
 
@@ -127,7 +127,7 @@ def _by_documents(left: Integers, right: Integers, labels: Bools, count: int, se
     documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
     one, other = (part.astype(np.int64) for part in np.split(places, 2))
     family = np.arange(len(documents), dtype=np.int64)
-    components(one[labels], other[labels], family)
+    connect_components(one[labels], other[labels], family)
     ends = family[np.concatenate([one, other])]
     if np.bincount(ends).max(initial=0) > 2 * len(ends) / count:
         family = np.arange(len(documents), dtype=np.int64)

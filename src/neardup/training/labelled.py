@@ -19,7 +19,7 @@ from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, compared_texts
 from neardup.features.statistics import Statistics
 from neardup.kernels import Bools, Floats, Integers
-from neardup.kernels.pairs import overlaps
+from neardup.kernels.pairs import count_overlaps
 from neardup.labels.labels import read_labels
 from neardup.pages.documents import Material
 from neardup.recipe import Recipe
@@ -157,7 +157,7 @@ def _by_rule(rule: Recipe, texts: Sequence[str], left: Integers, right: Integers
     owner = np.repeat(np.arange(len(block.sizes)), block.sizes)
     features = block.features[np.lexsort((block.features, owner))]
     shared = np.empty(len(left), np.int64)
-    overlaps(heads, features, left, right, shared)
+    count_overlaps(heads, features, left, right, shared)
     sizes = np.maximum(block.sizes, 1)
     counts = np.column_stack([shared, sizes[left], sizes[right]])
     reached = reaching(rule.measure, counts, rule.exact_threshold)
