@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from zstandard import ZstdCompressor, ZstdDecompressor
 
-from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, as_strings, lengths_of, not_utf8
+from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, as_strings, invalid_utf8, lengths_of
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import Extractor
 from neardup.features.reading import largest_square_sum
@@ -190,7 +190,7 @@ def checked_texts(batch: pa.RecordBatch) -> tuple[pa.LargeStringArray, Integers]
     faults = np.zeros(batch.num_rows, np.int64)
     if "id" in batch.schema.names and batch.column("id").null_count:
         faults[batch.column("id").is_null().to_numpy(zero_copy_only=False)] = _NO_ID
-    faults[not_utf8(binary)] = _NOT_UTF8
+    faults[invalid_utf8(binary)] = _NOT_UTF8
     if binary.null_count:
         faults[binary.is_null().to_numpy(zero_copy_only=False)] = _NO_TEXT
     if faults.any():

@@ -25,7 +25,7 @@ from pyspark.sql.streaming import StatefulProcessor
 from neardup.classifier.classifier import Classifier, Given
 from neardup.classifier.columns import TITLES
 from neardup.classifier.columns import column_of as measured_column
-from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, is_text_type, not_utf8
+from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, invalid_utf8, is_text_type
 from neardup.documents.tables import TIME_NAMES, TextColumn
 from neardup.errors import InputError, RecipeError, option
 from neardup.features.extraction import Extractor
@@ -368,7 +368,7 @@ def _valid_strings(values: Any) -> tuple[pa.LargeStringArray, Bools]:
     if not is_text_type(values.type):
         return values.cast(pa.large_string()), broken
     raw = as_bytes(values)
-    broken[not_utf8(raw)] = True
+    broken[invalid_utf8(raw)] = True
     if broken.any():
         raw = pc.if_else(pa.array(broken), pa.scalar(None, pa.large_binary()), raw)
     return raw.cast(pa.large_string()), broken
