@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from neardup.cli.app import COMMANDS, EXAMPLES, app, command_of
+from neardup.cli.app import COMMANDS, EXAMPLES, app, load_command
 from neardup.cli.command import help_record, rare_field_records
 from neardup.cli.screen import EXIT_CODES
 from neardup.version import __version__
@@ -30,7 +30,7 @@ def manual_page() -> str:
     group = typer.main.get_command(app)
     with group.make_context("neardup", ["--version"], resilient_parsing=True) as context:
         for name in COMMANDS:
-            lines += _section(name, command_of(name), context)
+            lines += _section(name, load_command(name), context)
     lines += [".SH FIELDS FOR \\-\\-set", *_records(rare_field_records())]
     lines += [".SH EXIT STATUS", *_records([(str(code), meaning) for code, meaning in EXIT_CODES.items()])]
     return "\n".join(lines) + "\n"

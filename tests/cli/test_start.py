@@ -20,7 +20,7 @@ from sentences import says
 from typer.testing import CliRunner
 
 import neardup as package
-from neardup.cli.app import COMMANDS, app, command_of
+from neardup.cli.app import COMMANDS, app, load_command
 from neardup.cli.dedup import dedup
 from neardup.recipe import Recipe
 from neardup.recipe.named import Choices
@@ -177,7 +177,7 @@ def test_wrong_use_is_answered_with_one_sentence(arguments: str, parts: tuple[st
 def typed() -> Iterator[tuple[str, str]]:
     """The options of all commands whose values are numbers, sizes, times or one of a few words."""
     for name in set(COMMANDS) - {"recipe", "index"}:
-        command = command_of(name)
+        command = load_command(name)
         for option, hint in get_type_hints(inspect.unwrap(command.callback), include_extras=True).items():
             kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             kinds = {one for one in (get_args(kind) or (kind,)) if one is not type(None)}

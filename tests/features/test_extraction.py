@@ -1,4 +1,4 @@
-"""Feature sets against plain n-grams of plain tokens."""
+"""Feature sets compared with naive n-grams of naive tokens."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CHAINS = [
     }.items()
     for normalizer in normalizers
 ]
-#: Kinds whose stop words are left out, and texts full of those.
+#: Kinds of features that drop stop words.
 STOPPED = ["words:2", "skips:2:1", "sentence_words:2", "terms:3", "terms:2:sentence", "terms:2:positional"]
 TEXTS = st.lists(
     st.one_of(
@@ -77,7 +77,7 @@ def words_of(recipe: Recipe) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def hashes_of(texts: list[str], recipe: Recipe) -> dict[plain.Gram, int]:
-    """The kernels' hash of every plain gram; there is one, and no two grams share one."""
+    """The kernels' hash of every naive gram: exactly one each, without collisions."""
     known: dict[plain.Gram, int] = {}
     bare = ":".join(part for part in recipe.features.split(":") if part != "positional")
     for text in texts:

@@ -1,4 +1,4 @@
-"""Signatures against plain twins: minima as Python's integers, hashes as hashlib's, majorities as sums."""
+"""Signatures compared with naive twins: minima by Python integers, hashes by hashlib, majorities by sums."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def naive_prime(number: int) -> int:
 
 
 def sketches_of(texts: Sequence[str], recipe: Recipe) -> list[list[int]]:
-    """Cornell's steps 2 to 4: p, a and b, and of each document the least (a x + b) mod p for each of them."""
+    """Cornell's steps 2 to 4: for each document, the least (a x + b) mod p for each a and b."""
     sets = rows(block_of(texts, plain(recipe)))
     p, a, b = numbers_of(Signer(recipe, statistics_of(texts, recipe)))
     assert p == naive_prime(len({x for features in sets for x in features}))
@@ -67,7 +67,7 @@ def sketches_of(texts: Sequence[str], recipe: Recipe) -> list[list[int]]:
 
 
 def check_shared(block: Block, signatures: Sequence[Sequence[object]]) -> None:
-    """Documents share as many features as their signatures have equal places."""
+    """Check that documents share as many features as their signatures have equal positions."""
     found = rows(block)
     assert [len(features) for features in found] == [len(signature) for signature in signatures]
     for i in range(len(found)):
@@ -179,7 +179,7 @@ def test_imatch_counts_undecidable_documents() -> None:
     result = nd.dedup(["a b c d e", "a b c d", "a b c d", "e d c b a a", ""], features="words:1", signature="imatch:5",
                       threshold=1.0)  # fmt: skip
     assert result.summary["undecidable"] == 3
-    # Two of them have the same text, but what matches nothing stays.
+    # Two of them have the same text, but a document without features matches nothing and is kept.
     assert result.summary["exact_copies"] == 0
     assert [(p.left, p.right) for p in result.pairs] == [(0, 3)]
 
@@ -255,7 +255,7 @@ def test_small_primes_equal_those_of_a_sieve() -> None:
 
 @pytest.mark.parametrize(
     "number",
-    # The smallest that are strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
+    # The smallest strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
     [
         3_215_031_751,
         2_152_302_898_747,

@@ -1,4 +1,4 @@
-"""Sketches against plain twins in Python's integers, and their estimates against the theory."""
+"""Sketches compared with naive twins in Python integers, and their estimates with the theory."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_largest_sketch_fills_all_slots() -> None:
 
 
 def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, npt.NDArray[np.float64]]:
-    """The Jaccard of two sets of a size that share so much, and the estimates of it with many seeds or sets."""
+    """The Jaccard similarity of two sets, and its estimates with many seeds or sets."""
     common = round(share * size)
     union = 2 * size - common
     rows = np.arange(trials * union, dtype=np.uint64).reshape(trials, union)

@@ -1,4 +1,4 @@
-"""Document frequencies, clipping and weights against counters, fractions and logarithms."""
+"""Document frequencies, clipping and weights compared with counters, fractions and logarithms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from neardup.text.stop_words import antecedents, stop_words
 
 Words = npt.NDArray[np.uint64]
 
-#: Kinds whose features are what ``gram_hashes`` gives, and others; all with the stop words that they take.
+#: Kinds whose features equal ``gram_hashes``, and others.
 LINED_UP = ["words:1", "words:2", "qgrams:3", "skips:2:1", "clauses", "sentence_words:2", "spots:1:1"]
 OTHERS = ["words:1:multiset", "qgrams:2:positional", "qgrams:2:multiset:positional", "clauses:multiset"]
 WORDS = ["a", "the", "is", "fox", "dog", "ran", "and", "owl.", "sat,", "42", "was", "said", "élan", "東京"]
@@ -40,14 +40,14 @@ def gathered(texts: Sequence[str], recipe: Recipe, threads: int = 1) -> Statisti
 
 
 def plain(texts: Sequence[str], recipe: Recipe) -> list[list[naive.Gram]]:
-    """The features of each text before all choice, repeats repeated."""
+    """The features of each text before any selection, with repeats."""
     stops, begins = stop_words(recipe.stop_words), antecedents(recipe.stop_words)
     features = "words:1" if recipe.features.startswith("terms") else recipe.features
     return [naive.features(text, features, recipe.normalize, stops, begins) for text in texts]
 
 
 def hash_of(texts: Sequence[str], recipe: Recipe) -> dict[naive.Gram, int]:
-    """The feature that stands for each gram of the texts."""
+    """The hash of each gram of the texts."""
     found: dict[naive.Gram, int] = {}
     for text, grams in zip(texts, plain(texts, recipe), strict=True):
         found |= dict(zip(grams, gram_hashes(text, recipe).tolist(), strict=True))
@@ -154,7 +154,7 @@ def test_more_than_a_million_features_are_merged_early() -> None:
 
 
 def statistics_with_each_df(documents: int, singles: bool, bits_for: int = 1) -> tuple[Statistics, list[int]]:
-    """A collection with a feature of each df: feature 1000003 df for df from 2 on."""
+    """Statistics with one feature for each df from 2 on: 1000003 df."""
     frequencies = list(range(2, documents + 1))
     features = [1_000_003 * df for df in frequencies]
     distinct = len(features) + (documents if singles else 0)
@@ -234,7 +234,7 @@ def test_the_square_of_a_vector_fits_into_61_bits(documents: int, square_sum: in
     bits = statistics.idf_bits(recipe)
     assert 0 <= bits <= 16
     assert longest(bits) < 2**61
-    # No place is given away.
+    # No bit is wasted.
     assert bits == 16 or longest(bits + 1) >= 2**61
 
 

@@ -1,4 +1,4 @@
-"""Where machine code is kept: one folder for one state of all kernels, and none where none can be written."""
+"""The cache of machine code: one folder per version of all kernels, and none if none is writable."""
 
 from __future__ import annotations
 

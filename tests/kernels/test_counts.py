@@ -1,4 +1,4 @@
-"""The table of counts against plain counting."""
+"""The approximate table of counts compared with exact counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHIFT = np.uint64(64 - BITS)
 
 
 def table_of(sets: list[list[int]]) -> np.ndarray:
-    """Count features that are slots: feature f lies in the upper bits, so that no two share a slot."""
+    """Count features that equal their slots: feature f is in the upper bits, so that no two share a slot."""
     features = np.array([f << 48 | f for s in sets for f in s] or [0], np.uint64)
     sizes = np.array([len(s) for s in sets], np.int64)
     starts = np.cumsum(sizes) - sizes

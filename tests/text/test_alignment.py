@@ -1,4 +1,4 @@
-"""What two sequences have in common, beside plain computations."""
+"""Alignment and common runs of two sequences, compared with naive computations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORDS = st.lists(st.integers(0, 5), max_size=40)
 
 
 def lcs(left: list[int], right: list[int]) -> int:
-    """The length of a longest common subsequence, by the book."""
+    """The length of a longest common subsequence, by the textbook table."""
     table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i, one in enumerate(left):
         for j, other in enumerate(right):

@@ -1,4 +1,4 @@
-"""The article of a page: found, kept from what is around it, and never at a price that a page could raise."""
+"""The article of a page: found without its surroundings, at a cost that no page can raise."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_different_articles_under_the_same_navigation_give_different_texts() -> 
     for site in range(3):
         texts = [main_text(page(paragraphs(seed), site)) for seed in range(4)]
         stripped = [strip_tags(page(paragraphs(seed), site)) for seed in range(4)]
-        # The made articles share their few words; what they share beyond those is navigation.
+        # The generated articles share their few words; anything else that they share is navigation.
         own = [alike("\n".join(paragraphs(a)), "\n".join(paragraphs(b))) for a, b in combinations(range(4), 2)]
         found = [alike(a, b) for a, b in combinations(texts, 2)]
         assert all(abs(a - b) < 0.03 for a, b in zip(own, found, strict=True))

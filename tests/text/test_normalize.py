@@ -1,4 +1,4 @@
-"""Text to comparable text: the kernel, `normalize` and `tokens` against the naive twin."""
+"""Text to comparable text: the kernel, `normalize` and `tokens` compared with the naive twin."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def kernel(text: str, normalizer: str = "words") -> str | None:
 
 
 def every_way(text: str, normalizer: str = "words") -> set[str]:
-    """Normalize by all ways there are; one result is right."""
+    """Normalize by all implementations; all results must be equal."""
     glue = "" if normalizer == "compact" else " "
     ways = {normalize(text, normalizer), glue.join(t.text for t in tokens(text, normalizer))}
     by_kernel = kernel(text, normalizer) if has_kernel(normalizer) else None
@@ -101,7 +101,7 @@ def test_kernel_normalize_and_tokens_equal_the_twin(text: str, normalizer: str) 
 @pytest.mark.parametrize("normalizer", WITH_KERNEL)
 @pytest.mark.parametrize("pattern", ["{}", "q{}q"] if AT_LENGTH else ["q{}q"])
 def test_every_code_point_equals_the_twin(normalizer: str, pattern: str) -> None:
-    # A line feed melts into nothing, so one text holds all cases; q is no half of any composite.
+    # A line feed composes with nothing, so one text can contain all cases; q is part of no composite.
     unsure = kernel_tables(normalizer).kinds == unicode_tables.UNSUPPORTED
     text = "\n".join(pattern.format(c) for c in CHARACTERS if not unsure[ord(c)])
     want = naive_normalize(text, normalizer)
@@ -239,12 +239,12 @@ def test_tokens_of_pointed_text_have_correct_offsets(data: st.DataObject) -> Non
     found = tokens(text)
     for token in found:
         assert normalize(text[token.start : token.end]).split().count(token.text)
-        # What is marked in a page ends behind the points of the last letter, not before them.
+        # A highlighted token includes the points of its last letter.
         assert token.end == len(text) or not is_point(text[token.end])
 
 
 def test_folding_a_character_never_moves_a_boundary() -> None:
-    # What lets the tables treat characters one by one: no folded character begins with a moving mark.
+    # The tables treat characters one by one, because no folded character begins with a mark that reorders.
     kinds = kernel_tables("words").kinds
     for character in CHARACTERS:
         if kinds[ord(character)] == unicode_tables.MAPPED:
@@ -264,7 +264,7 @@ def test_ranges_agree_with_names_and_categories() -> None:
 
 @pytest.mark.parametrize("normalizer", WITH_KERNEL)
 def test_output_fits_the_stated_maximum(normalizer: str) -> None:
-    # `kernel` checks the bytes behind the room; each ideograph makes room for a space on either side.
+    # `kernel` checks the bytes behind the buffer; each ideograph needs a space on either side.
     for start in range(0, len(CHARACTERS), 512):
         kernel("漢".join(CHARACTERS[start : start + 512]), normalizer)
         kernel("a".join(CHARACTERS[start : start + 512]), normalizer)
@@ -302,7 +302,7 @@ def test_what_unicode_14_leaves_unassigned_is_listed() -> None:
 
 def test_newer_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     class Unicode14:
-        """What any newer version does with text of Unicode 14.0, and no answer on anything else."""
+        """A newer version of `unicodedata` that refuses characters newer than Unicode 14.0."""
 
         def __getattr__(self, name: str) -> Any:
             def asked(*given: str) -> Any:

@@ -1,4 +1,4 @@
-"""Sentences and clauses: the kernel, `cut_text` and a walk over the characters."""
+"""Sentences and clauses: the kernel and `cut_text` compared with a loop over characters."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_segments_concatenate_to_the_text_and_only_an_empty_text_has_an_empty_se
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_exactly_the_listed_characters_are_breaks(unit: Unit) -> None:
-    # Of the code points that are nothing yet, or private, one in 64.
+    # One in 64 of the unassigned and private code points.
     kinds = ((chr(c), unicodedata.category(chr(c))) for c in range(0x110000))
     known = [c for c, kind in kinds if kind != "Cs" and (kind not in ("Cn", "Co") or ord(c) % 64 == 0)]
     texts = [f"é{character}é" for character in known]

@@ -1,4 +1,4 @@
-"""Stop words: lists of tokens by language, and refusals."""
+"""Stop words: tokens by language, and errors for unknown languages."""
 
 from __future__ import annotations
 

@@ -330,6 +330,6 @@ def statistics_for(
     for part in vector.parts:
         if part.counted and part.counted not in found:
             found[part.counted] = gather_statistics(
-                corpus, part.recipe.changed(content=content), threads=threads, report=report
+                corpus, part.recipe.changed(content=content), threads=threads, progress=report
             )
     return found

@@ -68,7 +68,7 @@ _MODULES = dict.fromkeys(("stopped", "release", "report"), "store")
 
 
 @cache
-def command_of(name: str) -> Any:
+def load_command(name: str) -> Any:
     """Return a command with its options."""
     module = import_module(f"neardup.cli.{_MODULES.get(name, name)}")
     is_group = hasattr(module, "app")
@@ -93,7 +93,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the called command with its options; only its module is imported."""
         name, _, rest = super().resolve_command(ctx, args)
-        return name, command_of(str(name)), rest
+        return name, load_command(str(name)), rest
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the full help line of each command."""

@@ -72,11 +72,11 @@ def _copy_samples(folder: str, copies: dict[str, str]) -> None:
 
 def _run(*words: str) -> None:
     """Print a command and run it."""
-    from neardup.cli.app import command_of
+    from neardup.cli.app import load_command
 
     typer.echo(f"\n$ {shlex.join(['neardup', *words])}")
     TYPED_ARGUMENTS.set(words)
-    command_of(words[0]).main(list(words[1:]), prog_name=f"neardup {words[0]}", standalone_mode=False)
+    load_command(words[0]).main(list(words[1:]), prog_name=f"neardup {words[0]}", standalone_mode=False)
 
 
 def _corrected_pair(duplicates: str, sample: str) -> tuple[str, str]:

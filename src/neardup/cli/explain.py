@@ -84,7 +84,7 @@ def _gather_statistics(corpus: Corpus, recipe: Recipe) -> Statistics | None:
     from neardup.features.reading import gather_statistics
 
     with progress_bar() as progress:
-        return gather_statistics(corpus, recipe, report=progress)
+        return gather_statistics(corpus, recipe, progress=progress)
 
 
 class _Document(NamedTuple):

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from neardup.cli.command import argument, command_group, command_of
+from neardup.cli.command import argument, command_group, subcommand
 from neardup.cli.options import Json
 from neardup.cli.screen import print_json, printable_line
 
 app = command_group()
 
 
-@command_of(app, "list", has_arguments=False)
+@subcommand(app, "list", has_arguments=False)
 def list_recipes(as_json: Json = False) -> None:
     """List the recipes that come with neardup."""
     from neardup.recipe import load_recipe, names
@@ -27,7 +27,7 @@ def list_recipes(as_json: Json = False) -> None:
         typer.echo(f"{recipe.name:<{width}}  {recipe.in_words()}\n{'':<{width}}  {recipe.description}")
 
 
-@command_of(app, "show")
+@subcommand(app)
 def show(name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML file.")]) -> None:
     """Print a recipe as TOML, with every field: a template for your own."""
     from neardup.recipe import load_recipe
@@ -35,7 +35,7 @@ def show(name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML fil
     typer.echo(load_recipe(name).to_toml().rstrip("\n"))
 
 
-@command_of(app, "check")
+@subcommand(app)
 def check(file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name.")]) -> None:
     """Check a recipe file: exit with 0 if it is valid, else with 2 and the reason."""
     from neardup.recipe import load_recipe
@@ -44,7 +44,7 @@ def check(file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name
     typer.echo(f"{printable_line(recipe.name)} is a valid recipe; fingerprint {recipe.fingerprint}")
 
 
-@command_of(app, "cite")
+@subcommand(app)
 def cite(name: Annotated[str, argument("NAME", "A recipe's name.")]) -> None:
     """Print the sources of a recipe, as BibTeX."""
     from neardup.recipe.named import sources

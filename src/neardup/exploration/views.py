@@ -242,7 +242,7 @@ def frequencies_of(
     """
     if recipe.signature.startswith("sketch"):
         # Its prime is the one closest to the number of all features.
-        return gather_statistics(corpus, recipe, threads=threads, report=report)
+        return gather_statistics(corpus, recipe, threads=threads, progress=report)
     weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
     plain, form = recipe.without_statistics(), COUNTED if weighs else None
     wanted = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)

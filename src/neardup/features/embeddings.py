@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
+from neardup.kernels import Floats
 
-Floats = npt.NDArray[np.float64]
 #: A cosine is a whole number of this many parts.
 COSINE_UNIT = 10**9
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
 from neardup.features.store import Block
+from neardup.kernels import Integers, Words
 from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
@@ -47,9 +48,6 @@ from neardup.text.bulk import ComparableTexts, ascii_table, normalize_texts, tex
 from neardup.text.html import content_method, extract_contents
 from neardup.text.normalize import has_kernel
 from neardup.text.sentences import segment_texts
-
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 
 _BYTES = 16
 _NO_WEIGHTS = np.empty(0, np.int64)
@@ -258,24 +256,19 @@ class Extractor:
         """Write features that are more than contiguous grams; return how many."""
         plan = self._plan
         lengths = np.empty(len(normal.spans), np.int64)
-        if plan.form == LISTED:
-            used: int = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, out, lengths)
-            if self._ignored is not None:
-                used = drop_grams(self._ignored, out, lengths)
-            results[0][:] = np.add.reduceat(np.append(lengths, 0), heads[:-1]) if len(lengths) else 0
-            return used
-        grams_buffer = SCRATCH.take("grams", np.uint64, len(out))
-        count = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, grams_buffer, lengths)
+        grams = out if plan.form == LISTED else SCRATCH.take("grams", np.uint64, len(out))
+        count: int = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, grams, lengths)
         if self._ignored is not None:
-            count = drop_grams(self._ignored, grams_buffer, lengths)
-        grams = grams_buffer[:count]
-        if plan.terms and plan.lookup is not None:
+            count = drop_grams(self._ignored, grams, lengths)
+        if plan.form == LISTED:
+            results[0][:] = np.add.reduceat(np.append(lengths, 0), heads[:-1]) if len(lengths) else 0
+        elif plan.terms and plan.lookup is not None:
             choice = plan.terms, plan.positional, plan.weighing
-            used = choose_terms(grams, lengths, heads, choice, plan.lookup, out, weights, *results)
+            count = choose_terms(grams[:count], lengths, heads, choice, plan.lookup, out, weights, *results)
         else:
             form = plan.form, plan.positional and not plan.terms, plan.modulus
-            used = build_sets(grams, lengths, heads, form, out, weights, *results)
-        return used
+            count = build_sets(grams[:count], lengths, heads, form, out, weights, *results)
+        return count
 
     def _checksums(self, data: Any, offsets: Integers, block: Block, allocate: Allocate) -> Block:
         """Return one feature per text, the first 64 bits of its checksum; none for an empty text."""

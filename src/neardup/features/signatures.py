@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block, row_heads
+from neardup.kernels import Integers, Words
 from neardup.kernels.grams import digest_sets, minima_features
 from neardup.kernels.sketches import linear_minima, minhash, simhash, supershingles
 from neardup.recipe import Recipe
@@ -55,8 +55,6 @@ def closest_prime(number: int) -> int:
     return number - step if is_prime(number - step) else number + step
 
 
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 #: The largest prime for which a product of two remainders fits into 62 bits.
 _LARGEST_PRIME = 2**31 - 1
 

@@ -8,15 +8,12 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import NeardupError, RecipeError
+from neardup.kernels import Integers, Words
 from neardup.kernels.tables import insert_values, table_size
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import Clip
-
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 
 #: idf weights are multiples of 2**-16, or coarser if a vector's squared norm would reach 2**61.
 _FINEST_BITS = 16

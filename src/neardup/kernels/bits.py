@@ -21,6 +21,49 @@ def _broadcast(value):
     return ir.Constant(_BLOCK, [value] * 64)
 
 
+def _load(builder, address, kind):
+    """Emit a load of a value that need not be aligned."""
+    value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    value.align = 1
+    return value
+
+
+def _store(builder, value, address):
+    """Emit a store of a value that need not be aligned."""
+    builder.store(value, builder.inttoptr(address, value.type.as_pointer())).align = 1
+
+
+def _loader(number):
+    """Return an intrinsic ``load(address)`` that returns the number at an address, aligned or not."""
+
+    @intrinsic
+    def load(typing, address):
+        def emit(context, builder, signature, args):
+            return _load(builder, args[0], ir.IntType(number.bitwidth))
+
+        return number(types.uint64), emit
+
+    return load
+
+
+def _storer(number):
+    """Return an intrinsic ``store(address, value)`` that writes a number to an address, aligned or not."""
+
+    @intrinsic
+    def store(typing, address, value):
+        def emit(context, builder, signature, args):
+            _store(builder, args[1], args[0])
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, number), emit
+
+    return store
+
+
+load_u8, load_u16, load_u32, load_u64 = map(_loader, (types.uint8, types.uint16, types.uint32, types.uint64))
+store_u8, store_u16, store_u32, store_u64 = map(_storer, (types.uint8, types.uint16, types.uint32, types.uint64))
+
+
 @intrinsic
 def popcount(typing, x):
     """Return the number of set bits of a uint64."""
@@ -37,18 +80,6 @@ def trailing_zeros(typing, x):
 
     def emit(context, builder, signature, args):
         return builder.cttz(args[0], cgutils.true_bit)
-
-    return types.uint64(types.uint64), emit
-
-
-@intrinsic
-def load_u64(typing, address):
-    """Return the eight bytes at an address, aligned or not, as a uint64."""
-
-    def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _WORD.as_pointer()))
-        load.align = 1
-        return load
 
     return types.uint64(types.uint64), emit
 
@@ -72,9 +103,7 @@ def nonspace_mask(typing, address):
     """Return bit i set where byte i of the 64 at an address is not a space."""
 
     def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
-        load.align = 1
-        return builder.bitcast(builder.icmp_unsigned("!=", load, _broadcast(0x20)), _WORD)
+        return builder.bitcast(builder.icmp_unsigned("!=", _load(builder, args[0], _BLOCK), _broadcast(0x20)), _WORD)
 
     return types.uint64(types.uint64), emit
 
@@ -84,8 +113,7 @@ def at_most_mask(typing, address, bound):
     """Return bit i set where byte i of the 64 at an address is at most a bound (a uint8)."""
 
     def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
-        load.align = 1
+        load = _load(builder, args[0], _BLOCK)
         first = builder.insert_element(ir.Constant(_BLOCK, ir.Undefined), args[1], ir.IntType(32)(0))
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
         bounds = builder.shuffle_vector(first, ir.Constant(_BLOCK, ir.Undefined), lanes)
@@ -99,9 +127,7 @@ def non_ascii_mask(typing, address):
     """Return bit i set where byte i of the 64 at an address is not ASCII."""
 
     def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
-        load.align = 1
-        return builder.bitcast(builder.icmp_signed("<", load, _broadcast(0)), _WORD)
+        return builder.bitcast(builder.icmp_signed("<", _load(builder, args[0], _BLOCK), _broadcast(0)), _WORD)
 
     return types.uint64(types.uint64), emit
 
@@ -111,8 +137,7 @@ def fold_ascii_block(typing, source, target):
     """Copy 64 ASCII bytes: lower-case letters, keep digits and ``_``, replace all else by spaces."""
 
     def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
-        load.align = 1
+        load = _load(builder, args[0], _BLOCK)
 
         def within(vector, low, count):
             return builder.icmp_unsigned("<", builder.sub(vector, _broadcast(low)), _broadcast(count))
@@ -122,8 +147,7 @@ def fold_ascii_block(typing, source, target):
         word = builder.or_(within(lower, ord("a"), 26), within(lower, ord("0"), 10))
         word = builder.or_(word, builder.icmp_unsigned("==", lower, _broadcast(ord("_"))))
         folded = builder.select(word, lower, _broadcast(0x20))
-        store = builder.store(folded, builder.inttoptr(args[1], _BLOCK.as_pointer()))
-        store.align = 1
+        _store(builder, folded, args[1])
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.uint64), emit
@@ -171,93 +195,13 @@ def decode_character(data, i):
 #: A chunk of the window's memory has 2**23 bytes.
 CHUNK_BITS = 23
 _OFFSET_MASK = uint64((1 << CHUNK_BITS) - 1)
-_HALF = ir.IntType(32)
-_QUARTER = ir.IntType(16)
-
-
-@intrinsic
-def store_u64(typing, address, value):
-    """Write a uint64 to an address."""
-
-    def emit(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], _WORD.as_pointer())).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.uint64), emit
-
-
-@intrinsic
-def store_u32(typing, address, value):
-    """Write a uint32 to an address."""
-
-    def emit(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], _HALF.as_pointer())).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.uint32), emit
-
-
-@intrinsic
-def load_u32(typing, address):
-    """Return the four bytes at an address as a uint32."""
-
-    def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _HALF.as_pointer()))
-        load.align = 1
-        return load
-
-    return types.uint32(types.uint64), emit
-
-
-@intrinsic
-def store_u16(typing, address, value):
-    """Write a uint16 to an address."""
-
-    def emit(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], _QUARTER.as_pointer())).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.uint16), emit
-
-
-@intrinsic
-def load_u16(typing, address):
-    """Return the two bytes at an address as a uint16."""
-
-    def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _QUARTER.as_pointer()))
-        load.align = 1
-        return load
-
-    return types.uint16(types.uint64), emit
-
-
-@intrinsic
-def store_u8(typing, address, value):
-    """Write a uint8 to an address."""
-
-    def emit(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], _BYTE.as_pointer()))
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.uint8), emit
-
-
-@intrinsic
-def load_u8(typing, address):
-    """Return the byte at an address as a uint8."""
-
-    def emit(context, builder, signature, args):
-        return builder.load(builder.inttoptr(args[0], _BYTE.as_pointer()))
-
-    return types.uint8(types.uint64), emit
 
 
 @njit(inline="always")
 def pointer_to(bases, address):
     """Return the machine address of an address of the window's memory.
 
-    bases: uint64[a power of two], the machine address of each chunk (see ``window.Lists``).
+    bases: uint64[a power of two], the machine address of each chunk (see ``window.WindowIndex``).
     """
     chunk = uint64(address) >> uint64(CHUNK_BITS)
     return bases[chunk & uint64(bases.shape[0] - 1)] + (uint64(address) & _OFFSET_MASK)

@@ -161,7 +161,7 @@ def write_set(grams, begin, end, buffer, out, at):
 
 
 @inner_kernel
-def write_multiset(grams, begin, end, buffer, seen, out, at):
+def write_multiset(grams, begin, end, buffer, slot_values, out, at):
     """Write (gram, i) for the i-th repeat of each of grams[begin:end], so that set algebra gives multiset measures."""
     table = clear_table(buffer, end - begin)
     for i in range(begin, end):
@@ -169,16 +169,16 @@ def write_multiset(grams, begin, end, buffer, seen, out, at):
         slot = find_slot(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
-            seen[slot] = 0
+            slot_values[slot] = 0
         else:
-            seen[slot] += 1
-            gram = mix(gram + uint64(seen[slot]) * _REPEAT_FACTOR)
+            slot_values[slot] += 1
+            gram = mix(gram + uint64(slot_values[slot]) * _REPEAT_FACTOR)
         out[at + i - begin] = gram
     return end - begin
 
 
 @inner_kernel
-def write_counts(grams, begin, end, buffer, seen, out, counts, at):
+def write_counts(grams, begin, end, buffer, slot_values, out, counts, at):
     """Write the distinct grams[begin:end], by first occurrence, and the count of each; return how many."""
     table = clear_table(buffer, end - begin)
     size = 0
@@ -187,12 +187,12 @@ def write_counts(grams, begin, end, buffer, seen, out, counts, at):
         slot = find_slot(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
-            seen[slot] = at + size
+            slot_values[slot] = at + size
             out[at + size] = gram
             counts[at + size] = 1
             size += 1
         else:
-            counts[seen[slot]] += 1
+            counts[slot_values[slot]] += 1
     return size
 
 
@@ -233,13 +233,13 @@ def feature_sets(text, spans, by_character, n, multiset, out, sizes, digests):
     tokens = np.empty(longest + 1, np.uint64)
     grams = np.empty(longest + 1, np.uint64)
     buffer = table_buffer(longest + 1)
-    seen = np.empty(buffer.shape[0] if multiset else 1, np.int64)
+    slot_values = np.empty(buffer.shape[0] if multiset else 1, np.int64)
     at = int64(0)
     for d in range(sizes.shape[0]):
         count = hash_tokens(text, spans[d, 0], spans[d, 1], by_character, edges, tokens)
         count = write_ngrams(tokens, count, n, grams, int64(0))
         if multiset:
-            size = write_multiset(grams, int64(0), count, buffer, seen, out, at)
+            size = write_multiset(grams, int64(0), count, buffer, slot_values, out, at)
         else:
             size = write_set(grams, int64(0), count, buffer, out, at)
         sizes[d] = size
@@ -318,10 +318,10 @@ def drop_grams(dropped, grams, lengths):
 @inner_kernel
 def largest_document(lengths, heads):
     """Return the largest number of grams in the segments of one document."""
-    most = 0
+    largest = 0
     for d in range(heads.shape[0] - 1):
-        most = max(most, lengths[heads[d] : heads[d + 1]].sum())
-    return most
+        largest = max(largest, lengths[heads[d] : heads[d + 1]].sum())
+    return largest
 
 
 @kernel
@@ -334,7 +334,7 @@ def build_sets(grams, lengths, heads, plan, out, weights, sizes, digests):
     """
     form, positional, modulus = plan
     buffer = table_buffer(largest_document(lengths, heads))
-    seen = np.empty(buffer.shape[0], np.int64)
+    slot_values = np.empty(buffer.shape[0], np.int64)
     at = int64(0)
     begin = int64(0)
     for d in range(sizes.shape[0]):
@@ -343,9 +343,9 @@ def build_sets(grams, lengths, heads, plan, out, weights, sizes, digests):
             add_positions(grams, begin, end)
         kept = sample_grams(grams, begin, end, modulus)
         if form == MULTISET:
-            size = write_multiset(grams, begin, kept, buffer, seen, out, at)
+            size = write_multiset(grams, begin, kept, buffer, slot_values, out, at)
         elif form == COUNTED:
-            size = write_counts(grams, begin, kept, buffer, seen, out, weights, at)
+            size = write_counts(grams, begin, kept, buffer, slot_values, out, weights, at)
         else:
             size = write_set(grams, begin, kept, buffer, out, at)
         sizes[d] = size
@@ -383,8 +383,8 @@ def clip_and_weigh(out, weights, at, size, lookup, weighing):
 
 
 @kernel
-def select_heaviest(out, weights, at, size, most, order):
-    """Move the ``most`` heaviest of out[at:at + size] to its front, heaviest first, smaller grams first among equals.
+def select_heaviest(out, weights, at, size, limit, order):
+    """Move the ``limit`` heaviest of out[at:at + size] to its front, heaviest first, smaller grams first among equals.
 
     order: int64, a buffer. Returns how many they are.
     """
@@ -394,7 +394,7 @@ def select_heaviest(out, weights, at, size, most, order):
     for i in range(size):
         order[i] = -weights[at + by_gram[i]]
     by_weight = np.argsort(order[:size], kind="mergesort")
-    chosen = min(most, size)
+    chosen = min(limit, size)
     front = np.empty(chosen, np.uint64)
     for i in range(chosen):
         front[i] = out[at + by_gram[by_weight[i]]]
@@ -410,7 +410,7 @@ def add_ranks(out, at, size):
 
 
 @kernel
-def write_counts_of(grams, begin, end, buffer, seen, counts, out, weights, at, size):
+def write_counts_of(grams, begin, end, buffer, slot_values, counts, out, weights, at, size):
     """Write to weights how often each feature of out[at:at + size] occurs among grams[begin:end].
 
     counts: int64, a buffer as long as the grams.
@@ -422,13 +422,13 @@ def write_counts_of(grams, begin, end, buffer, seen, counts, out, weights, at, s
         slot = find_slot(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
-            seen[slot] = found
+            slot_values[slot] = found
             counts[found] = 1
             found += 1
         else:
-            counts[seen[slot]] += 1
+            counts[slot_values[slot]] += 1
     for i in range(at, at + size):
-        weights[i] = counts[seen[find_slot(out[i], table)]]
+        weights[i] = counts[slot_values[find_slot(out[i], table)]]
 
 
 @kernel
@@ -463,10 +463,10 @@ def choose_terms(grams, lengths, heads, plan, lookup, out, weights, sizes, diges
     the segments of each document; plan: (terms per segment, positional, weighing); out: uint64, as long as grams;
     weights: int64, as long, or empty if there are none; sizes: int64[d]; digests: uint64[d, 2].
     """
-    most, positional, weighing = plan
+    terms_per_segment, positional, weighing = plan
     longest = largest_document(lengths, heads)
     buffer = table_buffer(longest + 1)
-    seen = np.empty(buffer.shape[0], np.int64)
+    slot_values = np.empty(buffer.shape[0], np.int64)
     picked = np.empty(longest + 1, np.uint64)
     counts = np.empty(longest + 1, np.int64)
     order = np.empty(longest + 1, np.int64)
@@ -477,17 +477,17 @@ def choose_terms(grams, lengths, heads, plan, lookup, out, weights, sizes, diges
         chosen = int64(0)
         for s in range(heads[d], heads[d + 1]):
             end = begin + lengths[s]
-            size = write_counts(grams, begin, end, buffer, seen, picked, counts, chosen)
+            size = write_counts(grams, begin, end, buffer, slot_values, picked, counts, chosen)
             # Terms are ranked by tf * idf, whatever weights the documents are compared by.
             size = clip_and_weigh(picked, counts, chosen, size, lookup, BY_BOTH)
-            size = select_heaviest(picked, counts, chosen, size, most, order)
+            size = select_heaviest(picked, counts, chosen, size, terms_per_segment, order)
             if positional:
                 add_ranks(picked, chosen, size)
             chosen += size
             begin = end
         size = write_set(picked, int64(0), chosen, buffer, out, at)
         if weighing != NO_WEIGHTS:
-            write_counts_of(grams, first, begin, buffer, seen, counts, out, weights, at, size)
+            write_counts_of(grams, first, begin, buffer, slot_values, counts, out, weights, at, size)
             size = clip_and_weigh(out, weights, at, size, lookup, weighing)
         sizes[d] = size
         digests[d, 0], digests[d, 1] = set_digest(out, weights, at, size)

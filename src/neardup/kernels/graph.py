@@ -16,12 +16,12 @@ def select_kept(order, heads, neighbours, kept):
     """Go through the nodes in keep order; keep each one (kept is False at first) that has no kept neighbour."""
     for i in range(order.shape[0]):
         node = order[i]
-        alone = True
+        is_kept = True
         for e in range(heads[node], heads[node + 1]):
             if kept[neighbours[e]]:
-                alone = False
+                is_kept = False
                 break
-        kept[node] = alone
+        kept[node] = is_kept
 
 
 @kernel

@@ -88,12 +88,12 @@ def count_slots(slots, lengths, included, first, counts):
 
 
 @kernel
-def record_slots(slots, lengths, included, seen):
+def record_slots(slots, lengths, included, slot_bits):
     """Record each slot of each included set in two bits: the lower one for the first set, the upper one for others.
 
-    slots, lengths, included: as for ``count_slots``; seen: uint64, two bits per slot.
+    slots, lengths, included: as for ``count_slots``; slot_bits: uint64, two bits per slot.
     """
-    base = uint64(seen.ctypes.data)
+    base = uint64(slot_bits.ctypes.data)
     last = slots.shape[0] - 1
     at = 0
     for d in range(lengths.shape[0]):
@@ -102,14 +102,14 @@ def record_slots(slots, lengths, included, seen):
             for i in range(at, end):
                 prefetch(base + uint64(8) * uint64(slots[min(i + AHEAD, last)] >> uint32(5)))
                 word, first = int64(slots[i] >> uint32(5)), uint64(1) << (uint64(2) * uint64(slots[i] & uint32(31)))
-                seen[word] |= first | ((seen[word] & first) << uint64(1))
+                slot_bits[word] |= first | ((slot_bits[word] & first) << uint64(1))
         at = end
 
 
 @kernel
-def count_unshared(slots, lengths, seen, unshared):
+def count_unshared(slots, lengths, slot_bits, unshared):
     """Add to unshared[d], int32, how many of the lengths[d] slots of set d were recorded at most once."""
-    base = uint64(seen.ctypes.data)
+    base = uint64(slot_bits.ctypes.data)
     last = slots.shape[0] - 1
     at = 0
     for d in range(lengths.shape[0]):
@@ -117,7 +117,7 @@ def count_unshared(slots, lengths, seen, unshared):
         for i in range(at, at + int64(lengths[d])):
             prefetch(base + uint64(8) * uint64(slots[min(i + AHEAD, last)] >> uint32(5)))
             word, upper = int64(slots[i] >> uint32(5)), uint64(2) * uint64(slots[i] & uint32(31)) + uint64(1)
-            found += int32(~(seen[word] >> upper) & uint64(1))
+            found += int32(~(slot_bits[word] >> upper) & uint64(1))
         unshared[d] += found
         at += int64(lengths[d])
 

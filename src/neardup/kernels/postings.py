@@ -549,17 +549,17 @@ def fill_earlier_postings(heads, numbers, lengths, weights, postings):
 
 
 @inner_kernel
-def _hundredths_of_ratio(part, whole):
-    """Return the largest q with q/100 < part/whole <= 1, and whether part/whole = (q + 1)/100; whole <= 2**62."""
-    if part < 1 << 56:
-        q = (100 * part - 1) // whole
-        return q, 100 * part == (q + 1) * whole
-    q = min(int64(100.0 * (float64(part) / float64(whole))), 99)
-    while q > 0 and not is_product_greater(100, part, 1, q, whole, 1):
+def _hundredths_of_ratio(numerator, denominator):
+    """Return the largest q with q/100 < x = numerator / denominator <= 1, and whether x = (q + 1)/100."""
+    if numerator < 1 << 56:
+        q = (100 * numerator - 1) // denominator
+        return q, 100 * numerator == (q + 1) * denominator
+    q = min(int64(100.0 * (float64(numerator) / float64(denominator))), 99)
+    while q > 0 and not is_product_greater(100, numerator, 1, q, denominator, 1):
         q -= 1
-    while is_product_greater(100, part, 1, q + 1, whole, 1):
+    while is_product_greater(100, numerator, 1, q + 1, denominator, 1):
         q += 1
-    return q, not is_product_greater(q + 1, whole, 1, 100, part, 1)
+    return q, not is_product_greater(q + 1, denominator, 1, 100, numerator, 1)
 
 
 @inner_kernel

@@ -206,16 +206,16 @@ def _prefetch_lists(following, later, sets, index):
 
 
 @njit(inline="always")
-def add_candidate(other, remaining, size, sizes, rule, flags, candidates, count):
+def add_candidate(candidate, remaining, size, sizes, rule, flags, candidates, count):
     """Add a set that shares a key to the candidates, once, if enough features remain for a match; return their number.
 
     remaining: how many features can be shared from this key on; size: of the set that searches; sizes: of the others;
     flags: 1 for candidates. Two matching sets share nothing before their first common key, so the bound holds there,
     and each match is found; a key that is equal by chance excludes nothing.
     """
-    if flags[other] == 0 and remaining >= required_overlap(rule, int64(sizes[other]), size):
-        flags[other] = int32(1)
-        candidates[count] = other
+    if flags[candidate] == 0 and remaining >= required_overlap(rule, int64(sizes[candidate]), size):
+        flags[candidate] = int32(1)
+        candidates[count] = candidate
         count += 1
     return count
 
@@ -307,9 +307,9 @@ def hamming_distance(row, bitmaps, other_row, other_bitmaps):
 
 
 @leaf_kernel
-def overlap_bound(rank, other, sizes, bitmaps):
+def overlap_bound(left, right, sizes, bitmaps):
     """Return an upper bound of the overlap of two sets, by their bitmaps and sizes."""
-    return (sizes[rank] + sizes[other] - hamming_distance(rank, bitmaps, other, bitmaps)) // 2
+    return (sizes[left] + sizes[right] - hamming_distance(left, bitmaps, right, bitmaps)) // 2
 
 
 @inner_kernel
@@ -474,16 +474,16 @@ def overlap_bounds_with_one(features, counts, sizes, bitmaps):
 
 
 @kernel
-def overlaps_with_one(features, others, sizes, rule):
+def overlaps_with_one(features, other_features, sizes, rule):
     """Return int64[n, 3]: the overlap of each of some sets with one set, -1 below the threshold, and both sizes.
 
-    features: uint64[s], the one set; others: uint64, the other sets, concatenated; sizes: int64[n], theirs.
+    features: uint64[s], the one set; other_features: uint64, the other sets, concatenated; sizes: int64[n], theirs.
     """
     size = features.shape[0]
     room = table_buffer(size)
     table = set_table(uint64(features.ctypes.data), size, room)
     counts = np.empty((sizes.shape[0], 3), np.int64)
-    address = uint64(others.ctypes.data)
+    address = uint64(other_features.ctypes.data)
     for d in range(sizes.shape[0]):
         least = required_overlap(rule, sizes[d], size)
         overlap = count_overlap(address, sizes[d], table, least)
@@ -537,8 +537,8 @@ def _find_kept_candidates(rank, sets, chains, rule, flags, candidates):
 
 
 @kernel
-def insert_kept(ranks, sets, chains, used):
-    """Insert the prefixes of ranks into the index of ``match_with_kept``; return the number of entries used."""
+def insert_kept(ranks, sets, chains, entry_count):
+    """Insert the prefixes of ranks into the index of ``match_with_kept``; return the number of entries."""
     heads, following, entries, bits = chains
     keys, starts, lengths = sets.keys, sets.starts, sets.lengths
     for r in range(ranks.shape[0]):
@@ -546,15 +546,15 @@ def insert_kept(ranks, sets, chains, used):
         for i in range(lengths[rank]):
             key = keys[starts[rank] + i]
             bucket = bucket_of_key(key, bits)
-            entries[used] = pack_entry(rank, tag_of_key(key, bits), i)
-            following[used] = heads[bucket]
-            heads[bucket] = used
-            used += 1
-    return used
+            entries[entry_count] = pack_entry(rank, tag_of_key(key, bits), i)
+            following[entry_count] = heads[bucket]
+            heads[bucket] = entry_count
+            entry_count += 1
+    return entry_count
 
 
 @kernel
-def match_with_kept(ranks, verdicts_known, sets, chains, used, rule, scratch):
+def match_with_kept(ranks, verdicts_known, sets, chains, entry_count, rule, scratch):
     """Match ranks, in keep order, with those kept before them, and keep those that match none.
 
     verdicts_known: all verdicts are given, and dropped ranks are matched with those kept after them. chains: (heads,
@@ -575,9 +575,9 @@ def match_with_kept(ranks, verdicts_known, sets, chains, used, rule, scratch):
             rank, count, rank + 1 if verdicts_known else int64(0), sets, rule, scratch, written
         )
         if written == before and not verdicts_known:
-            used = insert_kept(ranks[done : done + 1], sets, chains, used)
+            entry_count = insert_kept(ranks[done : done + 1], sets, chains, entry_count)
         done += 1
-    return done, used, written
+    return done, entry_count, written
 
 
 #: The largest size of a set.

@@ -242,24 +242,24 @@ def normalize_utf8(data, lo, hi, tables, out):
 
 
 @kernel
-def unicode_texts(data, offsets, rows, begin, tables, out, used, spans):
-    """Append the comparable texts of rows[begin:] to out[used:] and set their spans.
+def unicode_texts(data, offsets, rows, begin, tables, out, out_length, spans):
+    """Append the comparable texts of rows[begin:] to out[out_length:] and set their spans.
 
     A text that needs Python keeps its span of -1. Stops before a text for which ``out`` may be too short: it needs
-    twice the text and 64 more bytes. Returns (index in rows to continue from, bytes used).
+    twice the text and 64 more bytes. Returns (index in rows to continue from, length of out).
     """
     for i in range(begin, rows.shape[0]):
         d = rows[i]
         lo = offsets[d]
         hi = offsets[d + 1]
-        if used + 2 * (hi - lo) + 64 > out.shape[0]:
-            return i, used
-        written = normalize_utf8(data, lo, hi, tables, out[used:])
+        if out_length + 2 * (hi - lo) + 64 > out.shape[0]:
+            return i, out_length
+        written = normalize_utf8(data, lo, hi, tables, out[out_length:])
         if written >= 0:
-            spans[d, 0] = used
-            spans[d, 1] = used + written
-            used += written
-    return rows.shape[0], used
+            spans[d, 0] = out_length
+            spans[d, 1] = out_length + written
+            out_length += written
+    return rows.shape[0], out_length
 
 
 @inner_kernel

@@ -165,17 +165,17 @@ def _fold_stages(character: str, seconds: set[str]) -> tuple[str, int, bool]:
         or composes (except a single conjoining jamo, which the kernel compares with the character before), and none
         but the last may end, apart from points, with a character that reorders.
     """
-    order, alone = 0, True
+    order, independent = 0, True
     stage = unicodedata.normalize("NFKC", character)
     while True:
         decomposed = unicodedata.normalize("NFKD", stage)
         first = decomposed[0]
         order = max(order, unicodedata.combining(decomposed[-1]))
         jamo = len(decomposed) == 1 and _JAMO_VOWELS.start <= ord(first) < _JAMO_FINALS.stop
-        alone = alone and not unicodedata.combining(first) and (first not in seconds or jamo)
+        independent = independent and not unicodedata.combining(first) and (first not in seconds or jamo)
         bare = strip_ignorables(stage)
         following = unicodedata.normalize("NFKC", bare.casefold())
         if following == stage:
-            return stage, order, alone
-        alone = alone and not (unicodedata.combining(bare[-1]) and not unicodedata.combining(following[-1]))
+            return stage, order, independent
+        independent = independent and not (unicodedata.combining(bare[-1]) and not unicodedata.combining(following[-1]))
         stage = following

@@ -124,7 +124,7 @@ def collect(
     statistics = None
     if recipe.needs_statistics:
         with clock.stage("count"):
-            statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, report=report)
+            statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, progress=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, remembered = Extractor(recipe, statistics, digests=digests), DocumentColumns()
     store = FeatureStore(Memory(memory), needs_of(recipe))

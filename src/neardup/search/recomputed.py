@@ -317,7 +317,7 @@ class Passes:
         most: int,
     ) -> tuple[Integers, dict[str, int]]:
         """Return the candidates of a part of the key space, each as one number, and figures of its lists."""
-        part, found = prefixes.keys[number].whole(), [np.zeros((0, 2), np.int32)]
+        part, found = prefixes.keys[number].read_all(), [np.zeros((0, 2), np.int32)]
         prefixes.keys[number].close()
         known, lists = {"index_entries": 0, "longest_list": 0, "meetings": 0}, (1 << bits) // len(prefixes.keys)
         for entered, asked in sides:

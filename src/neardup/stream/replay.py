@@ -471,7 +471,7 @@ class ReplaySettings:
 
     def statistics(self, corpus: Corpus, report: Progress) -> Statistics | None:
         """Return what the recipe takes of the collection, None where it needs nothing; the corpus is read for it."""
-        return gather_statistics(corpus, self.recipe, report=report) if self.recipe.needs_statistics else None
+        return gather_statistics(corpus, self.recipe, progress=report) if self.recipe.needs_statistics else None
 
     def index(self, statistics: Statistics | None = None) -> Index:
         """Return the index of the replay."""

@@ -11,17 +11,15 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.kernels import Bytes, Integers
 from neardup.kernels.compilation import cached_arrays, kernels_are_compiled
 from neardup.kernels.unicode import ascii_texts, unicode_texts
 from neardup.kernels.unicode_tables import DROPPED, UnicodeTables
 from neardup.runtime import SCRATCH
 from neardup.text.normalize import MAX_EXPANSION, has_kernel, kernel_tables, normalize
 
-Bytes = npt.NDArray[np.uint8]
-Spans = npt.NDArray[np.int64]
 #: The kernels read whole blocks of 64 bytes, beyond the end of the last text.
 _MARGIN = 64
 
@@ -33,7 +31,7 @@ class ComparableTexts(NamedTuple):
     """
 
     text: Bytes
-    spans: Spans
+    spans: Integers
 
 
 @cache
@@ -55,7 +53,7 @@ def _kernel_tables_of(normalizer: str) -> UnicodeTables:
     return UnicodeTables(*cached_arrays(normalizer, partial(kernel_tables, normalizer)))
 
 
-def text_buffers(texts: pa.LargeStringArray) -> tuple[Bytes, Spans]:
+def text_buffers(texts: pa.LargeStringArray) -> tuple[Bytes, Integers]:
     """Return the UTF-8 bytes of texts and their int64[d + 1] offsets, without a copy."""
     _, offsets, data = texts.buffers()
     ends = (
@@ -64,7 +62,7 @@ def text_buffers(texts: pa.LargeStringArray) -> tuple[Bytes, Spans]:
     return (np.frombuffer(data, np.uint8) if data and data.size else np.zeros(_MARGIN, np.uint8)), ends
 
 
-def normalize_texts(data: Bytes, offsets: Spans, normalizer: str) -> ComparableTexts:
+def normalize_texts(data: Bytes, offsets: Integers, normalizer: str) -> ComparableTexts:
     """Return the comparable texts of a batch, given as uint8 UTF-8 and int64[d + 1] offsets."""
     count = len(offsets) - 1
     spans = np.empty((count, 2), np.int64)
@@ -88,12 +86,12 @@ def _unicode_is_compiled() -> bool:
 
 
 def _append_non_ascii(
-    data: Bytes, offsets: Spans, normalizer: str, rows: Spans, done: Bytes, spans: Spans
+    data: Bytes, offsets: Integers, normalizer: str, rows: Integers, written: Bytes, spans: Integers
 ) -> tuple[Bytes, int]:
-    """Append the texts of some rows to ``done`` and set their spans; return the buffer and its used length."""
+    """Append the texts of some rows to ``written`` and set their spans; return the buffer and its used length."""
     lengths = offsets[rows + 1] - offsets[rows]
-    used = len(done)
-    out = _grow_buffer(done, used, used + 2 * int(lengths.sum()) + MAX_EXPANSION * int(lengths.max(initial=0)))
+    used = len(written)
+    out = _grow_buffer(written, used, used + 2 * int(lengths.sum()) + MAX_EXPANSION * int(lengths.max(initial=0)))
     next_row, by_kernel = 0, has_kernel(normalizer)
     while by_kernel:
         next_row, used = unicode_texts(data, offsets, rows, next_row, _kernel_tables_of(normalizer), out, used, spans)

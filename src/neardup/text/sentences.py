@@ -19,14 +19,12 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.kernels import Bytes, Integers
 from neardup.kernels.tokens import ASCII_BREAK, LINE_FEED, WIDE_BREAK, cut_texts
 
 Unit = Literal["sentence", "clause"]
 
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
 
 #: Characters that end a sentence: ASCII and others.
 ASCII_TERMINATORS = ".!?"
