@@ -99,7 +99,7 @@ def info(index: Folder, as_json: Json = False) -> None:
 
 @subcommand(app)
 def check(index: Folder) -> None:
-    """Verify every byte: exit with 0 if all are as written, else with 2."""
+    """Verify every byte; exit with 2 if any has changed."""
     from neardup.index.index import DiskIndex
 
     found = DiskIndex(index)
@@ -109,7 +109,10 @@ def check(index: Folder) -> None:
 
 @subcommand(app)
 def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> None:
-    """Merge small segments and free the space of removed documents; no answer changes."""
+    """Merge small segments and free removed documents.
+
+    No answer changes.
+    """
     from neardup.index.index import DiskIndex
     from neardup.index.writer import open_writer
 

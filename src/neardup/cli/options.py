@@ -354,7 +354,7 @@ class ReadOptions:
 def refuse_read_options() -> None:
     """Refuse the options of reading if the input is an index, which has read its documents."""
     names = [field.name for field in fields(ReadOptions)]
-    refuse_ignored(names, "is for reading files, and an index has been read: leave it out")
+    refuse_ignored(names, "is for reading files, and the input is an index: leave it out")
 
 
 class Limits(TypedDict):

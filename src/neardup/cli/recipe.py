@@ -29,7 +29,10 @@ def list_recipes(as_json: Json = False) -> None:
 
 @subcommand(app)
 def show(name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML file.")]) -> None:
-    """Print a recipe as TOML, with every field: a template for your own."""
+    """Print a recipe as TOML, with every field.
+
+    A copy is a template for a recipe of your own.
+    """
     from neardup.recipe import load_recipe
 
     typer.echo(load_recipe(name).to_toml().rstrip("\n"))
@@ -37,7 +40,10 @@ def show(name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML fil
 
 @subcommand(app)
 def check(file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name.")]) -> None:
-    """Check a recipe file: exit with 0 if it is valid, else with 2 and the reason."""
+    """Check a recipe file.
+
+    Exit with 0 if it is valid, else with 2 and the reason.
+    """
     from neardup.recipe import load_recipe
 
     recipe = load_recipe(file)
