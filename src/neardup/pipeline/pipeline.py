@@ -160,7 +160,7 @@ def collect_features(
     own = names.input_count
     order, missing = keep_order(recipe.keep, store.text_bytes[:own], remembered.order, corpus.order_column)
     if prefer is not None:
-        order = prefer.first(order, corpus.values(prefer.column, alone=True))
+        order = prefer.first(order, corpus.values(prefer.column, input_only=True))
     if own < len(names):
         # A reference stands first, whatever the order of the input.
         order = np.concatenate([np.arange(own, len(names)), order])

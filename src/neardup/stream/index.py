@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier, Given, classifier_of, recipe_beside
 from neardup.classifier.values import NO_TIME
-from neardup.documents.streams import ahead
+from neardup.documents.streams import read_ahead
 from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError, UnknownDocument, option
 from neardup.features.reading import gather_text_statistics
 from neardup.features.statistics import Statistics
@@ -635,7 +635,7 @@ class Index:
         saved = json.loads(state)
         self._judge.restore(saved)
         # The store is read in one thread, features are made in others, and this one enters.
-        self._judge.enter(ahead(map(self._restored_documents, store.held_documents())), default_threads())
+        self._judge.enter(read_ahead(map(self._restored_documents, store.held_documents())), default_threads())
         self._expire()
 
     def _restored_documents(self, rows: Sequence[StoredDocument]) -> list[RestoredDocument]:
