@@ -135,7 +135,7 @@ def labelled_pairs(
         left=places[0],
         right=places[1],
         duplicate=labels.duplicate,
-        family=labels.group_of_pairs(left, right),
+        family=labels.pair_groups(left, right),
         x=np.concatenate(parts),
         equal=np.array([texts[i] == texts[j] for i, j in zip(*(p.tolist() for p in places), strict=True)], np.bool_),
         similarity=similarity,
