@@ -37,9 +37,9 @@ from neardup.spark.documents import frame_column, frame_documents, frame_text
 from neardup.spark.features import Broadcast
 from neardup.spark.session import require_packages
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import chosen_recipe, record_at, statistics_for, verdicts_of
+from neardup.stream.index import make_record, make_verdicts, resolve_recipe, statistics_for
 from neardup.stream.judge import Judge
-from neardup.stream.parts import Kept, Record
+from neardup.stream.parts import Record, RestoredDocument
 from neardup.times import FORMS, times_of
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def stream_config(
 ) -> StreamConfig:
     """Return the settings of a stream; parameters and errors are those of ``stream``."""
     is_classifiers_own = classifier is not None and recipe == "default"
-    resolved, learned = chosen_recipe(None if is_classifiers_own else recipe, classifier, choices)
+    resolved, learned = resolve_recipe(None if is_classifiers_own else recipe, classifier, choices)
     check_keys(resolved)
     length = Length.parse(window, window_by)
     if against not in _AGAINST:
@@ -486,7 +486,7 @@ class GroupWindow:
         self.judge.restore(head["judge"])
         for row in rows:
             self._enter(row["serial"], row["id"], row["text"], row["title"], row["real"])
-        kept = [Kept(row["serial"], row["text"], row["time"], row["leaves"]) for row in rows]
+        kept = [RestoredDocument(row["serial"], row["text"], row["time"], row["leaves"]) for row in rows]
         self.judge.enter(kept[begin : begin + _STEP] for begin in range(0, len(kept), _STEP))
         self._expire()
 
@@ -505,11 +505,11 @@ class GroupWindow:
             reals = [time.real for time in times]
             records: list[Record] = []
             if self.judge.needs_records:
-                records = [record_at(*values) for values in zip(texts, titles, reals, strict=True)]
+                records = [make_record(*values) for values in zip(texts, titles, reals, strict=True)]
             number = first + begin
             found = self.judge.judge(feature_block(part), records, times, number)
             names = self.names | {number + i: name for i, name in enumerate(ids)}
-            verdicts += verdicts_of([Document(name, "") for name in ids], times, found, self.judge, names.get)
+            verdicts += make_verdicts([Document(name, "") for name in ids], times, found, self.judge, names.get)
             rows = []
             for i in np.flatnonzero(found.held).tolist():
                 self._enter(number + i, ids[i], texts[i], titles[i], reals[i])
@@ -527,7 +527,7 @@ class GroupWindow:
     def _enter(self, serial: int, name: str, text: str, title: str, real: int) -> None:
         self.names[serial] = name
         if self.judge.needs_records:
-            self._records[serial] = record_at(text, title, real)
+            self._records[serial] = make_record(text, title, real)
 
     def _expire(self) -> None:
         for serial in self.judge.expire().tolist():
