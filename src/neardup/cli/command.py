@@ -158,11 +158,14 @@ def command_group() -> typer.Typer:
     return typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
-def subcommand(group: typer.Typer, name: str, *, has_arguments: bool = True) -> Callable[..., Callable[..., None]]:
+def subcommand(
+    group: typer.Typer, name: str | None = None, *, has_arguments: bool = True
+) -> Callable[..., Callable[..., None]]:
     """Return a decorator that makes a function a command of a group; without its arguments it shows its help."""
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        group.command(name=name, cls=Command, no_args_is_help=has_arguments)(with_options(function))
+        add_command = group.command(name or function.__name__, cls=Command, no_args_is_help=has_arguments)
+        add_command(with_options(function))
         return function
 
     return add

@@ -124,7 +124,7 @@ def dedup(
     recipe = recipe_options.resolve(classifier, index, keep=keep)
     reference = IndexReference(index, add=add, dry_run=dry_run)
     if time_column is not None and classifier is None and recipe.keep not in ("newest", "oldest") and not has_report:
-        raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
+        raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: leave it out")
     margin = report_options.margin(recipe)
 
     from neardup.keep.order import order_column, preference

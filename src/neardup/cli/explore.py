@@ -101,7 +101,7 @@ def explore(
         raise RecipeError(f"--lowest {lowest} is outside (0, 1]: give a similarity, such as 0.2")
     loaded_recipes = list(map(load_recipe, recipes or []))
     if not lengths and not qgrams and not loaded_recipes:
-        raise RecipeError("--lengths none leaves nothing to compare: give --qgrams 3-6 or a --recipe NAME")
+        raise RecipeError("--lengths none leaves nothing to compare: give --qgrams 3-6 or --recipe NAME")
 
     from neardup.exploration import messages
     from neardup.exploration.exploration import explore as explore_corpus

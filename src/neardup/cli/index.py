@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from neardup.cli.command import argument, command_group, option, output_option, subcommand
-from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads
+from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads, decode_text
 from neardup.cli.outputs import check_outputs
 from neardup.cli.screen import print_json, print_message, print_summary, progress_bar, reading_progress
-from neardup.errors import InputError
 from neardup.pages.numbers import counted, sized
 
 if TYPE_CHECKING:
@@ -17,12 +16,11 @@ if TYPE_CHECKING:
 #: The kernels of a writer.
 _WRITER_KERNELS = ("counts.write_prefixes", "prefixes.insert_entries")
 
-
 app = command_group()
 Folder = Annotated[str, argument("INDEX", "The folder of an index.")]
 
 
-@subcommand(app, "build")
+@subcommand(app)
 def build(
     inputs: Inputs,
     recipe_options: RecipeOptions,
@@ -49,7 +47,7 @@ def build(
     _print_index(found, as_json=as_json)
 
 
-@subcommand(app, "add")
+@subcommand(app)
 def add(
     index: Folder, inputs: Inputs, read_options: ReadOptions, threads: Threads = None, as_json: Json = False
 ) -> None:
@@ -69,7 +67,7 @@ def add(
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(app, "remove")
+@subcommand(app)
 def remove(
     index: Folder,
     ids: Annotated[str, option("FILE", "File with the ids of the documents, one per line, in UTF-8.", None, "--ids")],
@@ -80,10 +78,7 @@ def remove(
     from neardup.index.index import DiskIndex
     from neardup.index.writer import open_writer
 
-    try:
-        lines = read_file(ids, "name a file of ids").decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{ids} is not UTF-8 at byte {error.start}: convert it first, as with iconv") from None
+    lines = decode_text(read_file(ids, "name a file of ids"), ids).splitlines()
     unique_ids = {line for line in lines if line}
     with open_writer(index) as writer:
         count = writer.remove(unique_ids)
@@ -94,7 +89,7 @@ def remove(
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(app, "info")
+@subcommand(app)
 def info(index: Folder, as_json: Json = False) -> None:
     """Print the contents and the recipe of an index."""
     from neardup.index.index import DiskIndex
@@ -102,9 +97,9 @@ def info(index: Folder, as_json: Json = False) -> None:
     _print_index(DiskIndex(index), as_json=as_json)
 
 
-@subcommand(app, "check")
+@subcommand(app)
 def check(index: Folder) -> None:
-    """Verify every byte: exit with 0 if all are as written, else with 2."""
+    """Verify every byte; exit with 2 if any has changed."""
     from neardup.index.index import DiskIndex
 
     found = DiskIndex(index)
@@ -112,9 +107,12 @@ def check(index: Folder) -> None:
     print_message(f"{index} is intact: {counted(len(found), 'document')}, {sized(found.info['bytes'])}")
 
 
-@subcommand(app, "compact")
+@subcommand(app)
 def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> None:
-    """Merge small segments and free the space of removed documents; no answer changes."""
+    """Merge small segments and free removed documents.
+
+    No answer changes.
+    """
     from neardup.index.index import DiskIndex
     from neardup.index.writer import open_writer
 

@@ -15,6 +15,7 @@ from neardup.cli.options import (
     RecipeOptions,
     RunOptions,
     TimeColumn,
+    decode_text,
     refuse_read_options,
 )
 from neardup.cli.outputs import check_outputs
@@ -26,8 +27,6 @@ from neardup.pages.numbers import counted
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.pipeline.query import Answer
-
-_BOM = b"\xef\xbb\xbf"
 
 
 @with_options
@@ -143,9 +142,4 @@ def _read_document(path: str, name: str, *, content: str) -> str:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"{name} cannot be read ({reason}): give a text file, or - for stdin") from None
-    if content or is_page_name(path):
-        return decode_page(data)
-    try:
-        return data.removeprefix(_BOM).decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name} is not UTF-8 at byte {error.start}: convert it first, as with iconv") from None
+    return decode_page(data) if content or is_page_name(path) else decode_text(data, name)

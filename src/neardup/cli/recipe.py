@@ -27,24 +27,30 @@ def list_recipes(as_json: Json = False) -> None:
         typer.echo(f"{recipe.name:<{width}}  {recipe.in_words()}\n{'':<{width}}  {recipe.description}")
 
 
-@subcommand(app, "show")
+@subcommand(app)
 def show(name: Annotated[str, argument("NAME|FILE", "A recipe's name or TOML file.")]) -> None:
-    """Print a recipe as TOML, with every field: a template for your own."""
+    """Print a recipe as TOML, with every field.
+
+    A copy is a template for a recipe of your own.
+    """
     from neardup.recipe import load_recipe
 
     typer.echo(load_recipe(name).to_toml().rstrip("\n"))
 
 
-@subcommand(app, "check")
+@subcommand(app)
 def check(file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name.")]) -> None:
-    """Check a recipe file: exit with 0 if it is valid, else with 2 and the reason."""
+    """Check a recipe file.
+
+    Exit with 0 if it is valid, else with 2 and the reason.
+    """
     from neardup.recipe import load_recipe
 
     recipe = load_recipe(file)
     typer.echo(f"{printable_line(recipe.name)} is a valid recipe; fingerprint {recipe.fingerprint}")
 
 
-@subcommand(app, "cite")
+@subcommand(app)
 def cite(name: Annotated[str, argument("NAME", "A recipe's name.")]) -> None:
     """Print the sources of a recipe, as BibTeX."""
     from neardup.recipe.named import sources

@@ -35,7 +35,9 @@ def find_index(names: Sequence[str] | None) -> DiskIndex | None:
     if not indexes:
         return None
     if len(names) > 1:
-        raise RecipeError(f"{indexes[0]} is an index, which must be given alone: leave out the rest, or add it to it")
+        raise RecipeError(
+            f"{indexes[0]} is an index, which must be given alone: leave out the others, or add them to it"
+        )
     from neardup.index.index import DiskIndex
 
     return DiskIndex(indexes[0])

@@ -60,7 +60,7 @@ def stopped(
 
 def _first_second(today: bool, since: str | None) -> float:
     if today and since is not None:
-        raise RecipeError(f"--since {since} and --today are two beginnings: give one of them")
+        raise RecipeError(f"--since {since} and --today both set the beginning: give one of them")
     if today:
         return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     if since is None:
