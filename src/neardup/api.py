@@ -120,18 +120,18 @@ def neighbors(
     >>> list(found)
     [Neighbor(document=0, rank=1, neighbor=1, similarity=0.75)]
     """
-    from neardup.pipeline.neighbors import neighbors_of
-    from neardup.pipeline.query import refuse_unasked
+    from neardup.pipeline.neighbors import find_neighbors
+    from neardup.pipeline.query import check_query_options
     from neardup.recipe.named import chosen
 
     index = _as_index(data)
     resolved = chosen(_choose_recipe(index, recipe, choices), choices)
-    refuse_unasked(choices, nearest=True)
+    check_query_options(choices, nearest=True)
     if index is not None:
         index.check_recipe(resolved)
-        data = index.corpus_around(k, of, first)
+        data = index.neighbor_corpus(k, of, first)
     corpus = corpus_from(data, text_column, id_column)
-    return neighbors_of(corpus, resolved, k, of=of, first=first, threads=threads, memory=memory, progress=progress)
+    return find_neighbors(corpus, resolved, k, of=of, first=first, threads=threads, memory=memory, progress=progress)
 
 
 def query(
@@ -173,7 +173,7 @@ def query(
         As in ``dedup``.
     """
     from neardup.classifier import recipe_and_classifier
-    from neardup.pipeline.query import answer_of, refuse_unasked
+    from neardup.pipeline.query import check_query_options, query_corpus
 
     index = _as_index(data)
     resolved, loaded_classifier = recipe_and_classifier(
@@ -185,12 +185,12 @@ def query(
         time_column=time_column,
     )
     if loaded_classifier is None:
-        refuse_unasked(choices, nearest=k is not None)
+        check_query_options(choices, nearest=k is not None)
     if index is not None:
         index.check_recipe(resolved)
-        data = index.corpus_for(text, k)
+        data = index.candidate_corpus(text, k)
     corpus = corpus_from(data, text_column, id_column)
-    return answer_of(
+    return query_corpus(
         corpus,
         resolved,
         text,
@@ -491,7 +491,7 @@ def explore(
 
 def _as_index(source: Any) -> DiskIndex | None:
     """Return an index, given itself or as its folder; None for other sources."""
-    if hasattr(source, "stand_behind"):
+    if hasattr(source, "set_as_reference"):
         return cast("DiskIndex", source)
     if isinstance(source, str | PathLike):
         from neardup.index.manifest import is_index
@@ -776,7 +776,7 @@ def _find_duplicates(
     corpus = open_data(order_column=order_column(resolved, time_column))
     if index is not None:
         index.check_recipe(resolved)
-        index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=progress)
+        index.set_as_reference(corpus, whole=margin is not None, threads=threads, progress=progress)
     elif against is not None:
         corpus.set_reference(against if isinstance(against, Corpus) else open_reference(against))
     return run(

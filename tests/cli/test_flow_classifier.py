@@ -18,7 +18,7 @@ from sentences import says
 import neardup as nd
 from neardup.classifier.classifier import Classifier, rule_of
 from neardup.classifier.domain import Domain
-from neardup.stream.store import Mark, Store
+from neardup.stream.store import Store, StoreIdentity
 
 ROWS: list[dict[str, Any]] = [
     {"id": "fox", "time": "2024-01-01T09:00Z", "headline": "Fox", "text": FOX},
@@ -144,7 +144,7 @@ def test_a_folder_is_watched_with_a_classifier(inbox: str, classifier: Classifie
     assert (said[1]["id"], said[1]["of"], said[1]["kind"]) == ("b.txt", "a.txt", "near")
     record = json.loads(Path("in/.neardup/duplicates/b.txt.neardup.json").read_text())
     assert said[1]["score"] == record["score"]
-    with Store("news.db", Mark(classifier.recipe.fingerprint, SETTINGS)) as store:
+    with Store("news.db", StoreIdentity(classifier.recipe.fingerprint, SETTINGS)) as store:
         verdict = store.verdict_of("b.txt")
     assert verdict is not None
     assert (verdict.score, len(verdict.measures)) == (record["score"], 4)

@@ -17,7 +17,7 @@ from commands import FOX, NEVER, ROSE, neardup, refused, start_process, wait_for
 from sentences import says
 
 from neardup.recipe import load_recipe
-from neardup.stream.store import Mark, Store
+from neardup.stream.store import Store, StoreIdentity
 
 FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
 
@@ -126,7 +126,7 @@ def test_at_a_terminal_there_is_a_panel_that_nothing_escapes_from(inbox: Path) -
 
 def test_a_store_in_use_is_refused_in_one_sentence(inbox: Path, tmp_path: Path) -> None:
     settings = {"window": "24h", "window_by": "time", "against": "originals"}
-    with Store(tmp_path / "news.db", Mark(load_recipe("ddd").fingerprint, settings)):
+    with Store(tmp_path / "news.db", StoreIdentity(load_recipe("ddd").fingerprint, settings)):
         message = refused("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
     assert says(message, str(tmp_path / "news.db"), "in use", f"process {os.getpid()}")
     assert not Path("out").exists()

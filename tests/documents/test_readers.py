@@ -20,7 +20,7 @@ from sentences import says
 from neardup import errors
 from neardup.documents import open_corpus
 from neardup.documents import streams as streams_module
-from neardup.documents.streams import ahead
+from neardup.documents.streams import read_ahead
 
 TEXTS = [row["text"] for row in ROWS]
 
@@ -337,11 +337,11 @@ def test_reading_ahead_keeps_the_order_and_raises_errors_in_place() -> None:
 
     seen: list[int] = []
     with pytest.raises(errors.InputError, match="broken"):
-        seen.extend(ahead(items()))
-    taken = ahead(iter(range(1000)))
+        seen.extend(read_ahead(items()))
+    taken = read_ahead(iter(range(1000)))
     assert [next(taken), next(taken)] == [0, 1]
     taken.close()
-    seen = list(ahead(iter(range(5))))
+    seen = list(read_ahead(iter(range(5))))
     assert seen == list(range(5))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("neardup-read")]
 

@@ -27,7 +27,7 @@ from neardup.features.extraction import extract_features
 from neardup.index import segment
 from neardup.index.index import DiskIndex
 from neardup.index.manifest import MANIFEST
-from neardup.index.segment import Plan, Segment
+from neardup.index.segment import MatchRule, Segment
 from neardup.index.writer import open_writer
 from neardup.kernels.bounds import required_overlap
 from neardup.recipe import Recipe
@@ -51,7 +51,7 @@ def naive_candidates(made: Segment, texts: list[str], recipe: Recipe) -> set[tup
     """
     held = [set(extract_features(texts, recipe).features.tolist()) for texts in singly(made)]
     asking = [set(extract_features(one, recipe).features.tolist()) for one in map(column, texts)]
-    counts, by = made.counts, Plan.of(recipe).rule
+    counts, by = made.counts, MatchRule.of(recipe).rule
     shift = 64 - (len(counts).bit_length() - 1)
 
     def prefix(features: set[int], size: int) -> set[int]:
@@ -91,7 +91,7 @@ def test_candidates_equal_plain_prefixes(new: list[str], old: list[str], rule: t
         if not old:
             return
         (part,) = index.manifest.segments
-        made = Segment(index.path, part, Plan.of(recipe), np.empty(0, np.int64))
+        made = Segment(index.path, part, MatchRule.of(recipe), np.empty(0, np.int64))
         places, documents = made.candidates(extract_features(pa.array(new, pa.large_string()), recipe))
         found = set(zip(places.tolist(), documents.tolist(), strict=True))
         assert len(found) == len(places)
@@ -204,11 +204,11 @@ def test_neighbours_and_the_nearest_are_those_of_files(measure: str, threshold: 
 
 def test_the_nearest_that_match_are_found_without_the_others(place: Path) -> None:
     index = nd.build_index([*corpus(40), NEWS, NEWS], place, threshold=0.5)
-    assert sum(len(batch.texts) for batch in index.corpus_for(NEWS, 2).scan()) == 2
-    assert sum(len(batch.texts) for batch in index.corpus_around(1, of=[len(index) - 1]).scan()) == 2
-    assert index.corpus_for(NEWS, 2).omitted_count == len(index) - 2
+    assert sum(len(batch.texts) for batch in index.candidate_corpus(NEWS, 2).scan()) == 2
+    assert sum(len(batch.texts) for batch in index.neighbor_corpus(1, of=[len(index) - 1]).scan()) == 2
+    assert index.candidate_corpus(NEWS, 2).omitted_count == len(index) - 2
     # Nothing else shares a feature.
-    assert index.corpus_for(NEWS, 3).omitted_count == len(index) - 2
+    assert index.candidate_corpus(NEWS, 3).omitted_count == len(index) - 2
 
 
 def files_of(path: Path) -> dict[str, str]:

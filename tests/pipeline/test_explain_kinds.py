@@ -20,7 +20,7 @@ from neardup.errors import RecipeError
 from neardup.features.extraction import extract_features, gram_hashes
 from neardup.features.reading import gather_statistics
 from neardup.features.statistics import Statistics
-from neardup.pipeline.explanation import Explanation, Second, explain
+from neardup.pipeline.explanation import Explanation, SecondStepResult, explain
 from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 
@@ -218,7 +218,7 @@ def test_signatures_are_compared_as_a_run_does(recipe: Recipe, texts: list[str])
 def test_edit_distance_in_a_second_step(left: str, right: str) -> None:
     recipe = Recipe(features="qgrams:1", threshold=0.1, second_step="edit >= 0.6")
     why = explain(left, right, recipe)
-    assert isinstance(why.second, Second)
+    assert isinstance(why.second, SecondStepResult)
     longer = max(len(left), len(right))
     assert why.second.counts == (longer - naive.levenshtein(left, right), longer, longer)
     first = explain(left, right, recipe.changed(second_step=""))

@@ -15,7 +15,7 @@ from trained_classifiers import DATED, FACTS, SETS, texts, trained
 from neardup.classifier.classifier import Classifier, rule_of
 from neardup.classifier.values import NO_TIME, Measurer, Records
 from neardup.pipeline.explanation import Explanation, explain
-from neardup.pipeline.learned_explanation import LearnedStep
+from neardup.pipeline.learned_explanation import ClassifierResult
 
 PORT = "oslo port: 412 ships came in, up 17 from last week"
 OTHER = "oslo port: 398 ships came in, up 25 from last week"
@@ -27,7 +27,7 @@ def asked(left: str, right: str, classifier: Classifier) -> Explanation:
     return explain(left, right, classifier.recipe, classifier=classifier)
 
 
-def step_of(why: Explanation) -> LearnedStep:
+def step_of(why: Explanation) -> ClassifierResult:
     assert why.learned is not None
     return why.learned
 

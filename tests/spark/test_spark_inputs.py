@@ -165,7 +165,7 @@ def test_files_against_a_reference_are_as_in_memory(spark: SparkSession, tmp_pat
 
     with opened() as corpus:
         if index is not None:
-            index.stand_behind(corpus)
+            index.set_as_reference(corpus)
         local = run(corpus, recipe)
         expected = local.duplicates(), local.pairs.to_arrow(), local.annotations(), local.summary["reference"]
     with opened() as corpus, Stages(spark) as stages:

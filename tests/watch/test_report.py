@@ -101,7 +101,7 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
     room.deliver("b.txt", edited(text_of(1)))
     room.take()
     with StoreReader(room.store) as reader:
-        origin = {row.id: row.origin for row in reader.last(9)}
+        origin = {row.id: row.origin for row in reader.latest_documents(9)}
     folder = Delivered(str(room.out), str(room.duplicates), "auto", 10**6)
     assert folder.find("b.txt", origin["b.txt"], is_duplicate=True) is not None
     assert folder.find("other", origin["b.txt"], is_duplicate=True) is None

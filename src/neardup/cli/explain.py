@@ -98,7 +98,7 @@ def _find_documents(corpus: Corpus, ids: Sequence[str], *, read_all: bool) -> di
     ``read_all`` reads on after the last of them, as ``Corpus.take`` requires. Raises ``UnknownDocument`` for an id that
     no document has.
     """
-    from neardup.pipeline.query import remember, unknown_id
+    from neardup.pipeline.query import add_similar_ids, unknown_id_message
 
     found: dict[str, _Document] = {}
     similar_ids: list[str] = []
@@ -117,10 +117,10 @@ def _find_documents(corpus: Corpus, ids: Sequence[str], *, read_all: bool) -> di
             if not (missing or read_all):
                 return found
             documents += len(names)
-            remember(similar_ids, list(places), missing)
+            add_similar_ids(similar_ids, list(places), missing)
     if not missing:
         return found
-    raise UnknownDocument(unknown_id(missing[0], similar_ids, documents, by_row=corpus.id_column is None))
+    raise UnknownDocument(unknown_id_message(missing[0], similar_ids, documents, by_row=corpus.id_column is None))
 
 
 def _print_explanation(explanation: Explanation, left: str, right: str) -> None:
@@ -239,10 +239,10 @@ def _counts_features(recipe: Recipe) -> bool:
 
 
 def _format_measure(name: str, value: float) -> str:
-    from neardup.pipeline.counterfactual import decimals
+    from neardup.pipeline.counterfactual import format_measure
     from neardup.recipe.measures import measure
 
-    return f"{name} {decimals(value, up=measure(name).distance)}"
+    return f"{name} {format_measure(value, up=measure(name).distance)}"
 
 
 def _describe_recipe(recipe: Recipe) -> str:

@@ -37,11 +37,11 @@ def build(
     check_outputs(inputs, {"--quarantine": read_options.quarantine})
 
     from neardup.index.index import build as build_index
-    from neardup.index.index import check_free
+    from neardup.index.index import check_new_path
     from neardup.index.segment import check_recipe
 
     check_recipe(recipe)
-    check_free(output)
+    check_new_path(output)
     with read_options.open(inputs) as corpus, reading_progress(corpus, recipe, kernels=_WRITER_KERNELS) as progress:
         found = build_index(corpus, output, recipe, threads=threads, progress=progress)
     _print_index(found, as_json=as_json)

@@ -44,15 +44,15 @@ def neighbors(
     check_outputs(inputs, {"-o": file, "--quarantine": read_options.quarantine}, force=force)
 
     from neardup.documents import write_table
-    from neardup.pipeline.neighbors import neighbors_of
-    from neardup.pipeline.query import refuse_unasked
+    from neardup.pipeline.neighbors import find_neighbors
+    from neardup.pipeline.query import check_query_options
 
-    refuse_unasked(recipe_options.settings, nearest=True)
+    check_query_options(recipe_options.settings, nearest=True)
     if index is not None:
         refuse_read_options()
-    with read_options.open(inputs) if index is None else index.corpus_around(k, of, first) as corpus:
+    with read_options.open(inputs) if index is None else index.neighbor_corpus(k, of, first) as corpus:
         with reading_progress(corpus, recipe, kernels=["postings.find_nearest"]) as progress:
-            found = neighbors_of(corpus, recipe, k, of=of, first=first, progress=progress, **run_options.limits)
+            found = find_neighbors(corpus, recipe, k, of=of, first=first, progress=progress, **run_options.limits)
             table = found.to_arrow()
             if file is not None:
                 write_table(table, file, force=force)

@@ -78,15 +78,15 @@ def query(
     text = _read_document(document, name, content=recipe.content)
 
     from neardup.documents import write_table
-    from neardup.pipeline.query import answer_of, refuse_unasked
+    from neardup.pipeline.query import check_query_options, query_corpus
 
     if classifier is None:
-        refuse_unasked(recipe_options.settings, nearest=k is not None)
+        check_query_options(recipe_options.settings, nearest=k is not None)
     if index is not None:
         refuse_read_options()
-    with read_options.open(inputs) if index is None else index.corpus_for(text, k) as corpus:
+    with read_options.open(inputs) if index is None else index.candidate_corpus(text, k) as corpus:
         with reading_progress(corpus, recipe, kernels=["postings.fill_inverted_lists"]) as progress:
-            found = answer_of(
+            found = query_corpus(
                 corpus,
                 recipe,
                 text,

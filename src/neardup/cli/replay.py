@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from neardup.documents import Corpus
     from neardup.features.reading import Progress
     from neardup.recipe import Recipe
-    from neardup.stream.replay import Hour, Item, Timeline, Totals
+    from neardup.stream.replay import Hour, Item, ReplayTotals, Timeline
     from neardup.stream.replay_report import PageOptions, ReplayReport
 
 _HEADER = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
@@ -71,16 +71,16 @@ class HourPrinter:
         counts = f"{hour.items:>7,} {hour.originals:>9,} {hour.duplicates:>10,} {hour.held:>9,}"
         self._print(f"{begins:<16} {counts} {hour.bytes / 1e6:>7,.1f} {hour.median:>7,.0f} {hour.p99:>7,.0f}")
 
-    def print_totals(self, totals: Totals, downstream: float) -> None:
+    def print_totals(self, totals: ReplayTotals, downstream: float) -> None:
         """Print the totals, if lines are JSON."""
         if self._as_json:
             self._print(json.dumps({"totals": totals.as_dict(downstream)}))
 
     def _print_quiet_hours(self, first: int, hours: int) -> None:
-        from neardup.stream.replay import hour_text
+        from neardup.stream.replay import format_hour
 
         if self._as_json:
-            self._print(json.dumps({"hour": hour_text(first), "quiet_hours": hours}))
+            self._print(json.dumps({"hour": format_hour(first), "quiet_hours": hours}))
         else:
             self._print(f"{'':<16} {'-':>7}  {counted(hours, 'hour')} without items")
 
@@ -99,7 +99,7 @@ _FLAGS = {
 
 
 def print_totals(
-    totals: Totals, timeline: Timeline, corpus: Corpus, downstream: float, places: dict[str, str | None]
+    totals: ReplayTotals, timeline: Timeline, corpus: Corpus, downstream: float, places: dict[str, str | None]
 ) -> None:
     """Print a summary of the totals to stderr."""
     column = corpus.order_column
@@ -126,11 +126,11 @@ def print_totals(
     print_summary(heading, rows)
 
 
-def _microseconds(nanoseconds: int, totals: Totals) -> str:
+def _microseconds(nanoseconds: int, totals: ReplayTotals) -> str:
     return f"{nanoseconds / 1e3 / max(totals.items, 1):,.0f} µs"
 
 
-def _balance(totals: Totals, downstream: float) -> str:
+def _balance(totals: ReplayTotals, downstream: float) -> str:
     """Return the balance of the paper, P t_p against t_check: the downstream cost of duplicates against the check."""
     if not totals.items:
         return ""
@@ -210,7 +210,17 @@ def replay(
     """
     from neardup.runtime import Clock
     from neardup.stream.index import warm_up
-    from neardup.stream.replay import LEARNED, SCHEMA, Notes, Pace, Replay, ReplaySettings, arrivals, rejected, survey
+    from neardup.stream.replay import (
+        CLASSIFIER_SCHEMA,
+        SCHEMA,
+        Pace,
+        Replay,
+        ReplaySettings,
+        VerdictLog,
+        read_items,
+        read_timeline,
+        reject_undated,
+    )
 
     classifier = classifier_options.load_for_corpus(time_column, times_used=True)
     recipe = recipe_options.resolve(classifier)
@@ -261,16 +271,16 @@ def replay(
         index = stack.enter_context(settings.index(statistics))
         clock = Clock()
         with clock.stage("read times"):
-            timeline = survey(corpus, as_listed=as_listed, report=progress)
+            timeline = read_timeline(corpus, as_listed=as_listed, report=progress)
         if classifier is not None and classifier.vector.needs_titles:
             timeline = _with_titles(timeline, corpus, classifier, inputs, read_options, progress)
         if read_options.strict:
-            rejected(corpus, timeline)
+            reject_undated(corpus, timeline)
         warm_up(index)
         # Filled during the replay and put in place after everything else: a full disk then leaves neither.
-        schema = LEARNED if classifier else SCHEMA
+        schema = CLASSIFIER_SCHEMA if classifier else SCHEMA
         verdicts = None if output is None else stack.enter_context(open_writer(output, schema, force))
-        notes = Notes(verdicts, schema)
+        notes = VerdictLog(verdicts, schema)
 
         page_report = None if page is None else _open_report(page, settings, statistics, clock, progress)
 
@@ -281,13 +291,13 @@ def replay(
 
         run = Replay(index, batch=batch, speed=speed, by_clock=as_listed, see=see)
         with clock.stage("replay"):
-            for hour in run.hours(_with_progress(arrivals(corpus, timeline), len(timeline.order), progress)):
+            for hour in run.hours(_with_progress(read_items(corpus, timeline), len(timeline.order), progress)):
                 printer.print_hour(hour)
         notes.flush()
         settings.check_domain(run.totals)
         if page_report is not None:
-            page_report.look_around(corpus, timeline)
-        rejected(corpus, timeline)
+            page_report.find_relaxed_pairs_of(corpus, timeline)
+        reject_undated(corpus, timeline)
         printer.print_totals(run.totals, downstream)
         if originals is not None:
             corpus.copy(notes.originals(corpus.raw_rows), originals, force=force)

@@ -19,7 +19,7 @@ from neardup.errors import InputError, RecipeError, StoreError
 from neardup.pages.numbers import counted
 
 if TYPE_CHECKING:
-    from neardup.stream.store import Stored
+    from neardup.stream.store import StoredDocument
 
 #: Seconds to wait for a watcher's answer: it finishes its current batch first.
 _RELEASE_TIMEOUT = 60.0
@@ -47,7 +47,7 @@ def stopped(
     begin = _first_second(today, since)
     count = 0
     with StoreReader(store) as reader:
-        for row in reader.stopped(begin):
+        for row in reader.stopped_documents(begin):
             count += 1
             if as_json:
                 typer.echo(json.dumps(_as_dict(row), ensure_ascii=not stdout_is_unicode()))
@@ -73,7 +73,7 @@ def _first_second(today: bool, since: str | None) -> float:
     return microseconds / 1e6
 
 
-def _as_dict(row: Stored) -> dict[str, Any]:
+def _as_dict(row: StoredDocument) -> dict[str, Any]:
     verdict = row.verdict
     values = {"id": row.id, "kind": verdict.kind, "of": verdict.of, "similarity": verdict.similarity}
     values |= {"time": _format_time(verdict.time), "file": _file_name(row.origin)}
@@ -82,7 +82,7 @@ def _as_dict(row: Stored) -> dict[str, Any]:
     return values
 
 
-def _format_row(row: Stored) -> str:
+def _format_row(row: StoredDocument) -> str:
     verdict = row.verdict
     evidence = f"  ({verdict.evidence})" if verdict.score is not None else ""
     pair = f"{row.id} repeats {verdict.of}"
@@ -120,20 +120,20 @@ def release(
     release the item on the page of the service, or by its call.
     """
     from neardup.cli.watch import read_statistics
-    from neardup.stream.index import Index, stored_recipe
+    from neardup.stream.index import Index, read_stored_recipe
     from neardup.stream.store import Lock, StoreReader, request_release
     from neardup.watch.release import release as release_item
 
     person = by or getpass.getuser()
     with StoreReader(store) as reader:
         # Fails for an item that cannot be released, before the watcher is asked.
-        reader.stopped_one(name)
+        reader.stopped_document(name)
     if Lock.is_held(Path(os.path.realpath(store))):
         _print_release(name, request_release(store, name, person, _RELEASE_TIMEOUT))
         return
     classifier = classifier_options.load()
     with StoreReader(store) as reader:
-        recipe = stored_recipe(reader) if classifier is None else None
+        recipe = read_stored_recipe(reader) if classifier is None else None
         settings: dict[str, Any] = reader.settings
     statistics = None if recipe is None else read_statistics(recipe, sample)
     with Index(recipe, classifier=classifier, path=store, sample=statistics, **settings) as index:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neardup.documents.inputs import Codec, InputFile, Kind, one_line, readable
+from neardup.documents.inputs import Codec, InputFile, Kind, input_errors, one_line
 from neardup.documents.records import (
     CUT_SHORT,
     UNREADABLE_GROUP,
@@ -30,8 +30,8 @@ from neardup.documents.records import (
     is_text_type,
     joined_column,
     lengths_of,
+    one_array,
     readable_texts,
-    single,
 )
 from neardup.documents.streams import Span, decompress
 from neardup.errors import InputError
@@ -120,9 +120,9 @@ class ColumnarSource:
             rows += table.num_rows
             share = group.size * rows // max(group.rows, 1)
             bytes_read, reported = share - reported, share
-            texts = joined_column([as_bytes(single(table.column(name))) for name in options.texts])
-            ids = ids_from(single(table.column(options.id))) if options.id else None
-            order = _order_values(single(table.column(options.order))) if options.order else None
+            texts = joined_column([as_bytes(one_array(table.column(name))) for name in options.texts])
+            ids = ids_from(one_array(table.column(options.id))) if options.id else None
+            order = _order_values(one_array(table.column(options.order))) if options.order else None
             yield Chunk(table.num_rows, texts, ids, order, bytes_read=bytes_read)
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
@@ -222,7 +222,7 @@ def json_record(row: pa.Table) -> bytes:
     values: dict[str, Any] = {}
     for name, column in zip(row.schema.names, row.columns, strict=True):
         if is_text_type(column.type):
-            value = as_bytes(single(column))[0].as_py()
+            value = as_bytes(one_array(column))[0].as_py()
             try:
                 values[name] = value if value is None else value.decode()
             except UnicodeDecodeError:
@@ -283,7 +283,7 @@ def columnar_source(
     Damaged footers and schemas raise UnreadableFile.
     """
     detail = ""
-    with readable(file.name):
+    with input_errors(file.name):
         if codec is None:
             opened = file.filesystem.open_input_file(file.path)
         else:

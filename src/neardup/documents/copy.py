@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from neardup.documents.columnar import READ_FAULTS, ColumnarSource, ParquetColumns
 from neardup.documents.delimited import Delimited
-from neardup.documents.inputs import KIND_OF_SUFFIX, InputFile, place_of, readable, suffixes
+from neardup.documents.inputs import KIND_OF_SUFFIX, InputFile, input_errors, suffixes, without_query
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
-from neardup.documents.output import OutputFile, Writer, folder_at, names_folder, writable
+from neardup.documents.output import OutputFile, Writer, folder_at, is_folder_name, output_errors
 from neardup.documents.records import Source, unified_schema
-from neardup.documents.streams import ahead
+from neardup.documents.streams import read_ahead
 from neardup.documents.textfiles import TextFiles, id_of
 from neardup.errors import OutputError
 
@@ -46,7 +46,7 @@ def copy_kept(
     ``added`` has further columns, with a row for each kept row. JSON lines get them at their ends and are otherwise
     unchanged.
     """
-    if names_folder(output):
+    if is_folder_name(output):
         return _copy_files(masked, output, text, progress, added, threads)
     lines = _verbatim_sources([source for source, _ in masked], output)
     if lines is not None and (added is None or isinstance(lines[0].dialect, JsonLines)):
@@ -104,7 +104,7 @@ def _copy_lines(
         if isinstance(first, Delimited):
             file.write(first.header)
         for source, mask in zip(sources, masks, strict=True):
-            for count, data in ahead(source.lines(mask)):
+            for count, data in read_ahead(source.lines(mask)):
                 file.write(data if added is None else _with_fields(data, added.slice(rows, count)))
                 rows += count
                 if progress is not None:
@@ -137,7 +137,7 @@ def _copy_tables(
     )
     with Writer(output, output_schema, text, codec, threads) as writer:
         for source, mask in masked:
-            for table in ahead(source.tables(mask, schema)):
+            for table in read_ahead(source.tables(mask, schema)):
                 if added is not None:
                     rows = added.slice(writer.rows, table.num_rows)
                     for name in rows.column_names:
@@ -172,12 +172,12 @@ def places_of(sources: Sequence[Source], output: str) -> dict[str, InputFile]:
         for file in source.files:
             place = _output_path(file)
             if not isinstance(source, TextFiles):
-                if not place_of(output).endswith("/"):
+                if not without_query(output).endswith("/"):
                     raise OutputError(
                         f"{output} has no suffix that names a format, and a folder is written only from text files: "
                         f"use .jsonl, .parquet or .csv, or {output}/ for one file for each input"
                     )
-                if file.filesystem is None or names_folder(place):
+                if file.filesystem is None or is_folder_name(place):
                     raise OutputError(
                         f"{output} cannot hold {file.name}, whose name says no format: name a file such as kept.jsonl"
                     )
@@ -202,7 +202,7 @@ def _copy_files(
     if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
         raise OutputError(f"{output} is a folder of texts, which have no columns to add: name a file such as all.jsonl")
     rows = size = 0
-    with writable(output), folder_at(output) as folder:
+    with output_errors(output), folder_at(output) as folder:
         for source, mask in masked:
             if isinstance(source, TextFiles):
                 for file in (source.files[row] for row in np.flatnonzero(mask).tolist()):
@@ -225,7 +225,7 @@ def _output_path(file: InputFile) -> str:
 
 
 def _copy_file(file: InputFile, target: str) -> int:
-    with readable(file.name), file.filesystem.open_input_file(file.path) as stream:
+    with input_errors(file.name), file.filesystem.open_input_file(file.path) as stream:
         content: bytes = stream.read()
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(target, "xb") as copy:

@@ -31,7 +31,7 @@ from neardup.documents.inputs import (
     one_line,
 )
 from neardup.documents.jsonlines import json_source
-from neardup.documents.output import check_output, check_quarantine, names_folder
+from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.records import (
     CUT_SHORT,
     TORN,
@@ -47,13 +47,13 @@ from neardup.documents.records import (
     joined_column,
     merged_batches,
     name_of_row,
+    one_array,
     readable_texts,
     repeated_ids,
-    single,
     split_chunk,
 )
 from neardup.documents.rejected import Rejected, Rejections, TornFile
-from neardup.documents.streams import Span, ahead, head_of
+from neardup.documents.streams import Span, read_ahead, read_head
 from neardup.documents.tables import TextColumn, choose_columns, require_column, table_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, command_runs, option, shown
@@ -71,7 +71,7 @@ def open_sources(files: list[InputFile], spool: str) -> list[Source]:
         if texts:
             sources.append(TextFiles(texts))
             texts = []
-        sources.append(_open(file, form, spool, alone=len(files) == 1))
+        sources.append(_open(file, form, spool, is_only_input=len(files) == 1))
     if texts:
         sources.append(TextFiles(texts))
     return sources
@@ -80,7 +80,9 @@ def open_sources(files: list[InputFile], spool: str) -> list[Source]:
 def reopen_source(files: Sequence[InputFile], spool: str, span: Span | None = None) -> Source:
     """Open the files of one source again, or a span of it, in another process; a damaged one is rejected as before."""
     form = _format_of(files[0])
-    return TextFiles(list(files)) if form.kind == "text" else _open(files[0], form, spool, alone=False, span=span)
+    return (
+        TextFiles(list(files)) if form.kind == "text" else _open(files[0], form, spool, is_only_input=False, span=span)
+    )
 
 
 def _distinguish_folders(files: list[InputFile]) -> list[InputFile]:
@@ -95,11 +97,11 @@ def _format_of(file: InputFile) -> Format:
     named = None if file.name == STDIN else format_of_name(file.name)
     if named is not None and named.kind == "text" and (file.folder or named.codec is None):
         # A text may begin with anything; only a table that has lost its suffix is recognized.
-        head = head_of(file, None, 8) if not file.folder else b""
+        head = read_head(file, None, 8) if not file.folder else b""
         if kind_of_bytes(head, "text") == "text" and codec_of_bytes(head) is None:
             return named
-    codec = codec_of_bytes(head_of(file, None, 8))
-    kind = kind_of_bytes(head_of(file, codec), None if named is None else named.kind)
+    codec = codec_of_bytes(read_head(file, None, 8))
+    kind = kind_of_bytes(read_head(file, codec), None if named is None else named.kind)
     if kind is None:
         if file.name == STDIN and not file.size:
             return Format("jsonl", None)
@@ -107,7 +109,7 @@ def _format_of(file: InputFile) -> Format:
     return Format(kind, codec)
 
 
-def _open(file: InputFile, form: Format, spool: str, *, alone: bool, span: Span | None = None) -> Source:
+def _open(file: InputFile, form: Format, spool: str, *, is_only_input: bool, span: Span | None = None) -> Source:
     if form.kind == "jsonl":
         return json_source(file, form.codec, span)
     if form.kind == "csv":
@@ -115,7 +117,7 @@ def _open(file: InputFile, form: Format, spool: str, *, alone: bool, span: Span 
     try:
         return columnar_source(file, form.kind, form.codec, spool, span)
     except UnreadableFile as error:
-        if alone:
+        if is_only_input:
             raise InputError(f"{file.name} is damaged and shows no row ({error}); get or write it again") from None
         reason = CUT_SHORT if "ompressed" in str(error) else UNREADABLE_FILE
         nothing = TableColumns(pa.table({}))
@@ -229,16 +231,16 @@ class Corpus:
     def scan(self) -> Iterator[Batch]:
         """Pass one: yield the documents in batches; broken records are rejected, or raised with ``strict``."""
         self._begin_scan()
-        yield from ahead(merged_batches(self._batches()))
+        yield from read_ahead(merged_batches(self._batches()))
         self._end_scan()
         if self.reference is not None:
             for batch in self.reference.scan():
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
-    def scan_again(self, order: str | None = None, *, alone: bool = False) -> Iterator[Batch]:
+    def scan_again(self, order: str | None = None, *, input_only: bool = False) -> Iterator[Batch]:
         """Yield the documents once more, after `scan`; broken records are not counted again.
 
-        ``order`` names another column to yield as the order column; ``alone`` leaves out the reference.
+        ``order`` names another column to yield as the order column; ``input_only`` leaves out the reference.
         """
         options = self.read_options if order is None else replace(self.read_options, order=order)
 
@@ -250,14 +252,14 @@ class Corpus:
                         yield split_chunk(chunk, options, row, id_prefix(source))[0]
                         row += chunk.row_count
 
-        yield from ahead(merged_batches(batches()))
-        if self.reference is not None and not alone:
+        yield from read_ahead(merged_batches(batches()))
+        if self.reference is not None and not input_only:
             for batch in self.reference.scan_again(order):
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
-    def values(self, column: str, *, alone: bool = False) -> pa.Array:
+    def values(self, column: str, *, input_only: bool = False) -> pa.Array:
         """Return a column of all documents as strings, null for empty ones; this reads the inputs again."""
-        parts = [batch.order for batch in self.scan_again(column, alone=alone)]
+        parts = [batch.order for batch in self.scan_again(column, input_only=input_only)]
         values = join_order(parts, column).cast(pa.large_string())
         return pc.if_else(pc.equal(values, ""), None, values)
 
@@ -396,14 +398,14 @@ class Corpus:
             for name in added.column_names:
                 if name in self.columns:
                     raise OutputError(
-                        f"the input has a column {name!r} already, which would be added: choose other names with "
+                        f"the input already has a column {name!r}, which would be added: choose other names with "
                         f"{option('--annotate-prefix', 'prefix=')}"
                     )
         return copy_kept(self._masked(keep), output, self.read_options.text, progress, added, threads)
 
     def check_folder(self, output: str) -> None:
         """Check, before the work, that an output folder can hold an output for each input."""
-        if names_folder(output):
+        if is_folder_name(output):
             places_of(self.sources, output)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
@@ -427,7 +429,8 @@ class Corpus:
             if field.name not in joined.column_names:
                 joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
         if self.read_options.more_texts:
-            texts = readable_texts(joined_column([as_bytes(single(joined[name])) for name in self.read_options.texts]))
+            columns = [as_bytes(one_array(joined[name])) for name in self.read_options.texts]
+            texts = readable_texts(joined_column(columns))
             joined = joined.set_column(joined.column_names.index(self.text_column), self.text_column, texts)
         place = np.cumsum(mask) - 1
         return joined.take(pa.array(place[rows]))
@@ -441,7 +444,7 @@ class Corpus:
             renamed = [self.text_column if name == reference.text_column else name for name in names]
             tables[1] = tables[1].select(names).rename_columns(renamed)
         for side, table in enumerate(tables):
-            texts = pa.chunked_array([as_strings(as_bytes(single(table[self.text_column])))])
+            texts = pa.chunked_array([as_strings(as_bytes(one_array(table[self.text_column])))])
             at = table.column_names.index(self.text_column)
             tables[side] = table.set_column(at, self.text_column, texts)
         for name in set(tables[0].column_names) & set(tables[1].column_names):

@@ -18,7 +18,7 @@ import pyarrow.csv as arrow_csv
 
 from neardup.documents.inputs import Codec, InputFile, delimiter_of, one_line
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import NO_ID, OPEN_QUOTE, WRONG_FIELDS, ReadOptions, join_texts, single
+from neardup.documents.records import NO_ID, OPEN_QUOTE, WRONG_FIELDS, ReadOptions, join_texts, one_array
 from neardup.documents.streams import Block, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
@@ -148,7 +148,7 @@ class Delimited:
             return None
         if table.num_rows != rows:
             return None
-        return {name: single(table.column(name)) for name in names}
+        return {name: one_array(table.column(name)) for name in names}
 
     def _split(self, record: str) -> list[str]:
         line = record.removesuffix("\n").removesuffix("\r")

@@ -57,14 +57,14 @@ class Format:
     codec: Codec | None = None
 
 
-def place_of(name: str) -> str:
+def without_query(name: str) -> str:
     """Return a name without the query of a URI, which says how to reach the place."""
     return name.partition("?")[0] if "://" in name else name
 
 
 def suffixes(name: str) -> tuple[str, Codec | None]:
     """Return the suffix of the format, in lower case, and the codec of a last suffix."""
-    base = place_of(name).rstrip("/").rpartition("/")[2].lower()
+    base = without_query(name).rstrip("/").rpartition("/")[2].lower()
     stem, dot, last = base.rpartition(".")
     codec = CODEC_OF_SUFFIX.get(dot + last) if stem else None
     if codec is not None:
@@ -150,7 +150,7 @@ class InputFile:
 
     def refuse_if_changed(self) -> None:
         """Raise InputError if the size or the time of change differs from when the file was found."""
-        with readable(self.name):
+        with input_errors(self.name):
             info = self.filesystem.get_file_info(self.path)
         if (info.size, info.mtime_ns) != (self.size, self.mtime):
             raise InputError(
@@ -160,7 +160,7 @@ class InputFile:
 
 
 @contextmanager
-def readable(name: str) -> Iterator[None]:
+def input_errors(name: str) -> Iterator[None]:
     """Turn what a filesystem raises in the block into an InputError about ``name``."""
     try:
         yield
@@ -193,7 +193,7 @@ def discover(inputs: Iterable[str | os.PathLike[str]], notes: list[str], spool: 
         if name == "-":
             files.append(_spool_stdin(spool))
         elif "://" in name:
-            with readable(name):
+            with input_errors(name):
                 filesystem, path = arrow_fs.FileSystem.from_uri(name)
             files.extend(_files_at(filesystem, path, name, notes, spool))
         else:
@@ -208,7 +208,7 @@ def _spool_stdin(spool: str) -> InputFile:
     path = os.path.join(spool, "stdin")
     if os.path.exists(path):
         raise InputError("- is given twice: standard input can be read only once")
-    with readable(STDIN):
+    with input_errors(STDIN):
         return _spool(sys.stdin.buffer, path, STDIN)
 
 
@@ -229,7 +229,7 @@ def _spool(stream: BinaryIO, path: str, name: str) -> InputFile:
 def _expand_glob(name: str) -> list[str]:
     if os.path.lexists(name) or not glob.has_magic(name):
         return [name]
-    with readable(name):
+    with input_errors(name):
         matches = sorted(glob.glob(name, recursive=True))
     if not matches:
         raise InputError(f"{name} matches no file: quote the pattern, and check the folder it starts from")
@@ -238,7 +238,7 @@ def _expand_glob(name: str) -> list[str]:
 
 
 def _files_at(filesystem: Any, path: str, name: str, notes: list[str], spool: str) -> list[InputFile]:
-    with readable(name):
+    with input_errors(name):
         info = filesystem.get_file_info(path)
     if info.type == arrow_fs.FileType.NotFound:
         raise InputError(f"{name} does not exist: give a file, folder, glob or URI that does")
@@ -253,12 +253,12 @@ def _spool_pipe(path: str, name: str, spool: str) -> InputFile:
     """Copy a pipe, such as ``/dev/fd/63``, to a temporary file."""
     handle, copy = tempfile.mkstemp(dir=spool)
     os.close(handle)
-    with readable(name), open(path, "rb") as pipe:
+    with input_errors(name), open(path, "rb") as pipe:
         return _spool(pipe, copy, name)
 
 
 def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[InputFile]:
-    with readable(name):
+    with input_errors(name):
         infos = filesystem.get_file_info(arrow_fs.FileSelector(path, recursive=True))
     prefix = path.rstrip("/") + "/"
     files: list[InputFile] = []
@@ -266,7 +266,7 @@ def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[I
         relative = info.path.removeprefix(prefix)
         hidden = any(step.startswith(".") for step in relative.split("/"))
         if info.type == arrow_fs.FileType.File and not hidden and info.base_name not in _NOT_DATA:
-            file_name = f"{place_of(name).rstrip('/')}/{relative}"
+            file_name = f"{without_query(name).rstrip('/')}/{relative}"
             files.append(InputFile(filesystem, info.path, file_name, info.size or 0, info.mtime_ns, relative, name))
     indexes = tuple(
         file.relative.removesuffix(INDEX_MANIFEST)

@@ -25,7 +25,7 @@ from neardup.documents.records import (
     NOT_UTF8,
     ReadOptions,
     join_texts,
-    single,
+    one_array,
     unified_schema,
 )
 from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
@@ -142,7 +142,7 @@ class JsonLines:
             return None
         if table.num_rows != block.starts.size:
             return None
-        return {name: single(table.column(name)) for name in options.names}
+        return {name: one_array(table.column(name)) for name in options.names}
 
     def _kind(self, name: str, options: ReadOptions) -> pa.DataType:
         kind = pa.large_string() if name in options.texts else self.kinds.get(name, pa.large_string())

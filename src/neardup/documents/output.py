@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from neardup.documents.columnar import json_value
-from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, place_of, suffixes
+from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, suffixes, without_query
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
@@ -37,7 +37,7 @@ _OUTPUT_SUFFIXES = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, w
 
 
 @contextmanager
-def writable(name: str) -> Iterator[None]:
+def output_errors(name: str) -> Iterator[None]:
     """Turn what a filesystem raises in the block into an OutputError about ``name``."""
     try:
         yield
@@ -95,7 +95,7 @@ class OutputFile:
         self._unfinished: Unfinished | None = None
         self._pending: list[bytes | memoryview] = []
         self._size = 0
-        with writable(self.name):
+        with output_errors(self.name):
             self._base: Any = sys.stdout.buffer if self._target is None else self._beside(self._target)
         codec = None if path == "-" else suffixes(path)[1]
         self._sink: Any = self._base
@@ -137,7 +137,7 @@ class OutputFile:
         if self._sink is None:
             # Arrow's writers write their footers even when they are garbage-collected after a failure.
             return int(view.nbytes)
-        with writable(self.name):
+        with output_errors(self.name):
             position = 0
             filled = self._size % _PIECE
             while filled + view.nbytes - position >= _PIECE:
@@ -155,7 +155,7 @@ class OutputFile:
         if self._sink is None:
             return
         try:
-            with writable(self.name):
+            with output_errors(self.name):
                 self._sink.write(b"".join(self._pending))
                 if self._sink is not self._base:
                     self._sink.close()
@@ -234,14 +234,14 @@ def folder_at(output: str) -> Iterator[str]:
         spool.discard()
 
 
-def names_table(output: str) -> bool:
+def is_table_name(output: str) -> bool:
     """Return whether a name is that of a table file, by its suffix; ``-`` is one, too."""
     return output == "-" or suffixes(output)[0] in KIND_OF_SUFFIX
 
 
-def names_folder(output: str) -> bool:
+def is_folder_name(output: str) -> bool:
     """Return whether a name is that of a folder: it ends with a slash, or no suffix names a format."""
-    return place_of(output).endswith("/") or not names_table(output)
+    return without_query(output).endswith("/") or not is_table_name(output)
 
 
 def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
@@ -258,7 +258,7 @@ def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), for
     if output == "-":
         return
     names = [os.fspath(name) for name in inputs]
-    if names_folder(output) and not _may_be_folder(output, names):
+    if is_folder_name(output) and not _may_be_folder(output, names):
         raise OutputError(f"{output} has no suffix that names a format: use {_OUTPUT_SUFFIXES}")
     check_place(output, names, force, remote=True)
 
@@ -295,7 +295,7 @@ def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> Non
 
 def _may_be_folder(output: str, inputs: list[str]) -> bool:
     has_texts = any(os.path.isdir(name) or suffixes(name)[0] in TEXT_SUFFIXES for name in inputs)
-    return place_of(output).endswith("/") or (has_texts and suffixes(output)[0] == "")
+    return without_query(output).endswith("/") or (has_texts and suffixes(output)[0] == "")
 
 
 def _check_overlap(output: str, target: str, name: str) -> None:
@@ -311,16 +311,16 @@ def _check_overlap(output: str, target: str, name: str) -> None:
 def _check_remote_place(output: str, inputs: list[str], force: bool) -> None:
     """Check that a URI can be written, as far as its filesystem tells."""
     for name in filter(is_uri, inputs):
-        if place_of(output).rstrip("/") == place_of(name).rstrip("/"):
+        if without_query(output).rstrip("/") == without_query(name).rstrip("/"):
             raise OutputError(f"{output} is an input: write to another place")
-        if output.startswith(place_of(name).rstrip("/") + "/"):
+        if output.startswith(without_query(name).rstrip("/") + "/"):
             raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
     filesystem, place = remote_place(output)
     try:
         bucket = place.partition("/")[0]
         if filesystem.type_name in ("s3", "gcs") and filesystem.get_file_info(bucket).type == _NOT_FOUND:
             raise OutputError(f"{output}: there is no bucket {bucket}, or this user may not read it; make it first")
-        if names_folder(output):
+        if is_folder_name(output):
             if filesystem.get_file_info(arrow_fs.FileSelector(place, allow_not_found=True)):
                 raise OutputError(f"{output} is a folder that exists: choose a new name")
         elif not force and filesystem.get_file_info(place).type != _NOT_FOUND:
@@ -336,7 +336,7 @@ def _check_local_place(output: str, target: str, force: bool) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"{output}: the folder may not be written by this user; choose another")
     if os.path.isdir(target):
-        if not names_folder(output) or os.listdir(target):
+        if not is_folder_name(output) or os.listdir(target):
             raise OutputError(f"{output} is a folder that exists: choose a new name")
     elif os.path.exists(target) and not force:
         raise _exists_error(output)
@@ -373,7 +373,7 @@ class Writer:
         self._format: Any = None
         self.rows = 0
         try:
-            with writable(output):
+            with output_errors(output):
                 if kind == "parquet":
                     concurrent = _concurrent_groups(threads)
                     parquet = ParquetGroups if concurrent > 1 else _Parquet
@@ -397,14 +397,14 @@ class Writer:
 
     def write(self, table: pa.Table) -> None:
         """Append the rows of a table."""
-        with writable(self._name):
+        with output_errors(self._name):
             self._format.write(table)
         self.rows += table.num_rows
 
     def close(self) -> None:
         """Finish the file and put it in its place."""
         try:
-            with writable(self._name):
+            with output_errors(self._name):
                 self._format.finish()
         except BaseException:
             self.discard()

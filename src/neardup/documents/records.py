@@ -45,7 +45,7 @@ def as_bytes(array: Any) -> Any:
     return array.cast(pa.large_binary(), safe=False)
 
 
-def single(column: Any) -> Any:
+def one_array(column: Any) -> Any:
     """Return a chunked array as one array."""
     if isinstance(column, pa.ChunkedArray):
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -103,7 +103,7 @@ def lengths_of(binary: Any) -> np.ndarray:
     return np.diff(bounds)
 
 
-def not_utf8(binary: Any) -> np.ndarray:
+def invalid_utf8(binary: Any) -> np.ndarray:
     """Return the positions of the values of a large_binary array that are not valid UTF-8; nulls are valid.
 
     All values are checked at once at the speed of memory; only if that fails, one by one.
@@ -114,14 +114,14 @@ def not_utf8(binary: Any) -> np.ndarray:
     try:
         strings.validate(full=True)
     except pa.ArrowInvalid:
-        return np.array([i for i, value in enumerate(binary) if utf8_fault(value.as_py()) >= 0], np.int64)
+        return np.array([i for i, value in enumerate(binary) if invalid_utf8_offset(value.as_py()) >= 0], np.int64)
     return np.zeros(0, dtype=np.int64)
 
 
 def readable_texts(array: Any) -> Any:
     """Return texts of any type as large_string; bytes that are not valid UTF-8 become U+FFFD."""
     binary = as_bytes(array)
-    broken = not_utf8(binary)
+    broken = invalid_utf8(binary)
     if broken.size:
         values = binary.to_pylist()
         for place in broken.tolist():
@@ -132,12 +132,12 @@ def readable_texts(array: Any) -> Any:
 
 def value_texts(column: Any) -> list[str]:
     """Return the values of a column of any type as strings, empty for nulls."""
-    array = single(column)
+    array = one_array(column)
     values = readable_texts(array) if is_text_type(array.type) else array
     return ["" if value is None else str(value) for value in values.to_pylist()]
 
 
-def utf8_fault(value: bytes | None) -> int:
+def invalid_utf8_offset(value: bytes | None) -> int:
     """Return the offset of the first byte that is not UTF-8; -1 if there is none."""
     try:
         (value or b"").decode()
@@ -256,7 +256,7 @@ _MAX_ENCODED = 1 << 20
 
 def repeated_ids(ids: Any) -> np.ndarray:
     """Return the positions of ids (int64 or large_string, without nulls) that occurred before, ascending."""
-    ids = single(ids)
+    ids = one_array(ids)
     if pa.types.is_integer(ids.type):
         codes = ids.to_numpy(zero_copy_only=False)
         if codes.size < 2 or bool(np.all(codes[1:] > codes[:-1])):
@@ -503,8 +503,8 @@ def _rejection_reasons(chunk: Chunk, binary: Any, options: ReadOptions) -> dict[
         for item in _nulls(binary):
             reasons[item] = (NO_TEXT, "")
     if not pa.types.is_large_string(chunk.texts.type):
-        for item in not_utf8(binary).tolist():
-            fault = utf8_fault(binary[item].as_py())
+        for item in invalid_utf8(binary).tolist():
+            fault = invalid_utf8_offset(binary[item].as_py())
             reasons.setdefault(item, (NOT_UTF8, f"byte {fault} of the text"))
     if options.max_document is not None:
         lengths = lengths_of(binary)
@@ -516,7 +516,7 @@ def _rejection_reasons(chunk: Chunk, binary: Any, options: ReadOptions) -> dict[
             for item in _nulls(chunk.ids):
                 reasons.setdefault(item, (NO_ID, ""))
         if pa.types.is_large_binary(chunk.ids.type):
-            for item in not_utf8(chunk.ids).tolist():
+            for item in invalid_utf8(chunk.ids).tolist():
                 reasons.setdefault(item, (NOT_UTF8, "in the id"))
     return reasons
 
@@ -608,20 +608,20 @@ class Names:
         chosen = np.flatnonzero(positions) if positions.dtype == np.bool_ else positions
         return self.ids.take(pa.array(chosen))
 
-    def all(self) -> pa.Array:
+    def all_names(self) -> pa.Array:
         """Return the names of all documents: strings if only one side has integers."""
         names = pa.array(self.rows[: self.input_count]) if self.ids is None else self.ids
         return names if self.reference_names is None else join_ids([names, self.reference_names])
 
     def at(self, positions: Integers) -> pa.Array:
-        """Return the names at positions on either side, in the type of ``all``."""
-        return self.of_input(positions) if self.reference_names is None else self.all().take(pa.array(positions))
+        """Return the names at positions on either side, in the type of ``all_names``."""
+        return self.of_input(positions) if self.reference_names is None else self.all_names().take(pa.array(positions))
 
     def labels(self) -> pa.Array:
         """Return the names of all documents for pages, those of a reference with ``(reference)`` after them."""
         if self.reference_names is None:
-            return self.all()
-        names, suffix = self.all().cast(pa.large_string()), pa.scalar(" (reference)", pa.large_string())
+            return self.all_names()
+        names, suffix = self.all_names().cast(pa.large_string()), pa.scalar(" (reference)", pa.large_string())
         nothing = pa.scalar("", pa.large_string())
         marked = pc.binary_join_element_wise(names.slice(self.input_count), suffix, nothing)
         return pa.concat_arrays([names.slice(0, self.input_count), marked])

@@ -64,7 +64,7 @@ class TornFile:
 
 
 class Rejections:
-    """Counts fault records in order, and writes them to a file of JSON lines if one is named.
+    """Counts broken records in order, and writes them to a file of JSON lines if one is named.
 
     With ``strict`` the first one raises BrokenRecord.
     """
@@ -78,8 +78,8 @@ class Rejections:
     def add(self, source: Source, fault: RecordFault) -> None:
         """Count a record, whose row counts from the source's first, and write it now or in ``finish``."""
         name = name_of_row(source, fault.row)
-        single = fault.count == 1 and fault.line is None
-        example = Example(name, fault.line, fault.row if single else None, fault.reason, fault.detail)
+        is_single = fault.count == 1 and fault.line is None
+        example = Example(name, fault.line, fault.row if is_single else None, fault.reason, fault.detail)
         if self._strict:
             raise BrokenRecord(f"{example}; without {option('--strict')} it is rejected and the rest goes on")
         self.rejected.counts[fault.reason] += max(fault.count, 1)
@@ -98,7 +98,7 @@ class Rejections:
             return
         mask = np.zeros(rows, dtype=bool)
         mask[[fault.row for fault in self._deferred if fault.record is None and fault.count == 1]] = True
-        raws = _readable(source.records(mask))
+        raws = _readable_records(source.records(mask))
         for fault in self._deferred:
             record = fault.record
             if record is None and fault.count == 1:
@@ -146,7 +146,7 @@ class Rejections:
             self._file = None
 
 
-def _readable(raws: Iterator[RawRecord]) -> Iterator[RawRecord]:
+def _readable_records(raws: Iterator[RawRecord]) -> Iterator[RawRecord]:
     """Yield records up to the first that cannot be read; later entries are written without their records."""
     try:
         yield from raws

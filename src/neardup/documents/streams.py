@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.inputs import Codec, InputFile, readable
+from neardup.documents.inputs import Codec, InputFile, input_errors
 from neardup.errors import InputError
 from neardup.runtime import alone
 
@@ -40,7 +40,7 @@ class Stream:
         self._file = file
         self._codec = codec
         self._left: int | None = None
-        with readable(file.name):
+        with input_errors(file.name):
             self._raw = file.filesystem.open_input_file(file.path)
             self._stream = self._raw if codec is None else pa.CompressedInputStream(self._raw, codec)
             if span is not None:
@@ -63,7 +63,7 @@ class Stream:
     def lines_before(self) -> int:
         """Return the number of line feeds before the span; the position in the file is undefined afterwards."""
         left, lines = self.begin, 0
-        with readable(self._file.name):
+        with input_errors(self._file.name):
             self._raw.seek(0)
             while left and (data := self._raw.read(min(left, BLOCK))):
                 left -= len(data)
@@ -73,7 +73,7 @@ class Stream:
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes, fewer only at the end or where the file breaks."""
         if self._codec is None:
-            with readable(self._file.name):
+            with input_errors(self._file.name):
                 plain: bytes = self._stream.read(size if self._left is None else min(size, self._left))
             if self._left is not None:
                 self._left -= len(plain)
@@ -108,7 +108,7 @@ class Stream:
         self._raw.close()
 
 
-def head_of(file: InputFile, codec: Codec | None, size: int = 1 << 16) -> bytes:
+def read_head(file: InputFile, codec: Codec | None, size: int = 1 << 16) -> bytes:
     """Return the first bytes of the content."""
     with closing(Stream(file, codec)) as stream:
         return stream.read(size)
@@ -231,7 +231,7 @@ def is_utf8(data: bytes) -> bool:
 T = TypeVar("T")
 
 
-def ahead(items: Iterator[T]) -> Generator[T, None, None]:
+def read_ahead(items: Iterator[T]) -> Generator[T, None, None]:
     """Yield the items in order, each produced in another thread while the previous one is in use.
 
     Arrow and the codecs release the interpreter's lock, so reading and processing overlap. At most two items are alive

@@ -9,8 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.columnar import TARGET_BYTES, fit_table
-from neardup.documents.inputs import InputFile, codec_of_bytes, is_page_name, readable
-from neardup.documents.records import CUT_SHORT, NOT_UTF8, Chunk, RawRecord, ReadOptions, RecordFault, utf8_fault
+from neardup.documents.inputs import InputFile, codec_of_bytes, input_errors, is_page_name
+from neardup.documents.records import (
+    CUT_SHORT,
+    NOT_UTF8,
+    Chunk,
+    RawRecord,
+    ReadOptions,
+    RecordFault,
+    invalid_utf8_offset,
+)
 from neardup.documents.streams import LARGEST_RECORD, Stream
 from neardup.errors import InputError
 from neardup.text.encoding import decode_page
@@ -76,7 +84,7 @@ def _chunk_of(files: list[InputFile], options: ReadOptions) -> Chunk:
     for row, file in enumerate(files):
         content, damage = content_of(file)
         text = _in_utf8(file, content)
-        fault = utf8_fault(text)
+        fault = invalid_utf8_offset(text)
         if damage:
             faults.append(RecordFault(row, CUT_SHORT, detail=damage, record=content))
         elif fault >= 0:
@@ -109,7 +117,7 @@ def _in_utf8(file: InputFile, content: bytes) -> bytes:
 
 def content_of(file: InputFile) -> tuple[bytes, str]:
     """Return the content of a text file without byte order mark, decompressed, and the damage of a compressed one."""
-    with readable(file.name), file.filesystem.open_input_file(file.path) as stream:
+    with input_errors(file.name), file.filesystem.open_input_file(file.path) as stream:
         content: bytes = stream.read()
     damage = ""
     codec = codec_of_bytes(content[:8])

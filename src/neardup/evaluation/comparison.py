@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Given
 from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus, corpus_of, write_table
-from neardup.documents.output import OutputFile, check_place, names_table
+from neardup.documents.output import OutputFile, check_place, is_table_name
 from neardup.errors import OutputError, RecipeError, option
 from neardup.evaluation.scores import (
     LEAST_GROUPS,
@@ -290,7 +290,7 @@ _COLUMNS = {
 
 def check_comparison_output(output: str, inputs: Sequence[str] = (), *, force: bool = False) -> None:
     """Refuse, before any work is done, an output of another format or one that cannot or must not be written."""
-    if output == "-" or not (output.endswith((".html", ".tex")) or names_table(output)):
+    if output == "-" or not (output.endswith((".html", ".tex")) or is_table_name(output)):
         raise OutputError(f"{output} says no format of a comparison; name it .html, .json, .tex, .csv or .parquet")
     check_place(output, inputs, force)
 

@@ -50,7 +50,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Collected:
+class CorpusFeatures:
     """A corpus that was read: what its documents are called, and their features.
 
     Attributes
@@ -86,7 +86,7 @@ class Collected:
         return marks if self.groups is None else marks ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
 
 
-def collect(
+def collect_features(
     corpus: Corpus,
     recipe: Recipe,
     *,
@@ -98,7 +98,7 @@ def collect(
     serves_once: bool = False,
     within: str | None = None,
     prefer: Preference | None = None,
-) -> Collected:
+) -> CorpusFeatures:
     """Read a corpus and make its features.
 
     Parameters
@@ -119,7 +119,7 @@ def collect(
     within, prefer
         As in ``run``; each reads the corpus once more.
     """
-    threads, memory = checked_threads(threads), _checked_memory(memory)
+    threads, memory = thread_count(threads), _check_memory(memory)
     clock = clock or Clock()
     statistics = None
     if recipe.needs_statistics:
@@ -160,7 +160,7 @@ def collect(
     own = names.input_count
     order, missing = keep_order(recipe.keep, store.text_bytes[:own], remembered.order, corpus.order_column)
     if prefer is not None:
-        order = prefer.first(order, corpus.values(prefer.column, alone=True))
+        order = prefer.first(order, corpus.values(prefer.column, input_only=True))
     if own < len(names):
         # A reference stands first, whatever the order of the input.
         order = np.concatenate([np.arange(own, len(names)), order])
@@ -170,7 +170,7 @@ def collect(
     if within is not None:
         codes = pc.dictionary_encode(corpus.values(within)).indices
         groups = np.asarray(pc.fill_null(pc.add(codes, 1), 0), np.int64)
-    return Collected(names, store, statistics, present, order, missing, groups)
+    return CorpusFeatures(names, store, statistics, present, order, missing, groups)
 
 
 def run(
@@ -226,7 +226,7 @@ def run(
     NeardupError
         If the input cannot be read or an option does not fit.
     """
-    threads = checked_threads(threads)
+    threads = thread_count(threads)
     report = progress or ignore_progress
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, classifier)
@@ -237,7 +237,7 @@ def run(
     for side in (corpus, corpus.reference):
         if within is not None and side is not None:
             side.require_column(within, option("--within", "within"))
-    read = collect(
+    read = collect_features(
         corpus,
         recipe,
         threads=threads,
@@ -270,7 +270,7 @@ def run(
                 joined,
                 wider,
                 equal_texts(read.text_digests, store.text_bytes, joined.representative < 0),
-                lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, classifier),
+                lambda documents: load_records(corpus, recipe, read.names.rows[documents], threads, classifier),
                 text_bytes=store.text_bytes,
                 room=room,
                 threads=threads,
@@ -334,7 +334,7 @@ def _check_before_reading(
         )
 
 
-def checked_threads(threads: int | None) -> int:
+def thread_count(threads: int | None) -> int:
     """Return a number of threads: all processors for None.
 
     Raises
@@ -348,7 +348,7 @@ def checked_threads(threads: int | None) -> int:
     return threads
 
 
-def _checked_memory(memory: int | None) -> int | None:
+def _check_memory(memory: int | None) -> int | None:
     if memory is not None and memory < _LEAST_MEMORY:
         sensible = option("--memory 500MB", "memory=500_000_000")
         raise RecipeError(
@@ -358,7 +358,7 @@ def _checked_memory(memory: int | None) -> int | None:
     return memory
 
 
-def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | None, threads: int) -> Finder:
+def _finder(corpus: Corpus, recipe: Recipe, read: CorpusFeatures, encoder: Encoder | None, threads: int) -> Finder:
     found = Finder(
         store=read.store,
         statistics=read.statistics,
@@ -372,25 +372,27 @@ def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | 
         return found
     sizes = read.store.text_bytes
     representative = equal_texts(read.store.text_digests, sizes, sizes == 0)
-    embeddings = embed(texts_of(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
+    embeddings = embed(load_texts(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
     return replace(found, embeddings=embeddings, representative=representative)
 
 
-def texts_of(corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int) -> Sequence[str]:
+def load_texts(
+    corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int
+) -> Sequence[str]:
     """Return of raw rows what a recipe compares: their texts, or the contents of these."""
     return compared_texts(corpus.take(rows)[corpus.text_column].to_pylist(), recipe, threads)
 
 
-def records_of(
+def load_records(
     corpus: Corpus,
     recipe: Recipe,
     rows: np.ndarray[Any, np.dtype[np.int64]],
     threads: int,
     classifier: Classifier | None = None,
 ) -> Records:
-    """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a classifier asks."""
+    """Return of raw rows what a second step looks at: ``load_texts``, and titles and times where a classifier asks."""
     from neardup.classifier.values import Records
 
     if classifier is None or not classifier.needs_columns:
-        return Records(texts_of(corpus, recipe, rows, threads))
-    return classifier.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))
+        return Records(load_texts(corpus, recipe, rows, threads))
+    return classifier.records(corpus.take(rows), load_texts(corpus, recipe, rows, threads))

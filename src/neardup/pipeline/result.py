@@ -129,10 +129,10 @@ class Result:
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
             "rejected": dict(self._corpus.rejected.counts),
             "stages": list(self._clock.stages),
-        } | (self._reference_summary() | self._corpus.torn_summary | self._spooled | self._details)
+        } | (self._reference_summary() | self._corpus.torn_summary | self._spool_summary | self._details)
 
     @property
-    def _spooled(self) -> dict[str, int]:
+    def _spool_summary(self) -> dict[str, int]:
         return {"spooled_bytes": self._corpus.spooled_bytes} if self._corpus.spooled_bytes else {}
 
     def _reference_summary(self) -> dict[str, Any]:

@@ -159,19 +159,9 @@ def frame_source(
 ) -> DocumentSource:
     """Return the documents of a data frame, followed by those of a reference, which becomes that of the corpus.
 
-    They are written as a stage, because they are read several times: computing the data frame may take long, or give
-    other rows the next time.
-
-    Parameters
-    ----------
-    documents : FrameDocuments
-        The input.
-    reference : DataFrame or DiskIndex, optional
-        A data frame with columns of the same names, or an index, of which only possible matches are read.
-    corpus : Corpus
-        Counts what is rejected.
-    stages : Stages
-        Gets the stage "documents", and for an index "places" and "reference".
+    They are written as the stage "documents", because they are read several times: computing the data frame may take
+    long, or give other rows the next time. A reference is a data frame with columns of the same names, or an index, of
+    which only possible matches are read.
 
     Raises
     ------
@@ -184,13 +174,12 @@ def frame_source(
         return DocumentSource(documents.frame, dict(documents.frame.dtypes), documents.order, False).write(stages)
     if isinstance(reference, DiskIndex):
         id_type = _common_id_type(documents, reference)
-        addition, places = _index_documents(documents.frame, reference, stages)
+        addition, _ = _index_documents(documents.frame, reference, corpus, stages)
         addition = addition.withColumn("id", addition["id"].cast(id_type))
-        corpus.set_reference(index_corpus(reference, places))
     else:
         addition = documents.open_like(reference).frame
+        addition = addition.withColumn("row", addition["row"] + FIRST_REFERENCE_ROW)
         corpus.set_reference(Corpus([], ReadOptions(documents.text_columns[0], documents.id_column), 0))
-    addition = addition.withColumn("row", addition["row"] + FIRST_REFERENCE_ROW)
     frame = documents.frame.unionByName(addition, allowMissingColumns=True)
     return DocumentSource(frame, dict(frame.dtypes), documents.order, True).write(stages)
 
@@ -212,11 +201,13 @@ def _common_id_type(documents: FrameDocuments, index: DiskIndex) -> str:
 _INDEX_READ = 256
 
 
-def _index_documents(documents: DataFrame, index: DiskIndex, stages: Stages) -> tuple[DataFrame, Integers]:
+def _index_documents(
+    documents: DataFrame, index: DiskIndex, corpus: Corpus, stages: Stages
+) -> tuple[DataFrame, Integers]:
     """Return the documents of an index that may match any of ``documents``, and their places in it, ascending.
 
-    The workers search and read the index, so all of them must reach its folder by the same name. The stages are
-    "places" and "reference" (row, which is the place; text; id).
+    They become the reference of the corpus: row, text, id. The workers search and read the index, in the stages
+    "places" and "reference", so all of them must reach its folder by the same name.
     """
     state = Broadcast(documents.sparkSession, (os.path.abspath(index.path), index.manifest))
     places = stages.run(
@@ -227,7 +218,11 @@ def _index_documents(documents: DataFrame, index: DiskIndex, stages: Stages) -> 
     ordered = places.repartitionByRange(stages.workers, "row").sortWithinPartitions("row")
     schema = "row bigint, text string, id string"
     frame = stages.run("reference", lambda: ordered.mapInArrow(partial(index_document_batches, state), schema))
-    return frame, np.sort(places.toArrow()["row"].to_numpy())
+    numbers = np.sort(places.toArrow()["row"].to_numpy())
+    reference = Corpus([], ReadOptions("text", "id"), 0)
+    reference.raw_rows, reference.omitted_count = len(numbers), len(index) - len(numbers)
+    corpus.set_reference(reference)
+    return frame.withColumn("row", frame["row"] + FIRST_REFERENCE_ROW), numbers
 
 
 def place_batches(state: IndexState, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -258,13 +253,6 @@ def _open_index(path: str, manifest: Manifest) -> DiskIndex:
             f"a worker cannot read the index as it was when the run began ({error}): keep it in a folder that all "
             "workers reach by the same name, and do not compact it during a run"
         ) from None
-
-
-def index_corpus(index: DiskIndex, places: Integers) -> Corpus:
-    """Return a corpus that stands for documents of an index, which are read elsewhere: it counts them."""
-    corpus = Corpus([], ReadOptions("text", "id"), 0)
-    corpus.raw_rows, corpus.omitted_count = len(places), len(index) - len(places)
-    return corpus
 
 
 class FrameColumns:
@@ -413,12 +401,8 @@ def corpus_source(
 
     Parameters
     ----------
-    spark : SparkSession
-        Its workers reach the files by the same names.
     corpus : Corpus
-        Gets counts and rejected records when the reports are merged.
-    stages : Stages
-        Gets the documents if they are searched in an index.
+        Gets counts and rejected records when the reports are merged. The workers reach its files by the same names.
     records : bool
         Whether the bytes of rejected records are needed.
     by_time : bool
@@ -454,9 +438,7 @@ def corpus_source(
     if index is None:
         return source
     source = source.write(stages)
-    addition, places = _index_documents(source.frame.where("row >= 0"), index, stages)
-    addition = addition.withColumn("row", addition["row"] + FIRST_REFERENCE_ROW)
-    corpus.set_reference(index_corpus(index, places))
+    addition, places = _index_documents(source.frame.where("row >= 0"), index, corpus, stages)
 
     def merge_with_index(reports: list[dict[str, Any]]) -> FileFacts:
         facts = merge_reports(reports)
@@ -519,16 +501,7 @@ def _raw_rows(first_rows: Integers, rows: Integers) -> Integers:
 class CorpusReader:
     """Reads the tasks of a corpus, in a worker.
 
-    Parameters
-    ----------
-    tasks : Broadcast
-        All tasks, each with its side: 0 for the input, 1 for the reference.
-    options : list of ReadOptions
-        The columns of each side.
-    columns : dict of str to str
-        As ``DocumentSource.columns``.
-    records, by_time : bool
-        As in ``corpus_source``.
+    A task has a side: 0 for the input, 1 for the reference. The other parameters are those of ``corpus_source``.
     """
 
     def __init__(

@@ -97,16 +97,12 @@ def run_on_spark(
     ----------
     corpus : Corpus
         Not scanned yet; it stays open.
-    recipe : Recipe
-        The recipe.
     engine : Engine
         Where to run.
-    progress : callable, optional
-        Called with (stage, done, total) from time to time.
+    progress, pairs_per_document
+        As in ``pipeline.run``.
     records : bool
         Whether the bytes of rejected records are needed.
-    pairs_per_document : float, optional
-        As in ``neardup.dedup``; None for all pairs.
     index : DiskIndex, optional
         The reference, if it is an index.
 

@@ -115,14 +115,10 @@ def find_duplicates(
         The corpus of the result; for a data frame one without inputs.
     source : DocumentSource
         Its documents.
-    recipe : Recipe
-        The recipe.
     stages : Stages
         Gets a stage for each step.
-    classifier : Classifier, optional
-        The classifier, if ``recipe`` is that of one.
-    pairs_per_document : float, optional
-        As in ``neardup.dedup``; None for all pairs.
+    classifier, pairs_per_document
+        As in ``pipeline.run``.
     details : dict, optional
         Further entries of the summary.
 

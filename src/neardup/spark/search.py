@@ -157,18 +157,9 @@ class Sides(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Pairs of sets that may match.
+    """Pairs of sets that may match: left and right, the smaller row on the left, each pair once.
 
-    Attributes
-    ----------
-    prefix : str
-        The prefix of their stages' names.
-    frame : DataFrame
-        left, right: rows, the smaller one on the left; each pair once.
-    size : int
-        The number of pairs.
-    truncated : bool
-        Whether there are more pairs than were listed, so that too many match for all to be found.
+    ``prefix`` begins the names of their stages. If they are ``truncated``, too many pairs match for all to be found.
     """
 
     prefix: str
@@ -182,10 +173,6 @@ class PairSearch:
 
     Parameters
     ----------
-    recipe : Recipe
-        Gives measure, threshold and search.
-    stages : Stages
-        Gets the stages of candidates and pairs.
     source : FeatureSource
         The sets of all documents.
     excluded : int64[k]
@@ -240,14 +227,8 @@ class PairSearch:
     def candidates(self, prefix: str = "", sides: Sides | None = None, *, complete: bool = False) -> Candidates:
         """Return the pairs that share a key and may match by their sizes.
 
-        Parameters
-        ----------
-        prefix : str
-            The prefix of the stages' names.
-        sides : Sides, optional
-            The sets to search; all distinct sets by default.
-        complete : bool
-            Whether to list all pairs, however many.
+        ``sides`` are the sets to search, by default all distinct sets. ``complete`` lists all pairs, however many.
+        ``prefix`` begins the name of the stage.
         """
         from pyspark.sql import functions as F
 
@@ -508,13 +489,7 @@ class KeptPairSearch:
     """Finds the pairs of kept with dropped sets, where all pairs would be too many.
 
     It decides the first sets in keep order, drops those of the rest that match a kept one, and decides what remains.
-
-    Parameters
-    ----------
-    search : PairSearch
-        Lists and verifies candidates.
-    rows : int64[n]
-        The rows of all distinct sets, in keep order.
+    ``rows`` are the rows of all distinct sets, in keep order.
     """
 
     def __init__(self, search: PairSearch, rows: Integers) -> None:

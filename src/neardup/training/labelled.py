@@ -100,7 +100,7 @@ def labelled_pairs(
     known = Material.of(corpus, report=report).names
     if not len(known):
         raise InputError("the input holds no documents; give the ones that the labels are about")
-    names = [str(name) for name in known.all().to_pylist()]
+    names = [str(name) for name in known.all_names().to_pylist()]
     labels = read_labels(
         source,
         names,
