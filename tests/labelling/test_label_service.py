@@ -62,7 +62,7 @@ def test_a_link_opens_the_page_once(service: LabelServer) -> None:
     again = thief.enter(service.first_link)
     assert again.status == 403
     assert "set-cookie" not in again.headers
-    assert b"<p>This page is opened by a link that works once;" in again.body
+    assert b"<p>A link to this page works only once;" in again.body
     # Who is in already may follow the old link.
     assert browser.get(service.first_link.removeprefix(browser.home)).status == 200
 
