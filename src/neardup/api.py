@@ -12,7 +12,7 @@ from neardup.errors import RecipeError
 from neardup.keep.order import order_column, preference
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Given
+    from neardup.classifier.classifier import ClassifierLike
     from neardup.classifier.vector import Vector
     from neardup.contamination.contamination import Contamination
     from neardup.evaluation.audit import Audit
@@ -134,7 +134,7 @@ def query(
     text: str,
     *,
     recipe: AnyRecipe | None = None,
-    classifier: Given | None = None,
+    classifier: ClassifierLike | None = None,
     k: int | None = None,
     force_domain: bool = False,
     title: str | None = None,
@@ -201,7 +201,7 @@ def compare(
     labels: Any = None,
     *,
     recipes: Sequence[AnyRecipe] | None = None,
-    classifiers: Sequence[Given] = (),
+    classifiers: Sequence[ClassifierLike] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] | None = None,
     clusters: str | None = None,
@@ -264,7 +264,7 @@ def audit(
     labels: Any = None,
     *,
     recipe: AnyRecipe = "default",
-    classifier: Given | None = None,
+    classifier: ClassifierLike | None = None,
     candidate_rule: str | float | None = None,
     sample: int = 200,
     sample_seed: int = 0,
@@ -559,7 +559,7 @@ def dedup(
     *,
     against: Any = None,
     recipe: AnyRecipe | None = None,
-    classifier: Given | None = None,
+    classifier: ClassifierLike | None = None,
     force_domain: bool = False,
     text_column: TextColumn = None,
     id_column: str | None = None,
@@ -670,7 +670,7 @@ def dedup_files(
     *,
     against: str | PathLike[str] | Sequence[str | PathLike[str]] | Corpus | DiskIndex | None = None,
     recipe: AnyRecipe | None = None,
-    classifier: Given | None = None,
+    classifier: ClassifierLike | None = None,
     force_domain: bool = False,
     text_column: TextColumn = None,
     id_column: str | None = None,

@@ -23,7 +23,7 @@ from saying import says
 from trained import DATED, FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
-from neardup.classifier.classifier import Classifier, packed, unpacked
+from neardup.classifier.classifier import Classifier, pack_classifier, unpack_classifier
 from neardup.errors import InputError, OutputError
 from neardup.features.statistics import Statistics
 
@@ -67,7 +67,7 @@ def remade(data: bytes, change: Callable[[Manifest, Entries], object], method: i
 def refused(data: bytes) -> str:
     """What is said of a file that is not read."""
     with pytest.raises(InputError) as error:
-        unpacked(data, "d.neardup")
+        unpack_classifier(data, "d.neardup")
     said = str(error.value)
     assert said.count("\n") == 0
     assert "d.neardup" in said, said
@@ -82,7 +82,7 @@ def test_a_file_gives_back_the_classifier_and_the_same_bytes(vector: str, kernel
     classifier.save(path)
     again = nd.load_classifier(path)
     assert same(classifier, again)
-    assert packed(again) == path.read_bytes() == packed(classifier)
+    assert pack_classifier(again) == path.read_bytes() == pack_classifier(classifier)
     x = np.random.default_rng(1).random((50, len(classifier.vector)))
     assert again.score(x).tobytes() == classifier.score(x).tobytes()
     assert list(tmp_path.iterdir()) == [path]
@@ -92,9 +92,9 @@ def test_a_file_gives_back_the_classifier_and_the_same_bytes(vector: str, kernel
 @pytest.mark.parametrize("cut", [0.0, -2.5e-17, float("-inf")])
 def test_candidate_rules_and_cuts_come_back(candidate_rule: str, cut: float) -> None:
     classifier = replace(trained(candidate_rule=candidate_rule), cut=cut)
-    again = unpacked(packed(classifier), "d")
+    again = unpack_classifier(pack_classifier(classifier), "d")
     assert same(classifier, again)
-    assert packed(again) == packed(classifier)
+    assert pack_classifier(again) == pack_classifier(classifier)
 
 
 def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
 
 @cache
 def whole() -> bytes:
-    return packed(trained(WEIGHED, "rbf"))
+    return pack_classifier(trained(WEIGHED, "rbf"))
 
 
 @given(st.floats(0, 1, exclude_max=True), st.integers(1, 255))

@@ -21,7 +21,7 @@ from saying import says
 from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
-from neardup.classifier.classifier import Classifier, rule_of
+from neardup.classifier.classifier import Classifier, parse_candidate_rule
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run
@@ -109,7 +109,7 @@ def test_pairs_are_those_of_the_candidate_rule_that_g_lets_pass(
     documents: list[str], vector: str, kernel: str, candidate_rule: float, cut: float, threads: int
 ) -> None:
     classifier = replace(
-        trained(vector, kernel), candidate_rule=rule_of(f"jaccard(words:1) >= {candidate_rule}"), cut=cut
+        trained(vector, kernel), candidate_rule=parse_candidate_rule(f"jaccard(words:1) >= {candidate_rule}"), cut=cut
     )
     result = nd.dedup(documents, classifier=classifier, threads=threads)
     expected = plain(documents, classifier)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from deciding import classifier_of
+from deciding import make_classifier
 from saying import says
 from test_spark_search import corpus
 
@@ -118,7 +118,7 @@ def test_a_classifier_with_titles_and_times(spark: SparkSession, monkeypatch: py
     monkeypatch.setattr(search, "_PAIRS_PER_PASS", 60)
     table = table_of(6, 80)
     table = table.append_column("title", pa.array([text[:9] for text in table["text"].to_pylist()]))
-    summary = hold_equal(spark, table, "default", partitions=2, classifier=classifier_of("times"), time_column="when")
+    summary = hold_equal(spark, table, "default", partitions=2, classifier=make_classifier("times"), time_column="when")
     assert summary["search"]["candidates"] > 60
 
 
@@ -205,7 +205,7 @@ def test_an_index_that_does_not_fit(spark: SparkSession, tmp_path: Path) -> None
 def test_a_classifier_away_from_home_is_refused(spark: SparkSession) -> None:
     table = table_of(6, 80)
     home = Domain.of(np.zeros((1, 3)), ["x" * 10**6], np.ones(1), np.ones(1, np.bool_))
-    away = replace(classifier_of("sets"), domain=home)
+    away = replace(make_classifier("sets"), domain=home)
     with pytest.raises(RecipeError) as local:
         neardup.dedup(table.sort_by("id"), classifier=away)
     frame = spark.createDataFrame(table)

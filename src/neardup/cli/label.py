@@ -79,9 +79,9 @@ class QueueOptions:
     @property
     def recipe(self) -> Recipe:
         """The candidate rule."""
-        from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
+        from neardup.classifier.classifier import CANDIDATE_RULE, parse_candidate_rule
 
-        return rule_of(
+        return parse_candidate_rule(
             CANDIDATE_RULE if self.candidate_rule is None else self.candidate_rule,
             content=chosen_content(self.html, self.content) or "",
         )
@@ -183,7 +183,7 @@ def _serve(
     page: PageOptions,
     running: RunOptions,
 ) -> None:
-    from neardup.classifier.vector import Vector, statistics_for
+    from neardup.classifier.vector import Vector, vector_statistics
     from neardup.labelling.index import LabelIndex
     from neardup.labelling.queue import ActiveLearningQueue, Model, pool_of
     from neardup.labelling.server import PACKAGES, serve
@@ -212,7 +212,7 @@ def _serve(
             labels = stack.enter_context(LabelStore(store))
             known = LabelIndex(labels, material)
             notes = known.check()
-            statistics = statistics_for(
+            statistics = vector_statistics(
                 vector, corpus, content=candidate_rule.content, threads=limits["threads"], report=report
             )
         for note in notes:

@@ -416,9 +416,9 @@ class ClassifierOptions:
             if self.force_domain:
                 raise RecipeError("--force-domain is for a classifier; give one with --classifier FILE")
             return None
-        from neardup.classifier.classifier import classifier_of
+        from neardup.classifier.classifier import resolve_classifier
 
-        classifier = classifier_of(self.classifier, title_column=self.title_column, time_column=time_column)
+        classifier = resolve_classifier(self.classifier, title_column=self.title_column, time_column=time_column)
         classifier = replace(classifier, force_domain=self.force_domain)
         if time_column is not None and not (also_for or classifier.vector.needs_times):
             raise RecipeError(
@@ -436,14 +436,14 @@ def chosen_recipe(options: RecipeOptions, classifier: Classifier | None, *, keep
     """
     if classifier is None:
         return options.chosen(keep=keep)
-    from neardup.classifier.classifier import recipe_beside
+    from neardup.classifier.classifier import classifier_recipe
 
     def say(name: str, value: Any) -> str:
         if name == "content" and options.html:
             return "--html"
         return f"--recipe {value}" if name == "recipe" else " ".join(command_words(name, value))
 
-    return recipe_beside(classifier, options.given | {"keep": keep}, say=say, precision="--precision 0.99")
+    return classifier_recipe(classifier, options.given | {"keep": keep}, say=say, precision="--precision 0.99")
 
 
 def opened_index(names: Sequence[str] | None) -> DiskIndex | None:

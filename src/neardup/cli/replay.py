@@ -118,7 +118,7 @@ def show_totals(
         "window": f"at most {count_text(totals.most_held, 'document')}, {size_text(totals.most_bytes)}",
         "time an item": f"{_microseconds(totals.cpu, totals)} of processor time, {_microseconds(totals.wall, totals)} "
         "on the wall, on average",
-        "classifier": totals.asked.in_words,
+        "classifier": totals.asked.description,
         "balance": _balance(totals, downstream),
     }
     rows |= {name: place or "" for name, place in places.items()}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from neardup.evaluation.scores import Figure
     from neardup.training.figures import Figures
-    from neardup.training.training import Training, Wrong
+    from neardup.training.training import MisjudgedPair, Training
 
 #: So many pairs that are judged wrongly, and duplicates outside the candidate rule, are printed; --summary has all.
 _SHOWN, _SHOWN_OUTSIDE = 10, 5
@@ -161,7 +161,7 @@ def _show_wrong(console: Console, training: Training) -> None:
             console.print(Padding(Text(reasons), (0, 0, 0, 5)))
 
 
-def _wrong(one: Wrong) -> tuple[str, str]:
+def _wrong(one: MisjudgedPair) -> tuple[str, str]:
     """Return a pair and what was said of it, and which measures said so."""
     ids = f"{visible(one.id1, lines=False)} - {visible(one.id2, lines=False)}"
     label = "a duplicate" if one.duplicate else "no duplicate"
@@ -251,16 +251,16 @@ def train(
         checks={"-o": _check_classifier},
     )
 
-    from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
-    from neardup.training.fit import KERNELS, library
+    from neardup.classifier.classifier import CANDIDATE_RULE, parse_candidate_rule
+    from neardup.training.fit import KERNELS, load_sklearn
     from neardup.training.training import train as train_corpus
 
     # What is missing is said before kernels are compiled for nothing.
-    library()
+    load_sklearn()
     wide, chosen = CANDIDATE_RULE if candidate_rule is None else candidate_rule, chosen_content(html, content) or ""
     with read.open(inputs) as corpus:
         kernels = ["pairs.overlaps", "pairs.discriminant"]
-        with reading(corpus, rule_of(wide, content=chosen), kernels=kernels) as report:
+        with reading(corpus, parse_candidate_rule(wide, content=chosen), kernels=kernels) as report:
             training = train_corpus(
                 corpus,
                 labels,

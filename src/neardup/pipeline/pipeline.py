@@ -41,7 +41,7 @@ from neardup.version import __version__
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.values import Records
+    from neardup.classifier.records import Records
 
 #: Budgets below it are numbers whose unit was forgotten.
 _LEAST_MEMORY = 1_000_000
@@ -389,7 +389,7 @@ def records_of(
     classifier: Classifier | None = None,
 ) -> Records:
     """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a classifier asks."""
-    from neardup.classifier.values import Records
+    from neardup.classifier.records import Records
 
     if classifier is None or not classifier.needs_columns:
         return Records(texts_of(corpus, recipe, rows, threads))
