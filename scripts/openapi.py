@@ -1,4 +1,4 @@
-"""Write the description of the service to docs/openapi.json, or to the file that is named.
+"""Write the OpenAPI description of the service to docs/openapi.json, or to a given file.
 
 python scripts/openapi.py
 """
@@ -14,16 +14,16 @@ from urllib.request import urlopen
 from neardup.service.app import Service
 
 
-def text() -> str:
-    """Return what a service says of itself."""
+def describe_service() -> str:
+    """Return the OpenAPI description that a service gives of itself."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Service(f"{folder}/news.db") as service,
-        urlopen(f"{service.address}/openapi.json", timeout=60) as reply,  # noqa: S310 - it is ours
+        urlopen(f"{service.address}/openapi.json", timeout=60) as response,  # noqa: S310 - the service of this process
     ):
-        found = json.load(reply)
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+        description = json.load(response)
+    return json.dumps(description, indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    Path(*sys.argv[1:2] or ["docs/openapi.json"]).write_text(text(), "utf-8")
+    Path(*sys.argv[1:2] or ["docs/openapi.json"]).write_text(describe_service(), "utf-8")

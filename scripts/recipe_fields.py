@@ -1,4 +1,4 @@
-"""Writes the table of a recipe's fields, in docs/recipe-fields.md, from what the fields say of themselves."""
+"""Write docs/recipe-fields.md from the metadata of the fields of a recipe."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ they are keys. On the command line the common ones have an option of their own; 
 """
 
 
-def row(name: str, known: Option) -> str:
+def format_row(name: str, field: Option) -> str:
     """Return the row of a field."""
-    flag = f"--{name.replace('_', '-')} {known.values}" if known.common else f"--set {name}={known.values}"
-    bounds = f" From {known.bounds[0]:,} to {known.bounds[1]:,}." if known.bounds else ""
-    default = f"`{known.default}`" if known.default != "" else ""
+    flag = f"--{name.replace('_', '-')} {field.values}" if field.common else f"--set {name}={field.values}"
+    bounds = f" From {field.bounds[0]:,} to {field.bounds[1]:,}." if field.bounds else ""
+    default = f"`{field.default}`" if field.default != "" else ""
     flag = flag.replace("|", "\\|")
-    return f"| {known.group} | `{name}` | {default} | `{flag}` | {known.help} {known.detail}{bounds} |".replace(
+    return f"| {field.group} | `{name}` | {default} | `{flag}` | {field.help} {field.detail}{bounds} |".replace(
         "  ", " "
     )
 
 
-def table() -> str:
+def format_page() -> str:
     """Return the page."""
-    rows = (row(name, known) for name, known in OPTIONS.items())
+    rows = (format_row(name, field) for name, field in OPTIONS.items())
     return (
         _HEAD + "| step | field | default | option | what it does |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 
 
 if __name__ == "__main__":
-    PAGE.write_text(table(), "utf-8")
+    PAGE.write_text(format_page(), "utf-8")

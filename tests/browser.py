@@ -1,4 +1,4 @@
-"""A real browser for tests of pages: Chromium, wherever it is, started once."""
+"""A real browser for tests of pages: an installed Chromium, started once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNNING = ExitStack()
 
 @cache
 def chromium() -> Any:
-    """Return the browser; the test is skipped, with a reason, where there is none."""
+    """Return the browser; skip the test with a reason if there is none."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     with ExitStack() as starting:
@@ -35,7 +35,7 @@ def chromium() -> Any:
 
 
 def end() -> None:
-    """End the browser; tests/conftest.py asks for it after the last test."""
+    """End the browser; tests/conftest.py calls this after the last test."""
     _RUNNING.close()
     chromium.cache_clear()
 
@@ -50,7 +50,7 @@ def opened(
     wrong: list[str] | None = None,
     **options: Any,
 ) -> Iterator[Any]:
-    """Open a page from a file, and fail if it errs or asks for anything outside.
+    """Open a page from a file, and fail if it has errors or loads anything from outside.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _outside(url: str, home: str) -> bool:
 
 
 def draw(page: Any) -> None:
-    """Bring every chart of a page into sight, and wait until all are drawn."""
+    """Scroll to every chart of a page, and wait until all are drawn."""
     for chart in page.locator(".chart").all():
         # Charts above it that are drawn meanwhile may move it out of sight again.
         page.wait_for_function(

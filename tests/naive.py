@@ -1,4 +1,4 @@
-"""Every kernel again, slow and plain: texts, sets, fractions and loops. The tests hold the two equal."""
+"""Naive twins of the kernels: texts, sets, fractions and loops. The tests compare both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def grams(text: str, normalizer: str, kind: str, n: int, multiset: bool) -> froz
 
 
 def reaches(measure: str, o: int, a: int, b: int, t: Fraction) -> bool:
-    """Whether o, a and b reach t, in whole numbers; of sets, o is their overlap, a and b are their sizes."""
+    """Whether o, a and b reach the threshold t, in fractions; for sets, o is the overlap, a and b are the sizes."""
     if o == 0:
         return False
     if measure == "jaccard":
@@ -69,7 +69,7 @@ def similarity(measure: str, o: int, a: int, b: int) -> float:
     }[measure]()
 
 
-def of_vectors(measure: str, f: Mapping[Any, float], g: Mapping[Any, float]) -> float:
+def vector_measure(measure: str, f: Mapping[Any, float], g: Mapping[Any, float]) -> float:
     """A measure of weighted vectors by its formula; euclidean as a distance."""
     keys = f.keys() | g.keys()
     if measure == "weighted_jaccard":
@@ -85,7 +85,7 @@ def of_vectors(measure: str, f: Mapping[Any, float], g: Mapping[Any, float]) -> 
     }[measure]()
 
 
-def counts_of_vectors(measure: str, f: Mapping[Any, int], g: Mapping[Any, int]) -> tuple[int, int, int]:
+def vector_counts(measure: str, f: Mapping[Any, int], g: Mapping[Any, int]) -> tuple[int, int, int]:
     """o, a and b of weighted vectors of whole numbers."""
     if measure == "weighted_jaccard":
         return sum(min(f[x], g[x]) for x in f.keys() & g.keys()), sum(f.values()), sum(g.values())
@@ -93,7 +93,7 @@ def counts_of_vectors(measure: str, f: Mapping[Any, int], g: Mapping[Any, int]) 
 
 
 def hamming(left: int, right: int) -> int:
-    """In how many of 64 bits two words differ."""
+    """The number of bits in which two 64-bit words differ."""
     return sum(x != y for x, y in zip(f"{left:064b}", f"{right:064b}", strict=True))
 
 
@@ -108,8 +108,8 @@ def levenshtein(left: str, right: str) -> int:
     return before[-1]
 
 
-def need(measure: str, a: int, b: int, t: Fraction, floor: Fraction) -> int:
-    """The least overlap that reaches both, by trying."""
+def required_overlap(measure: str, a: int, b: int, t: Fraction, floor: Fraction) -> int:
+    """The least overlap that reaches threshold and floor, by trying."""
     o = 1
     while not (reaches(measure, o, a, b, t) and (floor == 0 or reaches("jaccard", o, a, b, floor))):
         o += 1
@@ -130,7 +130,7 @@ def all_pairs(
 
 
 def keepers(count: int, pairs: dict[tuple[int, int], float], order: Sequence[int]) -> dict[int, tuple[int, float]]:
-    """Who goes, with the keeper and their similarity: one document after the other, in keep order."""
+    """Each dropped document with its keeper and their similarity, in keep order."""
     kept: list[int] = []
     dropped: dict[int, tuple[int, float]] = {}
     for d in order:
@@ -147,7 +147,7 @@ def keepers(count: int, pairs: dict[tuple[int, int], float], order: Sequence[int
 
 
 def families(count: int, pairs: dict[tuple[int, int], float]) -> list[list[int]]:
-    """Connected components of more than one document, by spreading a label until nothing changes."""
+    """Connected components of more than one document, by spreading labels until nothing changes."""
     label = list(range(count))
     changed = True
     while changed:

@@ -1,7 +1,7 @@
-"""Every kind of feature again, slow and plain: strings cut character by character, tuples, dicts, fractions.
+"""Naive twins of every kind of feature: strings cut character by character, tuples, dicts, fractions.
 
-A gram is a tuple that equals another one if and only if both are the same feature. Hash functions and what a
-collection says are given as arguments, so that nothing here knows how the library does it.
+A gram is a tuple that equals another one if and only if both are the same feature. Hash functions and document
+frequencies are arguments, so that nothing here depends on how the library computes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAUSES = (
 
 
 class Spec(NamedTuple):
-    """What ``terms:4:sentence`` says, read once more."""
+    """A parsed specification such as ``terms:4:sentence``."""
 
     kind: str
     numbers: tuple[int, ...]
@@ -37,8 +37,8 @@ class Spec(NamedTuple):
         return cls(kind, tuple(int(r) for r in rest if r.isdigit()), frozenset(r for r in rest if not r.isdigit()))
 
 
-def pieces(text: str, unit: str) -> list[str]:
-    """The sentences or clauses of a text; cut after each break, and after a line feed that ends a blank line."""
+def segments(text: str, unit: str) -> list[str]:
+    """The sentences or clauses of a text, cut after each break and after a line feed that ends a blank line."""
     breaks = {"sentence": TERMINATORS, "clause": PAUSES}[unit]
     found, begin = [], 0
     for i, character in enumerate(text):
@@ -56,17 +56,17 @@ def pieces(text: str, unit: str) -> list[str]:
 
 
 def units(text: str, normalizer: str, by_character: bool) -> list[str]:
-    """What grams are made of: tokens, or characters of the comparable text."""
+    """The units of grams: tokens, or characters of the comparable text."""
     return list(naive_normalize(text, normalizer)) if by_character else naive_tokens(text, normalizer)
 
 
-def contiguous(tokens: Sequence[str], n: int) -> list[Gram]:
+def ngrams(tokens: Sequence[str], n: int) -> list[Gram]:
     if len(tokens) < n:
         return [tuple(tokens)] if tokens else []
     return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
 
 
-def skipping(tokens: Sequence[str], k: int, gap: int) -> list[Gram]:
+def skip_grams(tokens: Sequence[str], k: int, gap: int) -> list[Gram]:
     span = (k - 1) * (gap + 1) + 1
     if len(tokens) < span:
         return [("all", *tokens)] if tokens else []
@@ -86,14 +86,14 @@ def spots(tokens: Sequence[str], d: int, c: int, stops: Collection[str], begins:
 def grams(
     text: str, spec: str, normalizer: str, stops: Collection[str] = (), begins: Collection[str] = ()
 ) -> list[list[Gram]]:
-    """The grams of each segment in the order of the text, repeats repeated; before all choice, all are candidates."""
+    """The grams of each segment in text order, with repeats, before any selection."""
     kind, numbers, flags = Spec.read(spec)
     if kind == "checksum":
         whole = naive_normalize(text, normalizer)
         return [[(whole,)] if whole else []]
     unit = {"clauses": "clause", "sentence_words": "sentence"}.get(kind, "sentence" if "sentence" in flags else "")
     found = []
-    for piece in pieces(text, unit) if unit else [text]:
+    for piece in segments(text, unit) if unit else [text]:
         tokens = units(piece, normalizer, kind in ("qgrams", "windows"))
         if kind == "spots":
             found.append(spots(tokens, numbers[0], numbers[1], stops, begins))
@@ -101,24 +101,24 @@ def grams(
         if kind in ("words", "skips", "sentence_words", "terms"):
             tokens = [token for token in tokens if token not in stops]
         if kind == "skips":
-            found.append(skipping(tokens, numbers[0], numbers[1]))
+            found.append(skip_grams(tokens, numbers[0], numbers[1]))
         elif kind == "clauses":
             found.append([tuple(tokens)] if tokens else [])
         else:
-            found.append(contiguous(tokens, 1 if kind == "terms" else numbers[0]))
+            found.append(ngrams(tokens, 1 if kind == "terms" else numbers[0]))
     if "positional" in flags and kind == "qgrams":
         found = [[(*gram, i) for i, gram in enumerate(segment)] for segment in found]
     return found
 
 
-def sampled(found: Sequence[Gram], modulus: int, hashed: Hash) -> list[Gram]:
-    """The grams whose hash the modulus divides, or the one with the smallest hash."""
+def sampled_grams(found: Sequence[Gram], modulus: int, hashed: Hash) -> list[Gram]:
+    """The grams whose hash is divisible by the modulus, or else the one with the smallest hash."""
     kept = [gram for gram in found if hashed(gram) % modulus == 0]
     return kept or sorted(found, key=hashed)[:1]
 
 
-def heaviest(segment: Sequence[Gram], k: int, idf: Callable[[Gram], float], hashed: Hash) -> list[Gram]:
-    """The distinct grams of a segment by tf * idf, of equals the smaller hash first; the first k."""
+def heaviest_terms(segment: Sequence[Gram], k: int, idf: Callable[[Gram], float], hashed: Hash) -> list[Gram]:
+    """The k heaviest distinct grams of a segment by tf * idf, smaller hashes first among equals."""
     tf = Counter(segment)
     return sorted(tf, key=lambda gram: (-tf[gram] * idf(gram), hashed(gram)))[:k]
 
@@ -133,9 +133,9 @@ def features(
     hashed: Hash = hash,
     idf: Callable[[Gram], float] = lambda gram: 1.0,
 ) -> list[Gram]:
-    """The features of a text, repeats repeated (numbered for multisets); ``set`` of it is the feature set.
+    """The features of a text, with repeats (numbered for multisets); ``set`` of it is the feature set.
 
-    ``hashed`` samples windows and parts equal terms; ``idf`` weighs terms, those of weight 0 are out.
+    ``hashed`` samples windows and orders equal terms; ``idf`` weighs terms, and terms of weight 0 are dropped.
     """
     kind, numbers, flags = Spec.read(spec)
     segments = grams(text, spec, normalizer, stops, begins)
@@ -143,14 +143,14 @@ def features(
     if kind == "terms":
         found = []
         for segment in segments:
-            chosen = heaviest([gram for gram in segment if idf(gram)], numbers[0], idf, hashed)
+            chosen = heaviest_terms([gram for gram in segment if idf(gram)], numbers[0], idf, hashed)
             found += [(*gram, rank) for rank, gram in enumerate(chosen)] if "positional" in flags else chosen
     if kind == "windows":
-        found = sampled(found, numbers[1], hashed)
-    return numbered(found) if "multiset" in flags else found
+        found = sampled_grams(found, numbers[1], hashed)
+    return numbered_repeats(found) if "multiset" in flags else found
 
 
-def numbered(found: Iterable[Gram]) -> list[Gram]:
+def numbered_repeats(found: Iterable[Gram]) -> list[Gram]:
     """The i-th repeat of a gram as (gram, i)."""
     seen: Counter[Gram] = Counter()
     out: list[Gram] = []
@@ -165,8 +165,8 @@ def frequencies(documents: Iterable[Iterable[Gram]]) -> Counter[Gram]:
     return Counter(gram for document in documents for gram in set(document))
 
 
-def stays(clip: str, df: int, documents: int) -> bool:
-    """Whether a feature of that df survives clipping, in whole numbers."""
+def passes_clip(clip: str, df: int, documents: int) -> bool:
+    """Whether a feature with this df survives clipping, in fractions."""
     by, *bounds = clip.split(":")
     low, high = map(Fraction, bounds)
     if by == "df":
@@ -187,7 +187,7 @@ def stays(clip: str, df: int, documents: int) -> bool:
 def clipped(documents: Sequence[Sequence[Gram]], clip: str) -> list[list[Gram]]:
     """The documents without the features whose df is out of bounds."""
     df = frequencies(documents)
-    return [[gram for gram in document if stays(clip, df[gram], len(documents))] for document in documents]
+    return [[gram for gram in document if passes_clip(clip, df[gram], len(documents))] for document in documents]
 
 
 def idf(df: int, documents: int) -> float:
@@ -203,8 +203,10 @@ def weights(document: Sequence[Gram], kind: str, df: Mapping[Gram, int], documen
     }
 
 
-def fixed(document: Sequence[Gram], kind: str, df: Mapping[Gram, int], documents: int, bits: int) -> dict[Gram, int]:
-    """The same in whole numbers: idf as a multiple of 2**-bits, rounded, at least one; times the count."""
+def fixed_point_weights(
+    document: Sequence[Gram], kind: str, df: Mapping[Gram, int], documents: int, bits: int
+) -> dict[Gram, int]:
+    """The weights as whole numbers: idf as a multiple of 2**-bits, rounded, at least one, times the count."""
     tf = Counter(document)
     out = {}
     for gram, count in tf.items():

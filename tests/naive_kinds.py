@@ -1,4 +1,4 @@
-"""What a recipe makes of one text, slow and plain: sets of grams, of places in a sketch, of bands, or 64 bits."""
+"""The features of one text by a recipe, naively: sets of grams, of sketch slots, of bands, or 64 bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Features = frozenset[Any]
 
 
 def feature_maker(recipe: Recipe, sample: Sequence[str]) -> Callable[[str], Features]:
-    """What gives the features of a text: grams, the places of a sketch with what is in them, or 64 bits."""
+    """A function from a text to its features: grams, the slots of a sketch with their values, or 64 bits."""
     statistics = None
     if recipe.needs_statistics:
         statistics = gather_statistics(
@@ -44,7 +44,7 @@ def feature_maker(recipe: Recipe, sample: Sequence[str]) -> Callable[[str], Feat
     df = naive_features.frequencies(map(grams, sample))
 
     def clipped(text: str) -> Features:
-        return frozenset(x for x in grams(text) if naive_features.stays(recipe.clip, df[x] or 1, len(sample)))
+        return frozenset(x for x in grams(text) if naive_features.passes_clip(recipe.clip, df[x] or 1, len(sample)))
 
     return cache(clipped)
 
@@ -55,7 +55,7 @@ def _words(text: str, recipe: Recipe, statistics: Statistics | None = None) -> t
 
 
 def _hash_of(text: str, recipe: Recipe) -> Callable[[naive_features.Gram], int]:
-    """The hash that samples windows: all windows of a text, by the library's own hashes."""
+    """The hash by which windows are sampled: the library's own hashes of all windows of a text."""
     bare = ":".join(recipe.features.split(":")[:2]) + ":1"
     grams = [g for segment in naive_features.grams(text, bare, recipe.normalize) for g in segment]
     return dict(zip(grams, gram_hashes(text, recipe).tolist(), strict=True)).__getitem__
@@ -84,7 +84,7 @@ def _signature(text: str, recipe: Recipe, statistics: Statistics | None) -> Feat
 
 @cache
 def bands(text: str, recipe: Recipe) -> Features:
-    """The bands of a text's sketch, each with its place."""
+    """The bands of a text's sketch, each with its number."""
     plan = bands_of(recipe)
     found, _ = _words(text, recipe.changed(search="exact"))
     minima = naive_minhash(found, plan.bands * plan.rows, recipe.seed)

@@ -1,4 +1,4 @@
-"""Sketches again, slow and plain: minima, majorities and supershingles in Python's integers."""
+"""Naive twins of the sketches: minima, majorities and super shingles in Python's integers."""
 
 from __future__ import annotations
 

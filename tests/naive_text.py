@@ -1,7 +1,6 @@
-"""The normalizers again, slow and plain: definitions on whole strings, no tables, no regexes.
+"""Naive twins of the normalizers: definitions on whole strings, without tables or regular expressions.
 
-Scripts, points and ignorable code points are told by the characters' names and categories, where the library
-lists ranges.
+Scripts, points and ignorable code points are recognized by names and categories, where the library lists ranges.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from itertools import filterfalse, groupby
 from neardup.kernels.characters import UNASSIGNED_RANGES, UNSPACED_RANGES
 
 UNASSIGNED = {c for first, last in UNASSIGNED_RANGES for c in range(first, last + 1)}
-# Blocks tell of what has no name yet.
+# Unassigned characters have no names, only blocks.
 _UNSPACED_BLOCKS = {c for first, last in UNSPACED_RANGES for c in range(first, last + 1)}
 
 # Default_Ignorable_Code_Point is Cf, variation selectors and these, less _VISIBLE_FORMATS [UAX #44].
@@ -68,10 +67,10 @@ _UNSPACED_NAMES = (
 )
 
 
-# Points that came after Unicode 14.0, and so have no names everywhere.
-_LATER_POINTS = {0x0897, *range(0x10EFA, 0x10F00)}
-# Blocks of punctuation and symbols, where what came later is no letter.
-_LATER_SYMBOLS = {
+# Points that are newer than Unicode 14.0, and so have no name in every version of Python.
+_NEWER_POINTS = {0x0897, *range(0x10EFA, 0x10F00)}
+# Blocks of punctuation and symbols, whose newer characters are not letters.
+_NEWER_SYMBOLS = {
     *range(0x2000, 0x2C00),
     *range(0x2E00, 0x2E80),
     *range(0x2FF0, 0x3000),
@@ -82,10 +81,10 @@ _LATER_SYMBOLS = {
 
 @cache
 def is_point(character: str) -> bool:
-    """A vowel mark, accent or recitation mark of an abjad, but no hamza; or such marks on a space or a tatweel."""
+    """Whether a character is a vowel mark, accent or recitation mark of an abjad, or such marks on a space."""
     name, category = unicodedata.name(character, ""), unicodedata.category(character)
     if ord(character) in UNASSIGNED:
-        return ord(character) in _LATER_POINTS
+        return ord(character) in _NEWER_POINTS
     if name.startswith("ARABIC ") and category in ("Mn", "Lm"):
         return "HAMZA" not in name and "MADDAH" not in name
     if name.startswith(("HEBREW ", "SYRIAC ")) and category == "Mn":
@@ -107,22 +106,22 @@ def is_ignorable(character: str) -> bool:
 
 
 @cache
-def is_later(character: str) -> bool:
-    """Whether a character came after Unicode 14.0, or is to come."""
+def is_newer(character: str) -> bool:
+    """Whether a character was or will be assigned after Unicode 14.0."""
     return ord(character) in UNASSIGNED and not is_ignorable(character)
 
 
 @cache
 def is_letter(character: str) -> bool:
-    """Whether a character is a letter or a number; most of what came later is."""
-    if is_later(character):
-        return ord(character) not in _LATER_SYMBOLS and not 0x1F000 <= ord(character) <= 0x1FAFF
+    """Whether a character is a letter or a number; most newer ones are."""
+    if is_newer(character):
+        return ord(character) not in _NEWER_SYMBOLS and not 0x1F000 <= ord(character) <= 0x1FAFF
     return character.isalnum()
 
 
 def naive_fold(text: str) -> str:
-    parts = (("".join(part), later) for later, part in groupby(text, is_later))
-    return "".join(part if later else _naive_fold(part) for part, later in parts)
+    parts = (("".join(part), newer) for newer, part in groupby(text, is_newer))
+    return "".join(part if newer else _naive_fold(part) for part, newer in parts)
 
 
 def _naive_fold(text: str) -> str:
@@ -138,21 +137,21 @@ def _naive_fold(text: str) -> str:
 def naive_composed(text: str) -> str:
     """NFKC without points."""
     for _ in range(2):
-        parts = (("".join(part), later) for later, part in groupby(filterfalse(is_point, text), is_later))
-        text = "".join(part if later else unicodedata.normalize("NFKC", part) for part, later in parts)
+        parts = (("".join(part), newer) for newer, part in groupby(filterfalse(is_point, text), is_newer))
+        text = "".join(part if newer else unicodedata.normalize("NFKC", part) for part, newer in parts)
     return text
 
 
 def is_mark(character: str) -> bool:
-    return unicodedata.category(character) in ("Mn", "Mc", "Me") and not is_later(character)
+    return unicodedata.category(character) in ("Mn", "Mc", "Me") and not is_newer(character)
 
 
 def is_pictograph(character: str) -> bool:
-    return 0x1F000 <= ord(character) <= 0x1FAFF and (unicodedata.category(character) == "So" or is_later(character))
+    return 0x1F000 <= ord(character) <= 0x1FAFF and (unicodedata.category(character) == "So" or is_newer(character))
 
 
 def is_single(character: str) -> bool:
-    if is_later(character):
+    if is_newer(character):
         return is_pictograph(character) or (is_letter(character) and ord(character) in _UNSPACED_BLOCKS)
     if character.isalnum():
         # The ideographs of Tangut have no names in unicodedata.
@@ -165,9 +164,9 @@ def naive_tokens(text: str, normalizer: str = "words") -> list[str]:
     if normalizer == "whitespace":
         return text.split()
     if normalizer == "compact":
-        return [c for c in text if _is_kept(c)]
+        return [c for c in text if _is_in_compact(c)]
     if normalizer == "strip":
-        return _between_spaces(text)
+        return _strip_tokens(text)
     if normalizer == "raw":
         return [text] if text else []
     tokens: list[str] = []
@@ -193,7 +192,7 @@ def naive_normalize(text: str, normalizer: str = "words") -> str:
     return ("" if normalizer == "compact" else " ").join(naive_tokens(text, normalizer))
 
 
-def _between_spaces(text: str) -> list[str]:
+def _strip_tokens(text: str) -> list[str]:
     while text and (text[0].isspace() or text[0] in string.punctuation):
         text = text[1:]
     while text and (text[-1].isspace() or text[-1] in string.punctuation):
@@ -207,8 +206,8 @@ def _between_spaces(text: str) -> list[str]:
     return ["".join(token) or "\N{SYMBOL FOR SPACE}" for token in tokens]
 
 
-def _is_kept(character: str) -> bool:
+def _is_in_compact(character: str) -> bool:
     if is_ignorable(character):
         return False
-    pictograph = ord(character) >= 0x1F000 and unicodedata.category(character) == "So" and not is_later(character)
+    pictograph = ord(character) >= 0x1F000 and unicodedata.category(character) == "So" and not is_newer(character)
     return is_letter(character) or is_mark(character) or pictograph or is_pictograph(character)

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from naive_text import is_ignorable, is_later, is_letter, is_single, naive_composed
+from naive_text import is_ignorable, is_letter, is_newer, is_single, naive_composed
 
 STOPS = ".!?\u2026\u3002\uff01\uff1f\uff0e\uff61\u061f\u06d4\u0964\u0965\u1362\u0589\u104b"
 PAUSES = ",:;\u060c\u061b\u3001"
@@ -35,7 +35,7 @@ def class_of(character: str) -> str:
     if is_ignorable(character):
         return "i"
     category = unicodedata.category(character)
-    if is_later(character):
+    if is_newer(character):
         return " " if not is_letter(character) else "o" if is_single(character) else "l"
     if category in ("Lu", "Lt"):
         return "u"

@@ -1,4 +1,4 @@
-"""Web pages made up for tests: articles, and what sites put around them."""
+"""Invented web pages: articles within the navigation of news sites."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import random
 import pytest
 
 from neardup.errors import NeardupError
-from neardup.text.html import method_of
+from neardup.text.html import content_method
 
 try:
-    method_of("html")
+    content_method("html")
     _WHY_NOT = ""
 except NeardupError as error:
     _WHY_NOT = str(error)
@@ -26,7 +26,7 @@ _SITES = ["The Harbour Courier", "Valley Tribune", "Nachrichten vom Fluss"]
 
 
 def paragraphs(seed: int, count: int = 6) -> list[str]:
-    """Return the paragraphs of an article, others for another seed."""
+    """Return the paragraphs of an article, which depend on the seed."""
     draw = random.Random(seed)
     return [
         " ".join(
@@ -39,7 +39,7 @@ def paragraphs(seed: int, count: int = 6) -> list[str]:
 
 
 def page(article: list[str], site: int) -> str:
-    """Return a page with an article under the long navigation of a site, in the mark-up that news sites have."""
+    """Return a page with an article below the long navigation of a site, in the markup of news sites."""
     draw, name = random.Random(1000 + site), _SITES[site]
     links = "".join(
         f'<li><a href="/{site}/{i}">{name} section {draw.randrange(9999)} {draw.choice(_WHAT)}</a></li>'
@@ -56,7 +56,7 @@ def page(article: list[str], site: int) -> str:
 
 
 def newspaper() -> list[str]:
-    """Return pages of three sites: twelve articles, some of them on two sites, some with a paragraph less or more."""
+    """Return pages of three sites: twelve articles, some on two sites, some with one paragraph less or more."""
     found = []
     for seed in range(12):
         article = paragraphs(seed)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from paths import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]

@@ -1,4 +1,4 @@
-"""Every example that the documents show is run, and must print what they show."""
+"""Every example in the documents is run, and must print what they show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from places import ROOT
+from paths import ROOT
 
 import neardup
 from neardup.cli.app import app
@@ -62,7 +62,7 @@ def test_console_examples(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     for session in sessions:
         command, _, expected = session.partition("\n")
         words = shlex.split(command)
-        code, printed = (here if words[0] == "neardup" and "spark" not in words else elsewhere)(words)
+        code, printed = (run_in_process if words[0] == "neardup" and "spark" not in words else run_subprocess)(words)
         assert code == 0, printed
         got = re.sub(r"^neardup: compiling kernels.*\n", "", printed)
         assert doctest.OutputChecker().check_output(expected.rstrip() + "\n", got.rstrip() + "\n", FLAGS), (
@@ -70,8 +70,8 @@ def test_console_examples(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         )
 
 
-def here(words: list[str]) -> tuple[int, str]:
-    """Run the command in this process, which has loaded everything, with its streams in one file as in one pipe."""
+def run_in_process(words: list[str]) -> tuple[int, str]:
+    """Run the command in this process, where everything is loaded, with both streams in one file as in one pipe."""
     with TemporaryDirectory() as folder:
         printed = Path(folder) / "printed"
         with (
@@ -85,7 +85,7 @@ def here(words: list[str]) -> tuple[int, str]:
         return int(ended.value.code or 0), printed.read_text("utf-8")
 
 
-def elsewhere(words: list[str]) -> tuple[int, str]:
+def run_subprocess(words: list[str]) -> tuple[int, str]:
     """Run a command as a process of its own."""
     command = [sys.executable, "-m", *words] if words[0] == "neardup" else words
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -98,7 +98,7 @@ def test_docstring_examples() -> None:
     assert result.failed == 0
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_lead_to_existing_files() -> None:
     for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md"]:
         for link in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
             if "://" not in link:
@@ -106,12 +106,12 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_the_site_has_every_page() -> None:
-    # MkDocs itself is installed where the site is built only; it refuses what this finds.
+    # MkDocs would refuse what this finds, but it is installed only where the site is built.
     named = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
     assert named == {str(page.relative_to(ROOT / "docs")) for page in PAGES if page.parent != ROOT}
 
 
-def test_what_the_architecture_names_is_there() -> None:
+def test_the_architecture_names_existing_rooms_and_files() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     rooms = [name for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)/?`", row)]
     source = ROOT / "src" / "neardup"

@@ -82,11 +82,11 @@ def imports() -> dict[str, set[str]]:
     return {name: imported(path) for name, path in NAMES.items()}
 
 
-def test_every_room_has_its_place_in_the_order() -> None:
+def test_every_room_is_in_the_order() -> None:
     assert {room_of(name) for name in NAMES} == set(ROOMS)
 
 
-def test_the_tests_of_a_room_lie_in_the_folder_of_its_name() -> None:
+def test_the_tests_of_a_room_are_in_the_folder_of_its_name() -> None:
     folders = {path.parent.name for path in Path(__file__).parent.glob("*/*.py")}
     assert folders - {"promises"} <= set(ROOMS)
 
@@ -109,7 +109,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not left
 
 
-def test_nothing_asserts_pickles_or_speaks_to_a_network() -> None:
+def test_no_module_asserts_pickles_or_uses_a_network() -> None:
     for path in MODULES:
         assert path.stem not in {"utils", "helpers", "misc", "common"}
         nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
@@ -118,7 +118,7 @@ def test_nothing_asserts_pickles_or_speaks_to_a_network() -> None:
         assert not names & {"pickle", "marshal", "shelve", "socket", "urllib.request", "http.client"}, path
 
 
-def test_public_names_are_one_sorted_list_and_all_there() -> None:
+def test_public_names_are_one_sorted_list_and_all_exist() -> None:
     assert neardup.__all__ == sorted(neardup.__all__)
     for name in neardup.__all__:
         assert getattr(neardup, name) is not None

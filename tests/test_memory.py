@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.runtime import BASE, SCRATCH, Clock, Memory, alone, in_order, trim_memory
 
@@ -53,7 +53,7 @@ def test_without_a_budget_nothing_goes_to_a_file() -> None:
 
 
 @pytest.mark.parametrize("promised", [True, False])
-def test_what_lies_in_the_file_stays_what_it_is(promised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_in_a_file_keep_their_values(promised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not promised:
         monkeypatch.delattr(os, "posix_fallocate", raising=False)
     memory = Memory(0)
@@ -101,7 +101,7 @@ def test_calls_share_their_threads_and_may_call_each_other() -> None:
     assert threading.get_ident() not in {ident for ident, _ in found}
 
 
-def test_nothing_is_under_way_when_the_results_are_closed() -> None:
+def test_no_call_is_running_once_the_results_are_closed() -> None:
     drawn, begun, ended = list[int](), list[int](), list[int]()
 
     def work() -> Iterator[int]:
@@ -130,7 +130,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     assert done.stdout == "[1, 2]\n" * 2
 
 
-def test_scratch_is_of_one_thread_and_goes_when_memory_is_trimmed() -> None:
+def test_scratch_belongs_to_one_thread_and_is_freed_when_memory_is_trimmed() -> None:
     first = SCRATCH.take("numbers", np.int64, 10)
     assert SCRATCH.take("numbers", np.int64, 5) is first
     (other,) = in_order(lambda _: SCRATCH.take("numbers", np.int64, 5), [0], 2)
@@ -139,7 +139,7 @@ def test_scratch_is_of_one_thread_and_goes_when_memory_is_trimmed() -> None:
     assert SCRATCH.take("numbers", np.int64, 5) is not first
 
 
-def test_what_one_thread_alone_may_do_is_serial_in_whatever_thread_it_is_done() -> None:
+def test_exclusive_work_is_serial_across_all_threads() -> None:
     def busy(seconds: float) -> float:
         begin = time.thread_time()
         while time.thread_time() < begin + seconds:

@@ -16,7 +16,7 @@ pytest.importorskip("ipykernel", reason="pip install nbclient ipykernel to run t
 
 FOLDER = Path(__file__).parent.parent / "examples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-#: What a page loads: scripts, pictures, styles; a name of XML is none, and neither is a link to click.
+#: Whatever a page loads: scripts, images, styles; but not XML namespaces, nor links to click.
 LOADED = re.compile(r"""(?:src=|@import|url\()\s*["']?https?:|<link[^>]+https?:""")
 
 
@@ -24,19 +24,19 @@ def outputs_of(cell: Any) -> list[Any]:
     return list(cell.get("outputs", [])) if cell["cell_type"] == "code" else []
 
 
-def test_there_is_one_for_each_tutorial() -> None:
+def test_each_tutorial_has_a_notebook() -> None:
     assert [path.stem for path in NOTEBOOKS] == ["labels", "newsroom", "paper", "shards"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_keeps_no_outputs(path: Path) -> None:
+def test_a_notebook_keeps_no_outputs(path: Path) -> None:
     cells = json.loads(path.read_text("utf-8"))["cells"]
     assert not any(outputs_of(cell) or cell.get("execution_count") for cell in cells)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs_and_loads_nothing(path: Path) -> None:
+def test_a_notebook_runs_and_loads_nothing(path: Path) -> None:
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
@@ -51,7 +51,7 @@ def test_it_runs_and_loads_nothing(path: Path) -> None:
             assert not LOADED.search(str(content))
 
 
-def test_explanations_and_comparisons_show_themselves_and_escape_texts() -> None:
+def test_explanations_and_comparisons_render_with_escaped_texts() -> None:
     pytest.importorskip("altair")
     texts = ["a <b>rose</b> is a rose is a rose", "a <b>rose</b> is a rose is a tulip", "something else"]
     cell = nd.dedup(texts, features="words:1", threshold=0.5).explain(0, 1)._repr_html_()

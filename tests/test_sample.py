@@ -1,4 +1,4 @@
-"""The sample says what its labels say; measured here with nothing but the standard library."""
+"""The sample has the similarities that its labels claim, measured with only the standard library."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections import defaultdict
 from typing import NamedTuple
 
 import pytest
-from places import SAMPLE
+from paths import SAMPLE
 
 BASE_KINDS = {"original", "template"}
 
 SAME = 0.75  # documents of one family reach this
-OTHER = 0.6  # documents of no common family stay below this
+DIFFERENT = 0.6  # documents of different families stay below this
 
 Features = frozenset[tuple[str, ...]]
 
@@ -88,7 +88,7 @@ def families(documents: list[Document]) -> dict[str, list[Document]]:
     return dict(grouped)
 
 
-def test_size_and_ids(documents: list[Document]) -> None:
+def test_the_ids_are_consecutive(documents: list[Document]) -> None:
     assert 150 <= len(documents) <= 200
     assert [document.id for document in documents] == [f"nw-{n:04d}" for n in range(1, len(documents) + 1)]
 
@@ -100,27 +100,27 @@ def test_families_have_two_members_and_one_base(families: dict[str, list[Documen
         assert len({member.language for member in members}) == 1, name
 
 
-def test_members_score_as_their_kinds_say(families: dict[str, list[Document]]) -> None:
+def test_members_of_a_family_are_as_similar_as_their_kinds_claim(families: dict[str, list[Document]]) -> None:
     for members in families.values():
         for a, b in itertools.combinations(members, 2):
             kinds = {a.kind, b.kind}
             if kinds & {"chain", "contained"}:
                 continue  # measured below
             if "borderline" in kinds:
-                assert OTHER <= jaccard(a, b) < SAME, (a.id, b.id)
+                assert DIFFERENT <= jaccard(a, b) < SAME, (a.id, b.id)
             else:
                 assert jaccard(a, b) >= SAME, (a.id, b.id)
 
 
-def test_chains_hold_link_by_link_but_not_end_to_end(families: dict[str, list[Document]]) -> None:
+def test_chains_match_link_by_link_but_not_end_to_end(families: dict[str, list[Document]]) -> None:
     chains = [members for members in families.values() if any(m.kind == "chain" for m in members)]
     assert sorted(len(members) for members in chains) == [3, 4]
     for members in chains:
         assert all(jaccard(a, b) >= SAME for a, b in itertools.pairwise(members))
-        assert jaccard(members[0], members[-1]) < OTHER
+        assert jaccard(members[0], members[-1]) < DIFFERENT
 
 
-def test_documents_of_no_common_family_stay_apart(documents: list[Document]) -> None:
+def test_documents_of_different_families_are_dissimilar(documents: list[Document]) -> None:
     for a, b in itertools.combinations(documents, 2):
         if not a.family or a.family != b.family:
-            assert jaccard(a, b) < OTHER, (a.id, b.id)
+            assert jaccard(a, b) < DIFFERENT, (a.id, b.id)

@@ -1,4 +1,4 @@
-"""Times in every form: a table, a twin that writes what is read, and nothing that raises or takes long."""
+"""Times in every form: a table of examples, round trips, and values that must neither raise nor take long."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from known_times import DAY, EXACT, MOMENT, NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
+from time_examples import DAY, EXACT, MOMENT, NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
 
 from neardup.errors import shown
 from neardup.times import can_hold_times, microseconds_of, times_of, utc
@@ -31,7 +31,7 @@ def since_1970(moment: datetime) -> int:
 
 
 @pytest.mark.parametrize(("value", "expected"), [*TEXTS, *NUMBERS], ids=repr)
-def test_what_is_a_time(value: Any, expected: datetime) -> None:
+def test_values_that_are_times(value: Any, expected: datetime) -> None:
     assert microseconds_of(value) == since_1970(expected)
     assert utc(since_1970(expected)) == expected
     if isinstance(value, str):
@@ -57,7 +57,7 @@ def test_what_is_a_time(value: Any, expected: datetime) -> None:
         ("9999-12-31T23:59:59.9999999", datetime.max.replace(tzinfo=UTC)),
     ],
 )
-def test_values_that_python_has_for_times(value: object, expected: datetime) -> None:
+def test_python_objects_that_are_times(value: object, expected: datetime) -> None:
     assert microseconds_of(value) == since_1970(expected)
 
 
@@ -68,7 +68,7 @@ NONE = [
 
 
 @pytest.mark.parametrize("value", NONE, ids=shown)
-def test_what_is_no_time(value: object) -> None:
+def test_values_that_are_no_times(value: object) -> None:
     assert microseconds_of(value) is None
 
 
@@ -89,7 +89,7 @@ WRITTEN: dict[str, Callable[[datetime], object]] = {
 
 
 @given(st.datetimes(datetime(1974, 1, 1), datetime(2200, 1, 1)), st.sampled_from(sorted(WRITTEN)))
-def test_what_was_written_is_read(moment: datetime, how: str) -> None:
+def test_written_times_are_read_back(moment: datetime, how: str) -> None:
     whole = moment.replace(microsecond=0, tzinfo=UTC)
     assert microseconds_of(WRITTEN[how](whole)) == since_1970(whole)
 
@@ -106,7 +106,7 @@ def test_iso_texts_and_datetimes_are_exact(at: int) -> None:
 @given(st.integers(-(10**11) + 1, 10**11 - 1))
 @example(9999)
 @example(10**7)
-def test_numbers_and_the_same_digits_are_one_time(number: int) -> None:
+def test_a_number_and_its_digits_are_the_same_time(number: int) -> None:
     found = microseconds_of(number)
     assert microseconds_of(str(number)) == microseconds_of(float(number)) == microseconds_of(f"{number}.0") == found
     if len(str(number)) not in (4, 8) or number < 0:
@@ -115,7 +115,7 @@ def test_numbers_and_the_same_digits_are_one_time(number: int) -> None:
 
 @given(st.floats(-6e10, 9e10).filter(lambda seconds: not seconds.is_integer()))
 @example(1731000000.1234565)
-def test_seconds_are_the_nearest_microsecond(seconds: float) -> None:
+def test_seconds_are_rounded_to_the_nearest_microsecond(seconds: float) -> None:
     found = microseconds_of(seconds)
     assert found is not None
     assert abs(found - Fraction(seconds) * 10**6) <= Fraction(1, 2) + Fraction(1, 1000)
@@ -131,13 +131,13 @@ ANYTHING = st.one_of(
 
 
 @given(ANYTHING)
-def test_nothing_raises(value: object) -> None:
+def test_no_value_raises(value: object) -> None:
     found = microseconds_of(value)
     assert found is None or (type(found) is int and FIRST <= found <= LAST)
 
 
 @pytest.mark.parametrize("text", ["9" * 10**6, " " * 10**6 + "2019", "21 Mar " * 10**5, "(" * 10**6, "1e" + "9" * 62])
-def test_nothing_takes_long(text: str) -> None:
+def test_no_text_takes_long(text: str) -> None:
     began = time.thread_time()  # of the processor: the machine may be busy
     microseconds_of(text)
     assert time.thread_time() - began < 1

@@ -1,11 +1,11 @@
-"""A small CMS that saves an article only if it is new: before it does, it asks ``neardup serve``.
+"""A small CMS that saves an article only if ``neardup serve`` judges it to be new.
 
     neardup serve --store news.db &
     python examples/cms/cms.py articles.db
     curl -H 'Content-Type: application/json' -d '{"id": "a1", "title": "Oil", "text": "..."}' http://127.0.0.1:8322/
 
-The id comes from whoever sends the article, such as the guid of a feed. Should this program stop between the verdict
-and the saving, the sender tries again, and the service gives the same verdict again.
+The sender of an article gives its id, such as the guid of a feed. If this program stops between the verdict and saving
+the article, the sender tries again, and the service returns the same verdict.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any
 import neardup as nd
 
 
-def save(database: str, known: nd.Client, article: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """Save an article if it is new; return a status of HTTP and what to answer."""
+def save(database: str, client: nd.Client, article: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Save an article if it is new; return the HTTP status and the answer."""
     try:
-        verdict = known.add(nd.Document(article["id"], article["text"], title=article.get("title", "")))
+        verdict = client.add(nd.Document(article["id"], article["text"], title=article.get("title", "")))
     except (KeyError, nd.InputError) as error:
         return 422, {"saved": False, "why": str(error)}
     except nd.NeardupError as error:
-        # Nothing is saved that was not judged; the sender may try again.
+        # An article that was not judged is not saved; the sender may try again.
         return 503, {"saved": False, "why": str(error)}
     if verdict.is_duplicate:
         return 409, {"saved": False, "repeats": verdict.of, "similarity": verdict.similarity}
@@ -43,10 +43,10 @@ def main() -> None:
     parser.add_argument("database")
     parser.add_argument("--port", type=int, default=8322)
     parser.add_argument("--service", default="http://127.0.0.1:8321")
-    given = parser.parse_args()
-    with closing(sqlite3.connect(given.database)) as connection:
+    arguments = parser.parse_args()
+    with closing(sqlite3.connect(arguments.database)) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS articles (id TEXT PRIMARY KEY, title TEXT, text TEXT)")
-    known = nd.Client(given.service)
+    client = nd.Client(arguments.service)
 
     class Cms(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -54,16 +54,16 @@ def main() -> None:
                 article = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
             except ValueError:
                 article = {}
-            status, said = save(given.database, known, article if isinstance(article, dict) else {})
+            status, answer = save(arguments.database, client, article if isinstance(article, dict) else {})
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.end_headers()
-            self.wfile.write(json.dumps(said).encode() + b"\n")
+            self.wfile.write(json.dumps(answer).encode() + b"\n")
 
-        def log_message(self, *said: object) -> None:
-            """Say nothing."""
+        def log_message(self, *values: object) -> None:
+            """Log nothing."""
 
-    with known, ThreadingHTTPServer(("127.0.0.1", given.port), Cms) as server:
+    with client, ThreadingHTTPServer(("127.0.0.1", arguments.port), Cms) as server:
         print(f"http://127.0.0.1:{server.server_port}", flush=True)
         server.serve_forever()
 

@@ -85,8 +85,8 @@ __all__ = [
 ]
 
 
-#: Where the names live whose modules are imported when they are used: the kernels and Arrow take a while.
-_LAZY = {
+#: The modules of names that are imported on first use: the kernels and Arrow take a while.
+_LAZY_MODULES = {
     "Classifier": "classifier.classifier",
     "Client": "service.client",
     "Document": "stream.document",
@@ -114,8 +114,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(f"neardup.{_LAZY[name]}"), name)
+    if name in _LAZY_MODULES:
+        return getattr(importlib.import_module(f"neardup.{_LAZY_MODULES[name]}"), name)
     raise AttributeError(f"module 'neardup' has no attribute {name!r}")
 
 

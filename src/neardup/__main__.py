@@ -16,18 +16,18 @@ from types import FrameType, ModuleType
 
 def main() -> None:
     """Run the command line."""
-    # A polite kill unwinds the stack like Ctrl-C, so that no temporary file stays behind.
-    signal.signal(signal.SIGTERM, _terminated)
+    # SIGTERM unwinds the stack like Ctrl-C, so that no temporary file stays behind.
+    signal.signal(signal.SIGTERM, _exit_on_signal)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A document may hold what the terminal's encoding does not.
+        # A document may have characters that the encoding of the terminal lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Little of what is imported or read is garbage in circles: to look for it takes a tenth of a start.
+    # Imports and reading leave few cyclic references: collecting them as often as usual takes a tenth of the start.
     gc.set_threshold(50_000)
-    sys.meta_path.insert(0, _WithoutThese())
+    sys.meta_path.insert(0, _HiddenPackages())
     try:
         from neardup.cli.app import app
 
-        # Arrow's allocator looks for it when it is loaded.
+        # The allocator of Arrow reads it when it is loaded.
         os.environ.setdefault("MIMALLOC_PURGE_DELAY", _purge_delay(sys.argv))
         app(prog_name="neardup")
     except KeyboardInterrupt:
@@ -35,31 +35,31 @@ def main() -> None:
         sys.exit(130)
 
 
-#: From this budget on, memory that is free may stay with the process for a while: what is read in that time.
-_LARGE_BUDGET = 2_000_000_000
+#: With a memory limit of this size or more, freed memory may stay with the process for a while.
+_LARGE_LIMIT = 2_000_000_000
 
 
 def _purge_delay(arguments: Sequence[str]) -> str:
-    """Return after how many milliseconds what Arrow does not use any more goes back to the system.
+    """Return after how many milliseconds Arrow returns freed memory to the system.
 
-    With a small budget that is at once. Else what one batch took is there for the next one, for a tenth of a second or,
-    without a budget, for a whole one: a fresh page costs more than it takes to fill it.
+    With a small memory limit that is at once. Otherwise the memory of one batch serves the next one, for 0.1 s or,
+    without a limit, for 1 s: a new page costs more than filling it.
     """
     import typer
 
     from neardup.cli.screen import parse_size
 
-    joined = [given.partition("=")[2] for given in arguments if given.startswith("--memory=")]
-    budgets = joined + [budget for option, budget in pairwise(arguments) if option == "--memory"]
+    limits = [word.partition("=")[2] for word in arguments if word.startswith("--memory=")]
+    limits += [value for option, value in pairwise(arguments) if option == "--memory"]
     try:
-        sizes = [parse_size(budget) for budget in budgets]
+        sizes = [parse_size(limit) for limit in limits]
     except typer.BadParameter:
         return "0"
-    return "1000" if not sizes else "100" if min(sizes) >= _LARGE_BUDGET else "0"
+    return "1000" if not sizes else "100" if min(sizes) >= _LARGE_LIMIT else "0"
 
 
-class _WithoutThese(MetaPathFinder):
-    """Hides pandas, SciPy and PyYAML: Arrow and Numba would import them, for up to 0.1 s each; few need them."""
+class _HiddenPackages(MetaPathFinder):
+    """Hides pandas, SciPy and PyYAML from Arrow and Numba, which import them without need, for up to 0.1 s each."""
 
     def __init__(self) -> None:
         self._hidden: tuple[str, ...] = ("pandas", "scipy", "yaml")
@@ -67,7 +67,7 @@ class _WithoutThese(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse these until a package is asked for that needs them; leave all else to the others."""
+        """Refuse the hidden packages until one is imported that needs them; leave all others to the next finder."""
         if fullname in ("sklearn", "pyspark", "huggingface_hub"):
             self._hidden = ()
         if fullname in self._hidden:
@@ -75,7 +75,7 @@ class _WithoutThese(MetaPathFinder):
         return None
 
 
-def _terminated(number: int, frame: FrameType | None) -> None:
+def _exit_on_signal(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 

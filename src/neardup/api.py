@@ -1,9 +1,10 @@
-"""The public functions: each takes texts, tables or files, and joins what the other packages do."""
+"""The public functions: each takes texts, tables or files and calls the room that does the work."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -40,17 +41,22 @@ def open_files(
     ids: Ids = "column",
     allow_torn: bool = False,
 ) -> Corpus:
-    """Open files, folders, globs or URIs for ``neighbors``, ``query`` and ``compare``; close it, or use it in ``with``.
+    """Open files, folders, globs or URIs for ``neighbors``, ``query``, ``compare`` and other functions.
 
     Parameters
     ----------
     inputs, text_column, id_column, strict, quarantine, ids, allow_torn
         As in ``dedup_files``.
     clusters : str, optional
-        The column that tells clusters apart, for ``compare``.
+        For ``compare``: the column whose equal values mean duplicates.
+
+    Returns
+    -------
+    Corpus
+        The open files. Close it, or use it in ``with``.
     """
     return open_corpus(
-        [inputs] if isinstance(inputs, str | PathLike) else inputs,
+        _as_list(inputs),
         text_column=text_column,
         id_column=id_column,
         order_column=None if clusters is None else OrderColumn(clusters, "clusters"),
@@ -62,20 +68,19 @@ def open_files(
 
 
 def corpus_from(data: Any, text_column: TextColumn, id_column: str | None, clusters: str | None = None) -> Corpus:
-    """Return the documents of data in memory, or of files that are open.
+    """Return data in memory as a corpus, and open files as they are.
 
     Raises
     ------
     RecipeError
-        If columns are named for files that are open.
+        If columns are named for open files.
     """
     if not isinstance(data, Corpus):
         column = None if clusters is None else OrderColumn(clusters, "clusters")
         return corpus_of(data, text_column=text_column, id_column=id_column, order_column=column)
-    given = {"text_column": text_column, "id_column": id_column, "clusters": clusters}
-    for name, value in given.items():
+    for name, value in {"text_column": text_column, "id_column": id_column, "clusters": clusters}.items():
         if value is not None:
-            raise RecipeError(f"{name} {value!r} comes too late for files that are open; give it to open_files")
+            raise RecipeError(f"{name} {value!r} comes too late for open files; give it to open_files")
     return data
 
 
@@ -98,13 +103,13 @@ def neighbors(
     Parameters
     ----------
     data : list of str, table, array, Corpus or DiskIndex
-        As in ``dedup``, or what ``open_files`` or ``open_index`` gives.
+        As in ``dedup``, or the result of ``open_files`` or ``open_index``.
     k : int
         How many neighbours of each document. Raising it takes longer.
     of : sequence of id, optional
-        The documents whose neighbours are wanted; all by default.
+        The documents to find neighbours of; all by default.
     first : int, optional
-        In place of ``of``: the first so many documents.
+        Find neighbours of the first N documents; not together with ``of``.
     recipe, text_column, id_column, threads, memory, progress, **choices
         As in ``dedup``.
 
@@ -115,18 +120,18 @@ def neighbors(
     >>> list(found)
     [Neighbor(document=0, rank=1, neighbor=1, similarity=0.75)]
     """
-    from neardup.pipeline.neighbors import neighbors_of
-    from neardup.pipeline.query import refuse_unasked
+    from neardup.pipeline.neighbors import find_neighbors
+    from neardup.pipeline.query import check_query_options
     from neardup.recipe.named import chosen
 
-    index = _index_of(data)
-    wanted = chosen(_recipe_beside(index, recipe, choices), choices)
-    refuse_unasked(choices, nearest=True)
+    index = _as_index(data)
+    resolved = chosen(_choose_recipe(index, recipe, choices), choices)
+    check_query_options(choices, nearest=True)
     if index is not None:
-        index.check_recipe(wanted)
-        data = index.corpus_around(k, of, first)
+        index.check_recipe(resolved)
+        data = index.neighbor_corpus(k, of, first)
     corpus = corpus_from(data, text_column, id_column)
-    return neighbors_of(corpus, wanted, k, of=of, first=first, threads=threads, memory=memory, progress=progress)
+    return find_neighbors(corpus, resolved, k, of=of, first=first, threads=threads, memory=memory, progress=progress)
 
 
 def query(
@@ -154,39 +159,43 @@ def query(
     Parameters
     ----------
     data : list of str, table, array, Corpus or DiskIndex
-        As in ``dedup``, or what ``open_files`` or ``open_index`` gives.
+        As in ``dedup``, or the result of ``open_files`` or ``open_index``.
     text : str
-        The new text; it is none of the documents.
+        The new text, which is not one of the documents.
     k : int, optional
         Find the k nearest instead, whatever their similarity; not with a classifier.
     title, time : optional
-        Those of the new text, for classifiers that compare them; not known by default. A time is whatever a column of
-        times may hold (``neardup.times``).
+        Title and time of the new text, for classifiers that compare them; unknown by default. A time may have any form
+        that ``neardup.times`` reads.
     force_domain : bool
-        Answer where at least 20 candidates are known and most of them are unlike the pairs of the training.
+        Answer even if most of at least 20 candidates are unlike the pairs of the training.
     recipe, classifier, text_column, id_column, title_column, time_column, threads, memory, encoder, progress, **choices
         As in ``dedup``.
     """
     from neardup.classifier import recipe_and_classifier
-    from neardup.pipeline.query import answer_of, refuse_unasked
+    from neardup.pipeline.query import check_query_options, query_corpus
 
-    index = _index_of(data)
-    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(
-        _recipe_beside(index, recipe, choices), choices, classifier, force_domain=force_domain, **columns
+    index = _as_index(data)
+    resolved, loaded_classifier = recipe_and_classifier(
+        _choose_recipe(index, recipe, choices),
+        choices,
+        classifier,
+        force_domain=force_domain,
+        title_column=title_column,
+        time_column=time_column,
     )
-    if learned is None:
-        refuse_unasked(choices, nearest=k is not None)
+    if loaded_classifier is None:
+        check_query_options(choices, nearest=k is not None)
     if index is not None:
-        index.check_recipe(wanted)
-        data = index.corpus_for(text, k)
+        index.check_recipe(resolved)
+        data = index.candidate_corpus(text, k)
     corpus = corpus_from(data, text_column, id_column)
-    return answer_of(
+    return query_corpus(
         corpus,
-        wanted,
+        resolved,
         text,
         k=k,
-        classifier=learned,
+        classifier=loaded_classifier,
         title=title,
         time=time,
         threads=threads,
@@ -224,15 +233,15 @@ def compare(
     Parameters
     ----------
     data : list of str, table, array or Corpus
-        As in ``dedup``, or what ``open_files`` gives.
+        As in ``dedup``, or the result of ``open_files``.
     labels : path, table, or list of (id, id, label), optional
-        Pairs that people judged; see ``labels.labels.read_labels``.
+        Labelled pairs; see ``labels.labels.read_labels``.
     clusters : str, optional
-        In place of labels: the column whose equal values mean duplicates.
+        Instead of labels: the column whose equal values mean duplicates.
     recipes, classifiers, content, thresholds, label_column, positive, only, complete, ignore_unknown
         See ``evaluation.comparison.compare``.
     title_column, time_column : str, optional
-        Where titles and times are, for classifiers that compare them.
+        Columns of titles and times, for classifiers that compare them.
     text_column, id_column, threads, memory, encoder, progress
         As in ``dedup``.
     """
@@ -281,26 +290,26 @@ def audit(
     progress: Progress | None = None,
     **choices: Unpack[Choices],
 ) -> Audit:
-    """Estimate precision, recall and the number of duplicates of a result from a random sample that people judged.
+    """Estimate precision, recall and the number of duplicates of a result from a labelled random sample.
 
-    Call it without labels for the sample (``.sample``, a table), and with the labels for the figures: the same pairs
-    are drawn again.
+    Call it first without labels for the sample (``.sample``, a table), then with its labels for the figures: the same
+    pairs are drawn again.
 
     Parameters
     ----------
     data : list of str, table, array or Corpus
-        As in ``dedup``, or what ``open_files`` gives.
+        As in ``dedup``, or the result of ``open_files``.
     labels : path, table, or list of (id, id, label), optional
-        What people said of drawn pairs: numbers, ``same``, ``different``, or ``?`` for unsure; or a store of labels.
+        Labels of drawn pairs: numbers, ``same``, ``different``, or ``?`` for unsure; or a store of labels.
     recipe, classifier, **choices
-        What is audited, as in ``dedup``.
+        What to audit, as in ``dedup``.
     candidate_rule : str or float, optional
-        A looser threshold of the recipe, or ``MEASURE(FEATURES) >= NUMBER``: pairs below it are not looked at. A
-        classifier has its own. See ``evaluation.population.of_recipe``.
+        A lower threshold of the recipe, or ``MEASURE(FEATURES) >= NUMBER``: pairs below it are ignored. A classifier
+        has its own. See ``evaluation.population.of_recipe``.
     sample : int
-        How many pairs to draw. Raising it narrows all intervals; a larger sample holds the smaller one.
+        How many pairs to draw. Raising it narrows all intervals; a larger sample contains the smaller one.
     sample_seed : int
-        Another one draws other pairs.
+        Random seed of the sample.
     label_column, positive, ignore_unknown
         See ``evaluation.population.votes_of``.
     text_column, id_column, title_column, time_column, threads, memory, encoder, progress
@@ -321,12 +330,13 @@ def audit(
 
     if labels is None and (label_column is not None or positive != 1.0 or ignore_unknown):
         raise RecipeError("label_column, positive and ignore_unknown are for labels; give labels, or leave them out")
-    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
+    resolved, loaded_classifier = recipe_and_classifier(
+        recipe, choices, classifier, title_column=title_column, time_column=time_column
+    )
     drawn = draw_sample(
         corpus_from(data, text_column, id_column),
-        classifier=learned,
-        recipe=wanted if learned is None else None,
+        classifier=loaded_classifier,
+        recipe=resolved if loaded_classifier is None else None,
         candidate_rule=None if candidate_rule is None else str(candidate_rule),
         sample=sample,
         seed=sample_seed,
@@ -340,8 +350,8 @@ def audit(
         votes = votes_of(
             labels, drawn.places, label_column=label_column, positive=positive, ignore_unknown=ignore_unknown
         )
-    known = drawn.judged(votes)
-    return replace(drawn.audit(known), sample=drawn.table(known), examples=examples_of(drawn, known))
+    judgements = drawn.judged(votes)
+    return replace(drawn.audit(judgements), sample=drawn.table(judgements), examples=examples_of(drawn, judgements))
 
 
 def train(
@@ -366,14 +376,14 @@ def train(
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Training:
-    """Train a classifier on labelled pairs; ``.classifier`` of the result is for ``dedup`` and others.
+    """Train a classifier on labelled pairs; ``dedup`` and others take the ``.classifier`` of the result.
 
     Parameters
     ----------
     data : list of str, table, array or Corpus
-        As in ``dedup``, or what ``open_files`` gives.
+        As in ``dedup``, or the result of ``open_files``.
     labels : path, table, or list of (id, id, label)
-        Pairs that people judged; see ``labels.labels.read_labels``.
+        Labelled pairs; see ``labels.labels.read_labels``.
     vector, candidate_rule, content, label_column, positive, only, ignore_unknown, kernels, folds, seed
         See ``training.training.train``.
     text_column, id_column, title_column, time_column, threads, encoder, progress
@@ -428,16 +438,16 @@ def explore(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> Exploration:
-    """Look at how similar texts are to each other, before a recipe is chosen, and say where to begin.
+    """Measure how similar texts are to each other, and suggest features and a threshold to begin with.
 
-    All pairs of a random sample are compared for every n, and the whole corpus is joined once. ``.advice`` says which
-    n, measure and threshold to begin with and why, ``.views`` are the histograms, ``.examples`` real pairs to read,
-    ``.profile`` what the corpus is made of; ``.write("explore.html")`` writes the page, and a notebook shows the gist.
+    All pairs of a random sample are compared for every n, and the whole corpus is joined once. ``.advice`` suggests n,
+    measure and threshold with reasons, ``.views`` are the histograms, ``.examples`` are pairs to read, and ``.profile``
+    describes the corpus. ``.write("explore.html")`` writes a page; a notebook shows a summary.
 
     Parameters
     ----------
     data : list of str, table, array or Corpus
-        As in ``dedup``, or what ``open_files`` gives, which must stay open.
+        As in ``dedup``, or the result of ``open_files``, which must stay open.
     sample, seed, lengths, qgrams, recipes, multiset, lowest, content, examples, curve
         See ``exploration.options.ExplorationOptions``.
     text_column, id_column, title_column, time_column, threads, memory, progress
@@ -479,26 +489,26 @@ def explore(
     return exploration.explore(corpus, options, threads=threads, memory=memory, progress=progress)
 
 
-def _index_of(against: Any) -> DiskIndex | None:
-    """Return a reference that is an index, itself or by its folder."""
-    if hasattr(against, "stand_behind"):
-        return cast("DiskIndex", against)
-    if isinstance(against, str | PathLike):
+def _as_index(source: Any) -> DiskIndex | None:
+    """Return an index, given itself or as its folder; None for other sources."""
+    if hasattr(source, "set_as_reference"):
+        return cast("DiskIndex", source)
+    if isinstance(source, str | PathLike):
         from neardup.index.manifest import is_index
 
-        return open_index(against) if is_index(against) else None
+        return open_index(source) if is_index(source) else None
     return None
 
 
-def _recipe_beside(index: DiskIndex | None, recipe: AnyRecipe | None, choices: Choices) -> AnyRecipe:
-    """Return the recipe that is asked for; where none is, that of an index as reference."""
+def _choose_recipe(index: DiskIndex | None, recipe: AnyRecipe | None, choices: Choices) -> AnyRecipe:
+    """Return the given recipe; without one that of an index, or the default."""
     from neardup.recipe.named import recipe_against
 
     return recipe_against(None if index is None else index.recipe, recipe, choices)
 
 
 def open_index(path: str | PathLike[str]) -> DiskIndex:
-    """Open an index on disk, for ``dedup(..., against=)`` and for questions; it stays as it is now.
+    """Open the present state of an index on disk, for ``dedup(..., against=)``, ``query`` and ``neighbors``.
 
     Parameters
     ----------
@@ -510,7 +520,7 @@ def open_index(path: str | PathLike[str]) -> DiskIndex:
     InputError
         If there is no index.
     StoreError
-        If it is damaged, of a newer format, or this installation makes other features.
+        If it is damaged, has a newer format, or has features that this installation computes differently.
     """
     from neardup.index.index import DiskIndex
 
@@ -528,23 +538,23 @@ def build_index(
     progress: Progress | None = None,
     **choices: Unpack[Choices],
 ) -> DiskIndex:
-    """Make an index on disk of documents: what later ones are compared with.
+    """Build an index on disk of documents that later ones are compared with.
 
     Parameters
     ----------
     data : list of str, table, array or Corpus
-        As in ``dedup``, or what ``open_files`` gives.
+        As in ``dedup``, or the result of ``open_files``.
     path : path
-        A folder that is not there yet; it appears when it is whole.
+        A new folder; it appears when the index is complete.
     recipe, text_column, id_column, threads, progress, **choices
-        As in ``dedup``. The recipe must compare sets of features or SimHashes; it stays that of the index.
+        As in ``dedup``. The recipe must compare sets of features or SimHashes; the index keeps it.
 
     Raises
     ------
     RecipeError
-        If no index can be kept by the recipe.
+        If the recipe does not allow an index.
     OutputError
-        If something is at the path already, or it cannot be written.
+        If the path exists, or cannot be written.
     """
     from neardup.index.index import build
     from neardup.recipe.named import chosen
@@ -575,92 +585,84 @@ def dedup(
     progress: Progress | None = None,
     **choices: Unpack[Choices],
 ) -> Result:
-    """Find the near-duplicates of texts and decide which documents stay.
+    """Find the near-duplicates of texts and decide which documents to keep.
 
     Parameters
     ----------
     data : list of str, table or array
-        Texts, or anything that gives Arrow data (``__arrow_c_stream__``): pandas, Polars, PyArrow, Hugging
-        Face. For files see ``dedup_files``.
-    against : the same, or Corpus, optional
-        A reference: documents that are compared with those of ``data``, not with each other, and all stay. A document
-        that matches one of them goes. They may be files, ``against=nd.open_files("archive.parquet")``, or an index,
-        ``against=nd.open_index("archive")``. The named columns of texts and ids must be in both, but for an index.
+        Texts, or any Arrow data (``__arrow_c_stream__``): pandas, Polars, PyArrow, Hugging Face. For files see
+        ``dedup_files``.
+    against : the same, Corpus or DiskIndex, optional
+        A reference: documents that are compared with those of ``data`` but not with each other, and are never dropped.
+        A document of ``data`` that matches one of them is dropped. It may be files,
+        ``against=nd.open_files("archive.parquet")``, or an index, ``against=nd.open_index("archive")``. Except for an
+        index, the named columns of texts and ids must be in both.
     recipe : Recipe, str or path, optional
         A recipe, its name, or a TOML file; by default ``default``, or that of the index.
     classifier : Classifier or path, optional
-        In place of a recipe: what ``neardup train`` learned, or its file. It brings its own recipe; of ``choices``
-        only ``keep`` may be given.
+        Instead of a recipe: a classifier from ``neardup train``, or its file. It has its own recipe; of ``choices``
+        only ``keep`` is allowed.
     force_domain : bool
-        Go on where the documents are unlike those that the classifier was trained on, which stops a run otherwise.
+        Go on even if the documents are unlike those that the classifier was trained on, which stops a run otherwise.
     text_column, id_column, time_column, title_column : str, optional
-        Columns; detected automatically. Titles are for classifiers that compare them. Several
-        columns of texts, ``text_column=["title", "text"]``, make one text, line by line; empty ones are left out.
+        Columns; detected automatically. Titles are for classifiers that compare them. Several columns of texts,
+        ``text_column=["title", "text"]``, are joined line by line, without empty ones.
     threads : int, optional
-        Threads to use, all processors by default. It changes the time, never the answer.
+        Threads to use, all processors by default. It changes the time, never the result.
     memory : int, optional
-        A budget in bytes; without one, half of the free memory is for feature sets. What does not fit is made again:
-        more passes over the input give the same answer.
+        Memory limit in bytes; by default, half of the free memory is for feature sets. What does not fit is computed
+        again in further passes over the input, with the same result.
     pairs_per_document : float or None
-        More pairs than this times the documents (and than a million) are not all looked for: see ``pipeline.run``.
+        If there are more pairs than this times the documents (and than a million), not all are found: see
+        ``pipeline.run``.
     margin : float, optional
-        How far beyond the threshold to look as well, such as 0.2: for ``Result.report``, whose readers want to see what
-        lies just below it, and for ``Result.at``. It changes nothing else. Raising it takes longer; None looks nowhere.
+        How far beyond the threshold to search as well, such as 0.2: for ``Result.at``, and for ``Result.report``, which
+        shows what is just below the threshold. It changes nothing else. Raising it takes longer; None searches nowhere.
     within : str, optional
         A column: only documents with the same value in it are compared, such as those of one language; documents
-        without a value are a group of their own. All pairs are looked for then, whatever ``pairs_per_document`` says.
+        without a value form one group. All pairs are found then, whatever ``pairs_per_document`` is.
     prefer : str or (str, sequence of str), optional
-        A column and its values in order of trust, ``"source=reuters,wire"`` or ``("source", ["reuters", "wire"])``:
-        before ``keep``, documents with an earlier value are preferred, those with another one come last.
+        A column and its values in order of preference, ``"source=reuters,wire"`` or ``("source", ["reuters",
+        "wire"])``. Of matching documents, the one with the earliest value is kept; documents with other values come
+        last, and ``keep`` decides ties.
     encoder : Encoder, optional
-        An object whose ``encode(texts)`` makes the embeddings for the measure ``semantic``; neardup brings none and
+        An object whose ``encode(texts)`` returns embeddings, for the measure ``semantic``; neardup includes none and
         downloads nothing.
     progress : callable, optional
-        Told (stage, done, total or None) from time to time.
+        Called with (stage, done, total or None) from time to time.
     **choices
-        Fields of ``Recipe`` that take the place of the recipe's own, such as ``threshold=0.7`` or
-        ``features="qgrams:4"``.
+        Fields of ``Recipe`` that replace those of the recipe, such as ``threshold=0.7`` or ``features="qgrams:4"``.
 
     Returns
     -------
     Result
-        Which documents stay, which go and why.
+        Which documents are kept, and which are dropped and why.
 
     Raises
     ------
     NeardupError
         If the data cannot be read or an option does not fit.
     """
-    from neardup.classifier import recipe_and_classifier
-    from neardup.pipeline.pipeline import run
-
-    index = _index_of(against)
-    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(
-        _recipe_beside(index, recipe, choices), choices, classifier, force_domain=force_domain, **columns
-    )
     if against is not None and against is data:
-        raise RecipeError("the reference is the data itself, where every document would match itself; give other ones")
-    corpus = corpus_of(
-        data, text_column=text_column, id_column=id_column, order_column=order_column(wanted, time_column)
-    )
-    if index is not None:
-        index.check_recipe(wanted)
-        index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=progress)
-    elif against is not None:
-        known = isinstance(against, Corpus)
-        corpus.stand_against(against if known else corpus_of(against, text_column=text_column, id_column=id_column))
-    return run(
-        corpus,
-        wanted,
+        raise RecipeError("the reference is the data itself, where every document would match itself; give other data")
+    columns: dict[str, Any] = {"text_column": text_column, "id_column": id_column}
+    return _find_duplicates(
+        partial(corpus_of, data, **columns),
+        partial(corpus_of, **columns),
+        against,
+        recipe,
+        choices,
+        classifier,
+        force_domain=force_domain,
+        title_column=title_column,
+        time_column=time_column,
         threads=threads,
         memory=memory,
         pairs_per_document=pairs_per_document,
         margin=margin,
         within=within,
-        prefer=preference(prefer),
+        prefer=prefer,
         encoder=encoder,
-        classifier=learned,
         progress=progress,
     )
 
@@ -692,74 +694,100 @@ def dedup_files(
 ) -> Result:
     """Find the near-duplicates of the documents in files, folders, globs or URIs.
 
-    The other parameters, the result and the errors are those of ``dedup``. The files must stay as they are while the
-    result is used.
+    The other parameters, the result and the errors are those of ``dedup``. The files must not change while the result
+    is used.
 
     Parameters
     ----------
     inputs : path or list of paths
         What to read: Parquet, JSON lines, CSV, Arrow, plain or compressed, or folders of texts.
     against : path, list of paths, Corpus or DiskIndex, optional
-        A reference, read as the inputs are, or an index, ``nd.open_index(path)`` or its folder: see ``dedup``. Its
-        records that are rejected are counted in ``summary["reference"]`` and are in no quarantine.
+        A reference, read like the inputs, or an index, ``nd.open_index(path)`` or its folder: see ``dedup``. Its
+        rejected records are counted in ``summary["reference"]`` and not written to the quarantine.
     strict : bool
-        Stop at the first broken record instead of setting it aside.
+        Stop at the first broken record instead of rejecting it.
     quarantine : str, optional
-        A file for the records that are rejected.
+        A file for the rejected records.
     ids : "column", "rows" or "file+id"
-        What documents are called: by the column of ids; by their row numbers, whatever the columns are; or by the name
+        How to name documents: by the column of ids; by their row numbers, whatever the columns are; or by the name
         of their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0. Ids that
-        several documents have are refused.
+        several documents share are refused.
     allow_torn : bool
-        Give no warning (`neardup.errors.TornInput`) where a file is cut short or damaged: what could be read of it
+        Do not warn (`neardup.errors.TornInput`) of a file that is cut short or damaged. What could be read of it
         counts either way, and ``summary["torn"]`` names it with the number of rows read. ``strict`` refuses it.
     """
-    from neardup.classifier import recipe_and_classifier
-    from neardup.pipeline.pipeline import run
-
-    index = _index_of(against)
-    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(
-        _recipe_beside(index, recipe, choices), choices, classifier, force_domain=force_domain, **columns
-    )
-    corpus = open_corpus(
-        [inputs] if isinstance(inputs, str | PathLike) else inputs,
-        text_column=text_column,
-        id_column=id_column,
-        order_column=order_column(wanted, time_column),
-        strict=strict,
-        quarantine=quarantine,
-        ids=ids,
-        allow_torn=allow_torn,
-    )
-    if index is not None:
-        index.check_recipe(wanted)
-        index.stand_behind(corpus, whole=margin is not None, threads=threads, progress=progress)
-    elif against is not None:
-        corpus.stand_against(
-            against
-            if isinstance(against, Corpus)
-            else open_files(
-                cast("Any", against),
-                text_column=text_column,
-                id_column=id_column,
-                strict=strict,
-                ids=ids,
-                allow_torn=allow_torn,
-            )
-        )
-    return run(
-        corpus,
-        wanted,
+    columns: dict[str, Any] = {"text_column": text_column, "id_column": id_column}
+    reading: dict[str, Any] = {"strict": strict, "ids": ids, "allow_torn": allow_torn}
+    return _find_duplicates(
+        partial(open_corpus, _as_list(inputs), quarantine=quarantine, **columns, **reading),
+        partial(open_files, **columns, **reading),
+        against,
+        recipe,
+        choices,
+        classifier,
+        force_domain=force_domain,
+        title_column=title_column,
+        time_column=time_column,
         threads=threads,
         memory=memory,
         pairs_per_document=pairs_per_document,
         margin=margin,
         within=within,
-        prefer=preference(prefer),
+        prefer=prefer,
         encoder=encoder,
-        classifier=learned,
         progress=progress,
+    )
+
+
+def _as_list(inputs: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Sequence[str | PathLike[str]]:
+    return [inputs] if isinstance(inputs, str | PathLike) else inputs
+
+
+def _find_duplicates(
+    open_data: Callable[..., Corpus],
+    open_reference: Callable[[Any], Corpus],
+    against: Any,
+    recipe: AnyRecipe | None,
+    choices: Choices,
+    classifier: ClassifierLike | None,
+    *,
+    force_domain: bool,
+    title_column: str | None,
+    time_column: str | None,
+    threads: int | None,
+    margin: float | None,
+    prefer: str | tuple[str, Sequence[str]] | None,
+    progress: Progress | None,
+    **options: Any,
+) -> Result:
+    """Resolve the recipe, open the data with its order column and the reference, and run the pipeline."""
+    from neardup.classifier import recipe_and_classifier
+    from neardup.pipeline.pipeline import run
+
+    index = _as_index(against)
+    resolved, loaded_classifier = recipe_and_classifier(
+        _choose_recipe(index, recipe, choices),
+        choices,
+        classifier,
+        force_domain=force_domain,
+        title_column=title_column,
+        time_column=time_column,
+    )
+    corpus = open_data(order_column=order_column(resolved, time_column))
+    if index is not None:
+        index.check_recipe(resolved)
+        index.set_as_reference(corpus, whole=margin is not None, threads=threads, progress=progress)
+    elif against is not None:
+        corpus.set_reference(against if isinstance(against, Corpus) else open_reference(against))
+    return run(
+        corpus,
+        resolved,
+        classifier=loaded_classifier,
+        threads=threads,
+        margin=margin,
+        prefer=preference(prefer),
+        progress=progress,
+        **options,
     )
 
 
@@ -776,22 +804,22 @@ def check_contamination(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Contamination:
-    """Find the items of a test set that stand in training texts, exactly, reading these once.
+    """Find the items of a test set that occur in training texts, exactly, reading the training texts once.
 
     Parameters
     ----------
     train, test : list of str, table, array or Corpus
-        As in ``dedup``, or what ``open_files`` gives.
+        As in ``dedup``, or the result of ``open_files``.
     columns : sequence of str
-        Columns of the test set that are looked for apart and together; its texts by default.
+        Columns of the test set to look for, separately and together; its texts by default.
     ngrams : int
-        Words of a gram; an item with fewer words is one gram of them all. Raising it finds fewer chance meetings.
+        Words per n-gram; an item with fewer words is a single n-gram. Raising it finds fewer matches by chance.
     at_least : float
-        The share of an item's distinct grams that one training text must have, above 0 and at most 1.
+        The share of an item's distinct n-grams that one training text must contain, above 0 and at most 1.
     min_words : int
-        Texts of the test set with fewer words are not looked for.
+        Texts of the test set with fewer words are skipped.
     text_column, id_column : str, optional
-        Of the training texts; detected automatically.
+        Columns of the training texts; detected automatically.
     threads, progress
         As in ``dedup``.
 

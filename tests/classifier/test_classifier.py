@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
-from trained import SETS, WEIGHED, fitted, trained
+from sentences import says
+from trained_classifiers import SETS, WEIGHED, fitted, trained
 
 from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, Machine, classifier_recipe, parse_candidate_rule
 from neardup.errors import RecipeError

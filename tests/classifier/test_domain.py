@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from saying import says
-from trained import SETS, texts, trained
+from sentences import says
+from trained_classifiers import SETS, texts, trained
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, pack_classifier, unpack_classifier
@@ -81,7 +81,7 @@ def test_a_run_away_from_home_stops_unless_it_is_forced() -> None:
 
 def away() -> Classifier:
     """A classifier that was trained on far longer texts, by its domain."""
-    return replace(trained(SETS), domain=domain(lengths=np.array([1e6, 1e6, 2e6, 2e6])))
+    return replace(trained(SETS), domain=domain(length_range=np.array([1e6, 1e6, 2e6, 2e6])))
 
 
 def test_a_query_says_what_lies_outside_and_stops_where_most_of_many_do() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trained import FACTS, SETS, texts, trained
+from trained_classifiers import FACTS, SETS, texts, trained
 
 import neardup as nd
 from neardup.classifier.evidence import Evidence, EvidenceTable

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
-from trained import DATED, FACTS, SETS, WEIGHED, trained
+from sentences import says
+from trained_classifiers import DATED, FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, pack_classifier, unpack_classifier
@@ -44,7 +44,7 @@ def same(one: Classifier, other: Classifier) -> bool:
 
 
 def alike(one: Statistics, other: Statistics) -> bool:
-    numbers = ("documents", "distinct", "heaviest")
+    numbers = ("documents", "distinct", "largest_square_sum")
     arrays = np.array_equal(one.features, other.features) and np.array_equal(one.df, other.df)
     return arrays and all(getattr(one, name) == getattr(other, name) for name in numbers)
 
@@ -119,22 +119,22 @@ def whole() -> bytes:
 def test_no_byte_can_change(part: float, by: int) -> None:
     changed = bytearray(whole())
     changed[int(part * len(changed))] ^= by
-    assert "torn or was changed" in refused(bytes(changed))
+    assert "truncated or changed" in refused(bytes(changed))
 
 
 @settings(max_examples=30)
 @given(st.floats(0, 1, exclude_max=True), st.binary(max_size=9))
 def test_no_torn_file_is_read(part: float, more: bytes) -> None:
     length = int(part * len(whole()))
-    assert "torn or was changed" in refused(whole()[:length])
-    assert "torn or was changed" in refused(whole()[:length] + more + whole()[length + len(more) :][:-1])
+    assert "truncated or changed" in refused(whole()[:length])
+    assert "truncated or changed" in refused(whole()[:length] + more + whole()[length + len(more) :][:-1])
     if more:
-        assert "torn or was changed" in refused(whole() + more)
+        assert "truncated or changed" in refused(whole() + more)
 
 
 def test_other_files_are_no_classifiers() -> None:
     for data in (b"", b"PK", b"id1,id2,label\na,b,1\n", b"\x00" * 500, whole()[64:], whole() * 2):
-        assert says(refused(data), "d.neardup", "no classifier file", "torn or was changed", "what neardup train wrote")
+        assert says(refused(data), "d.neardup", "no classifier file", "truncated or changed", "what neardup train wrote")
 
 
 def test_a_zip_of_something_else_is_no_classifier_file() -> None:
@@ -150,7 +150,7 @@ def test_another_format_is_not_guessed_at() -> None:
     later = remade(whole(), lambda manifest, entries: manifest.update(format=9))
     former = remade(whole(), lambda manifest, entries: entries.update({"model.skops": b"PK"}), zipfile.ZIP_DEFLATED)
     for data, number in ((later, 9), (former, 1)):
-        assert says(refused(data), "d.neardup", f"format {number}", "only 3", "train it again")
+        assert says(refused(data), "d.neardup", f"format {number}", "reads 3", "train it again")
 
 
 CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {

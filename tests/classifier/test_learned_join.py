@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
-from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
+from sentences import says
+from trained_classifiers import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, parse_candidate_rule
@@ -177,10 +177,10 @@ def test_titles_and_times_are_taken_from_their_columns() -> None:
     assert not nd.dedup(unknown, classifier=classifier).pairs.to_arrow().equals(result.pairs.to_arrow())
     with pytest.raises(RecipeError) as caught:
         nd.dedup(renamed, classifier=classifier)
-    assert says(caught.value, "title is one", "measures", "none of the columns")
+    assert says(caught.value, "measure title needs a column", "none of the columns")
     with pytest.raises(RecipeError) as caught:
         nd.dedup(known, classifier=classifier, time_column="nope")
-    assert says(caught.value, "no column 'nope'", "name one of")
+    assert says(caught.value, "no column 'nope'", "choose one of")
 
 
 class Lengths:

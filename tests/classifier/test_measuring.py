@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_text import naive_tokens
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup.classifier import measurer as measuring
@@ -104,7 +104,7 @@ class Plainly:
             statistics = self.statistics.get(part.df_features)
             bits = statistics.idf_bits(part.recipe) if statistics else 0
             df, count = self.frequencies(features), len(self.records)
-            f, g = (naive_features.fixed(side, part.weights, df, count, bits) for side in (one, other))
+            f, g = (naive_features.fixed_point_weights(side, part.weights, df, count, bits) for side in (one, other))
             return naive.of_weights(part.name, f, g, 4**bits if "idf" in part.weights else 1)
         return float(getattr(self, part.name)(d, e))
 

@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.classifier.measurer import PAIR_FUNCTIONS
 from neardup.classifier.records import NO_TIME, TITLE_NAMES, read_records
@@ -68,7 +68,7 @@ def test_the_two_of_the_paper_hold_its_five_measures() -> None:
     ("written", "message"),
     [
         ("", ("vector is empty", "name measures", "default,")),
-        ("jaccard(words:4),", ("nothing", "a comma")),
+        ("jaccard(words:4),", ("a comma has no measure",)),
         ("likeness", ("vector: 'likeness'", "not known", "default, cheap")),
         ("likeness(words:4)", ("vector: 'likeness(words:4)'", "not known", "length_ratio,")),
         ("hamming(words:2)", ("'hamming(words:2)'", "not known")),
@@ -83,7 +83,7 @@ def test_the_two_of_the_paper_hold_its_five_measures() -> None:
         ("weighted_jaccard(numbers)", ("weighted_jaccard takes weights", "numbers", "take jaccard")),
         ("apart(words:1:idf)", ("apart counts features", "no weights", "leave 'idf' out")),
         ("cosine(words:1:multiset:idf)", ("count repeats",)),
-        ("jaccard(checksum)", ("features 'checksum:sha1'", "one for each text", "words or qgrams")),
+        ("jaccard(checksum)", ("features 'checksum:sha1'", "one feature per text", "words or qgrams")),
         ("jaccard(numbers:4)", ("numbers take no number", "leave '4' out")),
         ("jaccard(prefixes:0)", ("prefixes: 0 letters", "1..100")),
     ],
@@ -132,9 +132,9 @@ def test_columns_are_found_by_their_usual_names_or_named() -> None:
 @pytest.mark.parametrize(
     ("vector", "named", "said"),
     [
-        (TITLED, "", ("title is one", "measures", "none", "columns title, headline")),
-        (TITLED, "Title", ("title is one", "measures", "no column 'Title'", "one of text")),
-        (TIMED, "", ("hours_apart is one", "measures", "none", "columns timestamp, time")),
+        (TITLED, "", ("measure title needs a column", "none", "columns title, headline")),
+        (TITLED, "Title", ("measure title needs a column", "no column 'Title'", "one of text")),
+        (TIMED, "", ("measure hours_apart needs a column", "none", "columns timestamp, time")),
         (TIMED, "when", ("no column 'when'", "one of text", "time_column")),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from calling import DOCUMENTS, neardup, write_lines
+from commands import DOCUMENTS, neardup, write_lines
 
 
 @pytest.fixture

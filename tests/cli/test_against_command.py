@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
+from sentences import says
 
 NEW: list[dict[str, Any]] = [
     {"id": 1, "text": FOX + " today"},
@@ -80,10 +80,10 @@ def test_broken_records_of_a_reference_are_counted(sides: tuple[Path, Path], tmp
     refused("dedup", new, "--against", old, "-o", tmp_path / "k.jsonl", "--strict", *RULES)
 
 
-def test_groups_and_trust(tmp_path: Path) -> None:
+def test_within_limits_what_is_compared_and_prefer_what_is_kept(tmp_path: Path) -> None:
     path, out = tmp_path / "a.jsonl", tmp_path / "o.jsonl"
-    said = [("a", FOX, "en", "blog"), ("b", FOX, "de", "blog"), ("c", FOX, "en", "wire"), ("d", FOX, "en", "mail")]
-    write_lines(path, [dict(zip(("id", "text", "language", "source"), row, strict=True)) for row in said])
+    rows = [("a", FOX, "en", "blog"), ("b", FOX, "de", "blog"), ("c", FOX, "en", "wire"), ("d", FOX, "en", "mail")]
+    write_lines(path, [dict(zip(("id", "text", "language", "source"), row, strict=True)) for row in rows])
     result = neardup("dedup", path, "--within", "language", "--prefer", "source=wire,blog", "-o", out)
     assert [row["id"] for row in read_lines(out)] == ["b", "c"]
     assert "source=wire,blog" in result.stderr

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
+from sentences import says
 
 import neardup as nd
 from neardup.errors import OutputError
@@ -35,7 +35,7 @@ def named(prefix: str = "neardup_") -> list[dict[str, Any]]:
     return [{prefix + name: value for name, value in row.items()} for row in SAID]
 
 
-def test_lines_of_json_stay_and_get_more_fields(tmp_path: Path) -> None:
+def test_annotate_appends_fields_to_json_lines(tmp_path: Path) -> None:
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     lines = [json.dumps(row).encode() for row in ROWS]
     path.write_bytes(lines[0] + b" \r\n" + lines[1] + b"\nbroken\n" + lines[2] + b"\n" + lines[3])
@@ -48,7 +48,7 @@ def test_lines_of_json_stay_and_get_more_fields(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.arrow", "out.jsonl"])
-def test_tables_get_more_columns(tmp_path: Path, name: str) -> None:
+def test_annotate_adds_columns_to_tables(tmp_path: Path, name: str) -> None:
     table = pa.table({"id": [row["id"] for row in ROWS], "text": [row["text"] for row in ROWS]})
     result = nd.dedup(table, features="words:3", threshold=0.8)
     assert result.annotations("").to_pylist() == SAID
@@ -75,8 +75,8 @@ def test_annotations_name_the_side() -> None:
 
 def test_a_prefix_without_columns_is_refused(tmp_path: Path) -> None:
     write_lines(tmp_path / "a.jsonl", ROWS)
-    said = refused("dedup", tmp_path / "a.jsonl", "-o", tmp_path / "o.jsonl", "--annotate-prefix", "x")
-    assert says(said, "--annotate-prefix", "--annotate")
+    message = refused("dedup", tmp_path / "a.jsonl", "-o", tmp_path / "o.jsonl", "--annotate-prefix", "x")
+    assert says(message, "--annotate-prefix", "--annotate")
 
 
 @pytest.fixture
@@ -100,14 +100,14 @@ def test_each_input_has_its_output(shards: Path, tmp_path: Path) -> None:
     assert json.loads(gzip.decompress((tmp_path / "all" / "2.jsonl.gz").read_bytes()))["neardup_similarity"] == SIMILAR
 
 
-def test_outputs_that_would_meet_are_refused(shards: Path, tmp_path: Path) -> None:
+def test_outputs_of_the_same_name_are_refused(shards: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     write_lines(tmp_path / "other" / "1.jsonl", ROWS[2:])
     before = names_in(tmp_path)
-    said = refused("dedup", shards / "1.jsonl", tmp_path / "other" / "1.jsonl", "-o", f"{tmp_path / 'out'}/")
-    assert says(said, "1.jsonl", "read the folders one by one")
-    said = refused("dedup", shards, "-o", f"{shards}/")
-    assert says(said, "is an input", "another file")
-    said = refused("dedup", "-", "-o", f"{tmp_path / 'out'}/")
-    assert says(said, "standard input", "kept.jsonl")
+    message = refused("dedup", shards / "1.jsonl", tmp_path / "other" / "1.jsonl", "-o", f"{tmp_path / 'out'}/")
+    assert says(message, "1.jsonl", "read the folders one by one")
+    message = refused("dedup", shards, "-o", f"{shards}/")
+    assert says(message, "is an input", "another file")
+    message = refused("dedup", "-", "-o", f"{tmp_path / 'out'}/")
+    assert says(message, "standard input", "kept.jsonl")
     assert names_in(tmp_path) == before

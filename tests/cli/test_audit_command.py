@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import names_in, neardup, refused, write_lines
-from handmade import saved
-from saying import says
+from commands import names_in, neardup, refused, write_lines
+from sentences import says
+from simple_classifiers import saved
 
 import neardup.labelling.server as serving
 from neardup.labelling.session import Session
@@ -98,7 +98,9 @@ def test_a_classifier(corpus: Path, tmp_path: Path) -> None:
     assert strict["score"] == "probability"
 
 
-def test_the_page_asks_the_sample(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_serves_the_sample_until_all_is_labelled(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = tmp_path / "audit.db"
     opened: list[dict[str, Any]] = []
 
@@ -119,7 +121,7 @@ def test_the_page_asks_the_sample(corpus: Path, tmp_path: Path, monkeypatch: pyt
     assert (opened[0]["port"], opened[0]["open_browser"]) == (8123, False)
     second = neardup("audit", corpus, *OPTIONS, "--store", store)
     assert len(opened) == 1
-    assert "nothing is left to ask" in second.stderr
+    assert "none is left" in second.stderr
     assert second.stdout == first.stdout
     third = neardup("audit", corpus, *OPTIONS, "--labels", store)
     assert third.stdout == first.stdout
@@ -144,8 +146,8 @@ def test_the_page_asks_the_sample(corpus: Path, tmp_path: Path, monkeypatch: pyt
 )
 def test_refusals(corpus: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
     before = names_in(tmp_path)
-    given = [str(corpus) if option == "CORPUS" else option for option in options]
-    assert says(refused("audit", corpus, *given), *parts)
+    arguments = [str(corpus) if option == "CORPUS" else option for option in options]
+    assert says(refused("audit", corpus, *arguments), *parts)
     assert names_in(tmp_path) == before
 
 
@@ -158,12 +160,12 @@ def test_a_sample_is_replaced_only_by_force(corpus: Path, tmp_path: Path) -> Non
     assert sample.read_text().startswith('"id1"')
 
 
-def test_an_untouched_sheet_says_nothing_wherever_it_is_given(corpus: Path, tmp_path: Path) -> None:
+def test_an_unlabelled_sample_has_no_labels_for_any_command(corpus: Path, tmp_path: Path) -> None:
     sheet, store = tmp_path / "sheet.csv", tmp_path / "labels.db"
     neardup("audit", corpus, "--candidate-rule", "0.2", "--sample", "12", "--sample-to", sheet)
-    told = neardup("label", corpus, "--store", store, "--import", sheet, "--labeller", "anna").stderr
-    assert "0 labels" in told
-    assert "12 without an answer" in told
+    stderr = neardup("label", corpus, "--store", store, "--import", sheet, "--labeller", "anna").stderr
+    assert "0 labels" in stderr
+    assert "12 without a label" in stderr
     assert LabelStore(store).labels == {}
     assert "no label" in neardup("compare", corpus, "--labels", sheet, "--recipes", "jaccard", code=2).stderr
     audited = neardup("audit", corpus, "--candidate-rule", "0.2", "--sample", "12", "--labels", sheet, "--json")

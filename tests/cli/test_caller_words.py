@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import neardup, refused, write_lines
-from saying import says
-from trained import DATED, SETS, trained
+from commands import neardup, refused, write_lines
+from sentences import says
+from trained_classifiers import DATED, SETS, trained
 
 import neardup as nd
 from neardup.errors import NeardupError, RecipeError
@@ -24,7 +24,7 @@ COMMANDS: tuple[str, ...] = (
     "cli/",
     "watch/",
     "labelling/",
-    "spark/command",
+    "spark/engine",
     "spark/cluster",
     "spark/session",
     "stream/replay",
@@ -160,7 +160,7 @@ def test_options_that_would_be_ignored_are_refused(name: str, tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "n.jsonl"]
 
 
-def test_options_that_have_a_say_are_taken(tmp_path: Path) -> None:
+def test_options_with_an_effect_are_accepted(tmp_path: Path) -> None:
     named = write_lines(tmp_path / "n.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
     neardup("dedup", named, "--dry-run", "--recipe", "lsh", "--set", "recall=0.9", "--set", "seed=4")
     neardup("dedup", named, "--dry-run", "--recipe", "cornell", "--set", "seed=4")
@@ -189,7 +189,7 @@ def test_keywords_that_would_be_ignored_are_refused(name: str, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_recipe_is_taken_by_its_path(tmp_path: Path) -> None:
+def test_a_recipe_may_be_given_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('features = "words:1"\nthreshold = 0.5\n')
     assert nd.dedup(TEXTS, recipe=path).summary["dropped"] == 1

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, ROSE, names_in, neardup, refused, write_lines
-from handmade import saved
-from saying import says
+from commands import FOX, ROSE, names_in, neardup, refused, write_lines
+from sentences import says
+from simple_classifiers import saved
 
 DOCUMENTS: list[dict[str, Any]] = [
     {"id": "fox", "text": FOX, "kind": "fox"},
@@ -90,12 +90,12 @@ def test_outputs(corpus: Path, labels: Path, tmp_path: Path) -> None:
 )
 def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
     before = names_in(tmp_path)
-    given = [str(labels) if option == "LABELS" else option for option in options]
-    assert says(refused("compare", corpus, *given), *parts)
+    arguments = [str(labels) if option == "LABELS" else option for option in options]
+    assert says(refused("compare", corpus, *arguments), *parts)
     assert names_in(tmp_path) == before
 
 
-def test_classifiers_beside_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:
+def test_classifiers_are_compared_with_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:
     classifier = saved(tmp_path / "mine.neardup")
     options = "--labels", labels, "--recipes", "jaccard", "--thresholds", ".5,.9", "--classifier", classifier
     shown = neardup("compare", corpus, *options).stdout

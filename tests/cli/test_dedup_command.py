@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from calling import (
+from commands import (
     FOX,
     ROSE,
     RULES,
@@ -19,11 +19,12 @@ from calling import (
     refused,
     write_lines,
 )
-from saying import says
+from sentences import says
 
 import neardup as nd
-from neardup.cli.screen import amount_text, parse_size, size_text, visible
+from neardup.cli.screen import format_amount, parse_size, printable, printable_line
 from neardup.errors import TornInput
+from neardup.pages.numbers import sized
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,9 @@ from neardup.errors import TornInput
         (["--keep", "score:lowest"], "fox-edited"),
     ],
 )
-def test_keep_orders(options: list[str], kept: str, corpus: Path, tmp_path: Path) -> None:
+def test_the_keep_order_decides_which_document_is_kept(
+    options: list[str], kept: str, corpus: Path, tmp_path: Path
+) -> None:
     neardup("dedup", corpus, "-o", tmp_path / "clean.jsonl", *RULES, *options)
     assert [row["id"] for row in read_lines(tmp_path / "clean.jsonl")] == (
         [kept, "rose", "empty"] if kept == "fox" else ["rose", kept, "empty"]
@@ -87,9 +90,9 @@ def test_the_first_run_says_that_it_compiles(corpus: Path, warm: None, monkeypat
     assert line in neardup("pairs", corpus, "--print").stderr
 
 
-def test_a_budget_that_was_not_kept_is_told(corpus: Path, warm: None) -> None:
-    told = neardup("dedup", corpus, "--dry-run", "--memory", "10MB").stderr
-    assert re.search(r"peak memory [\d.]+ [MG]B, more than --memory 10\.0 MB; the program alone takes", told)
+def test_exceeding_the_memory_limit_is_reported(corpus: Path, warm: None) -> None:
+    stderr = neardup("dedup", corpus, "--dry-run", "--memory", "10MB").stderr
+    assert re.search(r"peak memory [\d.]+ [MG]B, more than --memory 10\.0 MB; the program alone takes", stderr)
     assert "more than --memory" not in neardup("dedup", corpus, "--dry-run", "--memory", "64GB").stderr
 
 
@@ -97,7 +100,7 @@ def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
     shown = in_terminal("dedup", corpus, "--dry-run", stream="stderr")
     assert "1/2 read" in shown
     assert "2/2 join" in shown
-    size = size_text(corpus.stat().st_size)
+    size = sized(corpus.stat().st_size)
     assert f"{size} of {size}" in shown
     assert "\x1b[?25h" in shown
     assert "\x1b" not in neardup("dedup", corpus, "--dry-run").stderr
@@ -112,9 +115,9 @@ def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
         ((1500, 20_000, 999.6, False), "1,500 of 20,000, 1,000/s"),
     ],
 )
-def test_how_far_a_stage_is(amount: tuple[int, int | None, float | None, bool], shown: str) -> None:
+def test_the_progress_of_a_stage_is_formatted(amount: tuple[int, int | None, float | None, bool], shown: str) -> None:
     done, total, rate, in_bytes = amount
-    assert amount_text(done, total, rate, in_bytes=in_bytes) == shown
+    assert format_amount(done, total, rate, in_bytes=in_bytes) == shown
 
 
 @pytest.mark.parametrize(
@@ -128,19 +131,19 @@ def test_how_far_a_stage_is(amount: tuple[int, int | None, float | None, bool], 
         ("3 B", 3),
     ],
 )
-def test_sizes(text: str, size: int) -> None:
+def test_sizes_are_parsed(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "2 apples", "0", "1iB", "0.1", "nan", "1e9"])
-def test_sizes_that_are_none(text: str) -> None:
+def test_texts_that_are_no_sizes_are_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter) as caught:
         parse_size(text)
     assert says(caught.value.message, repr(text), "size", "512MB, 2GB or 1.5GiB")
 
 
-def test_sizes_for_people() -> None:
-    assert [size_text(n) for n in (0, 1, 999, 1000, 12_345, 123_456_789, 10**12)] == [
+def test_sizes_are_formatted() -> None:
+    assert [sized(n) for n in (0, 1, 999, 1000, 12_345, 123_456_789, 10**12)] == [
         "0 bytes",
         "1 bytes",
         "999 bytes",
@@ -152,5 +155,5 @@ def test_sizes_for_people() -> None:
 
 
 def test_control_characters_are_written_out() -> None:
-    assert visible("a\x1b[31mb\x07\r\nc\td\x7f\x9b\u202e") == "a␛[31mb␇\nc\td␡<U+009B><U+202E>"
-    assert visible("a\nb\tc", lines=False) == "a\\nb\\tc"
+    assert printable("a\x1b[31mb\x07\r\nc\td\x7f\x9b\u202e") == "a␛[31mb␇\nc\td␡<U+009B><U+202E>"
+    assert printable_line("a\nb\tc") == "a\\nb\\tc"

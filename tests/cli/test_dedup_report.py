@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from calling import DOCUMENTS, RULES, names_in, neardup, refused, write_lines
-from saying import says
+from commands import DOCUMENTS, RULES, names_in, neardup, refused, write_lines
+from sentences import says
 
 pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
 
@@ -31,7 +30,7 @@ def outputs(folder: Path) -> tuple[str, ...]:
     )
 
 
-def test_who_looks_first_may_have_a_report(news: Path, tmp_path: Path) -> None:
+def test_a_dry_run_writes_only_the_report(news: Path, tmp_path: Path) -> None:
     done = neardup("dedup", news, *RULES, "--dry-run", "--report", tmp_path / "look.html", "--json")
     assert json.loads(done.stdout)["dropped"] == 2
     assert names_in(tmp_path) == {"in it", "look.html"}
@@ -43,30 +42,19 @@ def test_reports_that_cannot_be_written_are_refused_before_the_work(news: Path, 
     assert says(refused("dedup", news, "--dry-run", "--report", "report.txt"), "report.txt", ".html", "name it")
     assert says(refused("dedup", news, "--dry-run", "--report", there), str(there), "exists", "--force")
     assert there.read_text() == "mine"
-    said = refused("dedup", news, "--dry-run", "--report", tmp_path / "no" / "r.html")
-    assert says(said, str(tmp_path / "no"), "exist", "make it")
+    message = refused("dedup", news, "--dry-run", "--report", tmp_path / "no" / "r.html")
+    assert says(message, str(tmp_path / "no"), "exist", "make it")
     for option, value in (("--report-families", "3"), ("--report-rows", "3"), ("--report-margin", "0.1")):
         assert says(refused("dedup", news, "--dry-run", option, value), f"{option} {value}", "--report FILE.html")
     page = ("--dry-run", "--report", tmp_path / "new.html")
     assert says(refused("dedup", news, *page, "--report-margin", "far"), "--report-margin", "'far'", "not a number")
     assert says(refused("dedup", news, *page, "--report-margin", "0.9"), "margin 0.9", "nothing")
-    said = refused("dedup", news, "--dry-run", "--title-column", "id")
-    assert says(said, "--title-column id", "classifier", "--classifier FILE")
+    message = refused("dedup", news, "--dry-run", "--title-column", "id")
+    assert says(message, "--title-column id", "classifier", "--classifier FILE")
     assert names_in(tmp_path) == {"in it", "there.html"}
 
 
-def test_without_the_packages_that_draw_a_report_is_refused(
-    news: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    from importlib.util import find_spec as real
-
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "vl_convert" else real(name))
-    said = refused("dedup", news, "--dry-run", "--report", tmp_path / "r.html")
-    assert "pip install 'neardup[report]' brings" in said
-
-
-def test_how_far_it_looks_and_how_much_it_shows_can_be_said(news: Path, tmp_path: Path) -> None:
+def test_options_set_the_margin_and_the_length_of_a_report(news: Path, tmp_path: Path) -> None:
     page = tmp_path / "r.html"
 
     def told(*more: str) -> str:

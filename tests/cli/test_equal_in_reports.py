@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from calling import FOX, ROSE, neardup, write_lines
-from markup import Markup
+from commands import FOX, ROSE, neardup, write_lines
+from page_markup import Markup
 
 import neardup as nd
 

@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
-from calling import FOX, RULES, neardup, refused, write_lines
-from saying import says
+from commands import FOX, RULES, neardup, refused, write_lines
+from sentences import says
 
 from neardup.recipe import Recipe, names, parse
 
 
-def test_side_by_side(corpus: Path) -> None:
+def test_two_texts_are_shown_side_by_side(corpus: Path) -> None:
     out = neardup("explain", corpus, "fox", "fox-edited", *RULES).stdout
     for text in (
         "fox  (17 features)",
@@ -25,7 +25,7 @@ def test_side_by_side(corpus: Path) -> None:
         assert text in " ".join(out.split()) or text in out
 
 
-def test_rows_are_the_names_where_there_are_no_ids(tmp_path: Path) -> None:
+def test_documents_without_ids_are_named_by_row(tmp_path: Path) -> None:
     corpus = write_lines(tmp_path / "c.jsonl", [{"text": FOX}, {"text": "another"}, {"text": FOX}])
     assert json.loads(neardup("explain", corpus, "0", "2", "--json").stdout)["similarity"] == 1.0
     assert says(refused("explain", corpus, "0", "3"), "no document", "row number", "'3'")
@@ -39,7 +39,7 @@ def test_unknown_ids_name_close_ones(corpus: Path) -> None:
     assert "close" not in message
 
 
-def test_document_text_does_nothing_to_the_terminal(tmp_path: Path) -> None:
+def test_document_text_cannot_control_the_terminal(tmp_path: Path) -> None:
     text = "[bold red]not markup[/] [/nope] \x1b[31mnot red\x1b[0m :smile: http://example.org"
     corpus = write_lines(tmp_path / "c.jsonl", [{"id": "[b]\x1b", "text": text}, {"id": "2", "text": "plain"}])
     out = neardup("explain", corpus, "[b]\x1b", "2").stdout
@@ -56,7 +56,7 @@ def words(*arguments: str | Path) -> str:
     return " ".join(neardup("explain", *arguments).stdout.split())
 
 
-def test_what_depends_on_the_collection_is_gathered_first(corpus: Path) -> None:
+def test_statistics_of_the_corpus_are_gathered_first(corpus: Path) -> None:
     own = ("--features", "terms:3", "--measure", "overlap", "--threshold", "0.5")
     shown = words(corpus, "fox", "fox-edited", *own)
     assert says(shown, "overlap 1.0000 >= 0.5", "3 features", "of 3 and 3", "terms:3 (words", "stop words of en")
@@ -68,7 +68,7 @@ def test_what_depends_on_the_collection_is_gathered_first(corpus: Path) -> None:
     assert "words:1 (words), clip df:1:2, weights idf" in shown
 
 
-def test_signatures_are_told_in_their_own_terms(corpus: Path) -> None:
+def test_signatures_are_explained_in_their_own_terms(corpus: Path) -> None:
     own = ("--set", "signature=simhash", "--measure", "hamming", "--threshold", "3", "--features", "words:2")
     shown = words(corpus, "fox", "fox-again", *own)
     assert says(shown, "near-duplicates: hamming 0 <= 3", "0 of 64 bits", "jaccard is 1.0000")
@@ -87,12 +87,12 @@ def test_checksums_show_what_differs(corpus: Path) -> None:
     assert "equal normal form" in shown
 
 
-def test_characters_are_called_so(corpus: Path) -> None:
+def test_differences_between_qgrams_are_called_characters(corpus: Path) -> None:
     shown = words(corpus, "fox", "fox-edited", "--recipe", "ddd")
-    assert "characters that differ stand in «»" in shown
+    assert "characters that differ are within «»" in shown
     assert re.search(r"the longest of \d+ characters", shown)
     shown = words(corpus, "fox", "fox-edited", *RULES)
-    assert "words that differ stand in «»" in shown
+    assert "words that differ are within «»" in shown
     assert re.search(r"the longest of \d+ words", shown)
 
 
@@ -124,4 +124,4 @@ def test_recipes_are_listed_shown_and_checked(tmp_path: Path) -> None:
     assert isinstance(parse(shown, "shown"), Recipe)
     own = tmp_path / "own.toml"
     own.write_text(shown.replace('"default"', '"own"'))
-    assert "own is a good recipe; fingerprint " in neardup("recipe", "check", own).stdout
+    assert "own is a valid recipe; fingerprint " in neardup("recipe", "check", own).stdout

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import finished, names_in, neardup, process, refused, write_lines
-from saying import says
+from commands import names_in, neardup, refused, start_process, wait_for_end, write_lines
+from sentences import says
 
 WORDS = [f"word{at}" for at in range(400)]
 SMALL = ("--lengths", "1-3", "--examples", "1")
@@ -72,7 +72,9 @@ def test_the_short_form(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_pipe_without_unicode(stories: Path) -> None:
-    code, out, err = finished(process("explore", stories, *SMALL, env={"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}))
+    code, out, err = wait_for_end(
+        start_process("explore", stories, *SMALL, env={"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
+    )
     assert code == 0, err
     assert out.isascii()
     assert "words:1" in out
@@ -121,11 +123,11 @@ def test_what_is_compared(stories: Path) -> None:
     assert (found["sample"]["documents"], found["sample"]["seed"]) == (20, 5)
     assert found["curve"] is None
     assert all(not one["pairs"] for one in found["examples"])
-    other = json.loads(neardup("explore", stories, *options, "--sample", "20", "--seed", "6", "--json").stdout)
-    assert other["views"] != found["views"]
+    resampled = json.loads(neardup("explore", stories, *options, "--sample", "20", "--seed", "6", "--json").stdout)
+    assert resampled["views"] != found["views"]
     # Without a curve the short form leaves out what only the whole corpus tells.
-    told = neardup("explore", stories, *options).stdout
-    assert "threshold" not in told.partition("begin with")[0]
+    stdout = neardup("explore", stories, *options).stdout
+    assert "threshold" not in stdout.partition("begin with")[0]
 
 
 @pytest.mark.parametrize(

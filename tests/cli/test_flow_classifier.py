@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, ROSE, neardup, read_lines, refused, write_lines
-from deciding import make_classifier
-from saying import says
+from commands import FOX, ROSE, neardup, read_lines, refused, write_lines
+from flow_classifiers import make_classifier
+from sentences import says
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, parse_candidate_rule
 from neardup.classifier.domain import Domain
-from neardup.stream.store import Mark, Store
+from neardup.stream.store import Store, StoreIdentity
 
 ROWS: list[dict[str, Any]] = [
     {"id": "fox", "time": "2024-01-01T09:00Z", "headline": "Fox", "text": FOX},
@@ -72,7 +72,7 @@ def test_a_forced_run_away_from_home_says_so_again(file: str, classifier: Classi
     for command in (("dedup", "many.jsonl", "--dry-run"), ("pairs", "many.jsonl", "--print")):
         assert says(refused(*command, "--classifier", "away.neardup"), "at most 25% may", "--force-domain")
         forced = neardup(*command, "--classifier", "away.neardup", "--force-domain").stderr.splitlines()[-1]
-        assert says(forced, "does not fit", "100% of ", "at most 25% may", "does not hold")
+        assert says(forced, "does not fit", "100% of ", "at most 25% may", "do not hold here")
     assert "does not fit" not in neardup("dedup", "many.jsonl", "--dry-run", "--classifier", file).stderr
 
 
@@ -89,25 +89,25 @@ def test_a_replay_says_what_the_index_says(file: str, classifier: Classifier) ->
     with open("verdicts.csv", newline="", encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
     assert list(rows[0]) == ["id", "kind", "of", "similarity", "time", "flag", "score", "evidence"]
-    wanted = judged(classifier)
+    expected = judged(classifier)
     assert [(r["id"], r["kind"], r["of"] or None, r["evidence"]) for r in rows] == [
-        (v.id, v.kind, v.of, "equal texts" if v.kind == "exact" else v.evidence) for v in wanted
+        (v.id, v.kind, v.of, "equal texts" if v.kind == "exact" else v.evidence) for v in expected
     ]
-    assert [float(r["score"]) for r in rows if r["score"]] == [v.score for v in wanted if v.score is not None]
+    assert [float(r["score"]) for r in rows if r["score"]] == [v.score for v in expected if v.score is not None]
     assert [row["id"] for row in read_lines(Path("kept.jsonl"))] == [
-        row["id"] for row in ROWS if row["id"] in {v.id for v in wanted if not v.is_duplicate}
+        row["id"] for row in ROWS if row["id"] in {v.id for v in expected if not v.is_duplicate}
     ]
-    titles = {v.id: {push.measure: push.value for push in v.measures}.get("title") for v in wanted if v.measures}
+    titles = {v.id: {push.measure: push.value for push in v.measures}.get("title") for v in expected if v.measures}
     assert titles == {"rose": None, "fox-edited": pytest.approx(2 / 3)}
 
 
 def test_a_replay_keeps_a_store_that_the_index_opens(file: str, classifier: Classifier) -> None:
     neardup("replay", "news.jsonl", "--classifier", file, "--store", "news.db", "-o", "verdicts.parquet")
-    wanted = {verdict.id: verdict for verdict in judged(classifier)}
+    expected = {verdict.id: verdict for verdict in judged(classifier)}
     table = pq.read_table("verdicts.parquet").to_pylist()
-    assert [(row["id"], row["score"]) for row in table] == [(name, wanted[name].score) for name in wanted]
+    assert [(row["id"], row["score"]) for row in table] == [(name, expected[name].score) for name in expected]
     with nd.Index(classifier=file, path="news.db", window="24h") as index:
-        assert {name: index.verdict_of(name) for name in wanted} == wanted
+        assert {name: index.verdict_of(name) for name in expected} == expected
 
 
 def test_the_working_point_goes_by_precision(file: str, classifier: Classifier) -> None:
@@ -115,13 +115,13 @@ def test_the_working_point_goes_by_precision(file: str, classifier: Classifier) 
     point.save("point.neardup")
     counts = {}
     for precision in ("0.5", "1"):
-        said = neardup(
+        message = neardup(
             "replay", "news.jsonl", "--classifier", "point.neardup", "--precision", precision, "--json"
         ).stdout
-        counts[precision] = json.loads(said.splitlines()[-1])["totals"]["near"]
+        counts[precision] = json.loads(message.splitlines()[-1])["totals"]["near"]
     assert counts == {"0.5": 2, "1": 0}
-    said = refused("replay", "news.jsonl", "--classifier", file, "--precision", "2")
-    assert says(said, "precision", "2.0", "(0, 1]", "0.99")
+    message = refused("replay", "news.jsonl", "--classifier", file, "--precision", "2")
+    assert says(message, "precision", "2.0", "(0, 1]", "0.99")
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_a_folder_is_watched_with_a_classifier(inbox: str, classifier: Classifie
     assert (said[1]["id"], said[1]["of"], said[1]["kind"]) == ("b.txt", "a.txt", "near")
     record = json.loads(Path("in/.neardup/duplicates/b.txt.neardup.json").read_text())
     assert said[1]["score"] == record["score"]
-    with Store("news.db", Mark(classifier.recipe.fingerprint, SETTINGS)) as store:
+    with Store("news.db", StoreIdentity(classifier.recipe.fingerprint, SETTINGS)) as store:
         verdict = store.verdict_of("b.txt")
     assert verdict is not None
     assert (verdict.score, len(verdict.measures)) == (record["score"], 4)
@@ -153,14 +153,14 @@ def test_a_folder_is_watched_with_a_classifier(inbox: str, classifier: Classifie
 SETTINGS = {"window": "24h", "window_by": "time", "against": "originals"}
 
 
-def test_pages_are_taken_as_the_classifier_was_trained(inbox: str, classifier: Classifier) -> None:
+def test_pages_are_read_as_in_the_training_of_the_classifier(inbox: str, classifier: Classifier) -> None:
     replace(classifier, candidate_rule=parse_candidate_rule("jaccard(words:1) >= 0.3", content="tags")).save(
         "tags.neardup"
     )
     Path("in/d.html").write_text(f"<html><body><p>{ROSE}</p><p>again</p></body></html>")
     neardup(*WATCH, "--classifier", "tags.neardup", "--content", "tags")
-    said = refused(*WATCH, "--classifier", "tags.neardup", "--content", "html")
-    assert says(said, "--content html", "classifier")
+    message = refused(*WATCH, "--classifier", "tags.neardup", "--content", "html")
+    assert says(message, "--content html", "classifier")
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_what_contradicts_a_classifier_is_refused(
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(inbox: str, arguments: tuple[str, ...], parts: tuple[str, ...]) -> None:
+def test_bad_classifier_options_are_refused(inbox: str, arguments: tuple[str, ...], parts: tuple[str, ...]) -> None:
     del inbox
     assert says(refused(*arguments), *parts)
     assert not Path("news.db").exists()

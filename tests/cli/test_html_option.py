@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from calling import names_in, neardup, refused
+from commands import names_in, neardup, refused
 from pages import needs_html, page, paragraphs
-from saying import says
+from sentences import says
 
 from neardup.text import html
 
@@ -51,10 +51,10 @@ def test_pairs_neighbours_and_queries(folder: Path) -> None:
     assert [row[:3] for row in lines("neighbors", folder, "--html", "--k", "1", "--of", match[0])] == [
         ["one.html", "1", "other.htm"]
     ]
-    asked = folder.parent / "asked.html"
-    asked.write_bytes(b"\xff\xfe" + page(STORY, 2).encode("utf-16-le"))
-    assert [row[0] for row in lines("query", folder, "-d", asked, "--html", *RULES)] == match
-    assert lines("query", folder, "-d", asked, *RULES) == []
+    document = folder.parent / "asked.html"
+    document.write_bytes(b"\xff\xfe" + page(STORY, 2).encode("utf-16-le"))
+    assert [row[0] for row in lines("query", folder, "-d", document, "--html", *RULES)] == match
+    assert lines("query", folder, "-d", document, *RULES) == []
 
 
 @needs_html
@@ -84,7 +84,7 @@ def test_explain_shows_the_article(folder: Path) -> None:
 
 
 def test_tags_alone_need_no_library(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    html._extract.cache_clear()
+    html._article_extractor.cache_clear()
     monkeypatch.setitem(sys.modules, "trafilatura", None)
     rules = ("--content", "tags", "--features", "words:4", "--threshold", "0.3")
     by_options = neardup("pairs", folder, "--print", *rules)
@@ -100,33 +100,33 @@ def test_tags_alone_need_no_library(folder: Path, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("command", [["dedup", "--dry-run"], ["pairs", "--print"], ["neighbors", "--k", "1"]])
-def test_pages_taken_as_texts_are_said(command: list[str], folder: Path) -> None:
-    said = neardup(command[0], folder, *command[1:]).stderr.splitlines()[0]
-    assert says(said, "3 documents are HTML files", "all tags", "--html")
+def test_pages_compared_as_texts_are_reported(command: list[str], folder: Path) -> None:
+    stderr = neardup(command[0], folder, *command[1:]).stderr.splitlines()[0]
+    assert says(stderr, "3 documents are HTML files", "all tags", "--html")
     (folder / "other.htm").unlink()
     (folder / "third.xhtml").rename(folder / "third.txt")
-    said = neardup("dedup", folder, "--dry-run").stderr.splitlines()[0]
-    assert says(said, "1 document is an HTML file", "--html")
+    stderr = neardup("dedup", folder, "--dry-run").stderr.splitlines()[0]
+    assert says(stderr, "1 document is an HTML file", "--html")
     (folder / "one.html").rename(folder / "one.txt")
     assert "HTML" not in neardup("dedup", folder, "--dry-run").stderr
 
 
 def test_refusals(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = refused("pairs", folder, "--print", "--html", "--content", "tags")
-    assert says(said, "--html", "--content", "'tags'", "one of the two")
-    said = refused("pairs", folder, "--print", "--content", "page")
-    assert says(said, "content", "'page'", "html, tags")
-    assert refused("compare", folder, "--clusters", "x", "--content", "page") == said
-    html._extract.cache_clear()
+    message = refused("pairs", folder, "--print", "--html", "--content", "tags")
+    assert says(message, "--html", "--content", "'tags'", "one of the two")
+    message = refused("pairs", folder, "--print", "--content", "page")
+    assert says(message, "content", "'page'", "html, tags")
+    assert refused("compare", folder, "--clusters", "x", "--content", "page") == message
+    html._article_extractor.cache_clear()
     monkeypatch.setitem(sys.modules, "trafilatura", None)
-    said = neardup("dedup", folder, "--dry-run", "--html", code=2).stderr
-    assert "pip install 'neardup[html]' brings it" in said
-    assert said.count("\n") == 1
+    message = neardup("dedup", folder, "--dry-run", "--html", code=2).stderr
+    assert "pip install 'neardup[html]' brings it" in message
+    assert message.count("\n") == 1
 
 
 @needs_html
-def test_an_empty_page_is_no_question(folder: Path, tmp_path: Path) -> None:
-    asked = tmp_path / "asked.html"
-    asked.write_text("<html><body><script>1</script></body></html>")
-    said = neardup("query", folder, "-d", asked, "--html", *RULES, code=2).stderr
-    assert says(said.splitlines()[-1], "content html", str(asked), "no features by words:4")
+def test_an_empty_page_cannot_be_queried(folder: Path, tmp_path: Path) -> None:
+    document = tmp_path / "asked.html"
+    document.write_text("<html><body><script>1</script></body></html>")
+    stderr = neardup("query", folder, "-d", document, "--html", *RULES, code=2).stderr
+    assert says(stderr.splitlines()[-1], "content html", str(document), "no features by words:4")

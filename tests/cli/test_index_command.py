@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
+from sentences import says
 
 OLD: list[dict[str, Any]] = [{"id": "fox", "text": FOX}, {"id": "other", "text": "something else altogether"}]
 NEW: list[dict[str, Any]] = [
@@ -23,9 +23,9 @@ def sides(tmp_path: Path) -> tuple[Path, Path, Path]:
     old, new, index = tmp_path / "old.jsonl", tmp_path / "new.jsonl", tmp_path / "archive"
     write_lines(old, OLD)
     write_lines(new, NEW)
-    said = neardup("index", "build", old, "-o", index, *RULES).stderr
-    assert "2 documents" in said
-    assert "words:3" in said
+    stderr = neardup("index", "build", old, "-o", index, *RULES).stderr
+    assert "2 documents" in stderr
+    assert "words:3" in stderr
     return new, old, index
 
 
@@ -33,9 +33,9 @@ def documents(index: Path) -> int:
     return int(json.loads(neardup("index", "info", index, "--json").stdout)["documents"])
 
 
-def test_answers_are_those_of_the_files(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_an_index_gives_the_answers_of_its_files(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
     new, old, index = sides
-    made: dict[str, list[Any]] = {}
+    answers: dict[str, list[Any]] = {}
     for name, reference, rules in (("index", index, ()), ("files", old, RULES)):
         folder = tmp_path / name
         folder.mkdir()
@@ -44,22 +44,22 @@ def test_answers_are_those_of_the_files(sides: tuple[Path, Path, Path], tmp_path
         neardup("pairs", new, "--against", reference, "-o", pairs, *rules)
         document = tmp_path / "document.txt"
         document.write_text(FOX + " again")
-        made[name] = [path.read_bytes() for path in (kept, gone, pairs)]
-        made[name].append(neardup("query", reference, "-d", document, "--json", *rules).stdout)
-        made[name].append(neardup("query", reference, "-d", document, "--k", "1").stdout)
-        made[name].append(neardup("neighbors", reference, "--k", "1").stdout)
-    assert made["index"][:4] == made["files"][:4]
-    assert "fox" in made["index"][3]
-    assert "fox" in made["index"][4]
+        answers[name] = [path.read_bytes() for path in (kept, gone, pairs)]
+        answers[name].append(neardup("query", reference, "-d", document, "--json", *rules).stdout)
+        answers[name].append(neardup("query", reference, "-d", document, "--k", "1").stdout)
+        answers[name].append(neardup("neighbors", reference, "--k", "1").stdout)
+    assert answers["index"][:4] == answers["files"][:4]
+    assert "fox" in answers["index"][3]
+    assert "fox" in answers["index"][4]
 
 
-def test_the_daily_delivery(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
+def test_kept_documents_of_a_delivery_are_added_to_the_index(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
     new, _, index = sides
     kept = tmp_path / "kept.jsonl"
-    said = neardup("dedup", new, "--against", index, "--add", "-o", kept).stderr
-    assert "3 documents: 1 kept, 2 dropped" in said
-    assert "2 documents; 1 dropped for one of them" in said
-    assert "1 document added" in said
+    stderr = neardup("dedup", new, "--against", index, "--add", "-o", kept).stderr
+    assert "3 documents: 1 kept, 2 dropped" in stderr
+    assert "2 documents; 1 dropped as matches" in stderr
+    assert "1 document added" in stderr
     assert [row["id"] for row in read_lines(kept)] == ["n2"]
     assert documents(index) == 3
     neardup("dedup", new, "--against", index, "--add", "-o", kept, "--force")
@@ -78,15 +78,15 @@ def test_an_index_grows_and_shrinks(sides: tuple[Path, Path, Path], tmp_path: Pa
     assert documents(index) == 5
     ids = tmp_path / "ids.txt"
     ids.write_text("n1\nn3\nnobody\n")
-    said = neardup("index", "remove", index, "--ids", ids).stderr
-    assert "2 documents removed" in said
-    assert "1 id of" in said
+    stderr = neardup("index", "remove", index, "--ids", ids).stderr
+    assert "2 documents removed" in stderr
+    assert "1 id of" in stderr
     assert documents(index) == 3
-    assert "2, which compact leaves out" in neardup("index", "info", index).stderr
+    assert "2, which compact frees" in neardup("index", "info", index).stderr
     neardup("index", "compact", index)
     found = json.loads(neardup("index", "info", index, "--json").stdout)
     assert (found["documents"], found["removed"], found["segments"]) == (3, 0, 1)
-    assert "is whole" in neardup("index", "check", index).stderr
+    assert "is intact" in neardup("index", "check", index).stderr
     (name,) = index.glob("*/entries")
     name.write_bytes(bytes([name.read_bytes()[0] ^ 1]) + name.read_bytes()[1:])
     assert says(refused("index", "check", index), "entries", "damaged", "build the index again")
@@ -103,7 +103,7 @@ def test_bad_input_is_one_sentence(sides: tuple[Path, Path, Path], tmp_path: Pat
     assert says(refused("index", "add", index, old), "'fox'", "remove it first")
     assert says(refused("index", "remove", index, "--ids", tmp_path / "no"), "cannot be read")
     assert says(refused("dedup", new, *against, *out, "--threshold", "0.4"), "0.8", "0.4", "leave the recipe out")
-    assert says(refused("dedup", new, *against, *against, *out), "stands alone")
+    assert says(refused("dedup", new, *against, *against, *out), "given alone")
     assert says(refused("dedup", new, "--add", *out), "--add", "--against INDEX")
     assert says(refused("dedup", new, *against, "--add", "--dry-run"), "--dry-run")
     named = write_lines(tmp_path / "named.jsonl", [{**row, "kind": "a"} for row in NEW])

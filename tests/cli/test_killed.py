@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from calling import FOX, NEVER, RULES, finished, names_in, neardup, process, write_lines
-from saying import says
+from commands import FOX, NEVER, RULES, names_in, neardup, start_process, wait_for_end, write_lines
+from sentences import says
 from typer.testing import CliRunner
 
 from neardup import files
@@ -59,7 +59,7 @@ def temporary(out: Path) -> set[str]:
 def until(done: Callable[[], object], started: subprocess.Popen[str]) -> None:
     end = time.monotonic() + NEVER
     while not done():
-        assert started.poll() is None, finished(started)
+        assert started.poll() is None, wait_for_end(started)
         assert time.monotonic() < end
         time.sleep(0.001)
 
@@ -74,7 +74,7 @@ def test_a_full_disk(big: Path, out: Path, warm: None) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
     outputs = "-o", out / "clean.jsonl", "--duplicates", out / "dups.csv"
-    code, printed, err = finished(process("dedup", big, *outputs, preexec_fn=limit))
+    code, printed, err = wait_for_end(start_process("dedup", big, *outputs, preexec_fn=limit))
     assert (code, printed) == (2, "")
     assert says(err.splitlines()[-1], str(out), "disk is full", "free some space")
     assert "Traceback" not in err
@@ -84,17 +84,17 @@ def test_a_full_disk(big: Path, out: Path, warm: None) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 def test_a_full_stdout(corpus: Path, warm: None) -> None:
     with open("/dev/full", "w") as full:
-        code, _, err = finished(process("pairs", corpus, "--print", *RULES, stdout=full))
+        code, _, err = wait_for_end(start_process("pairs", corpus, "--print", *RULES, stdout=full))
     assert code == 2
     assert says(err.splitlines()[-1], "standard output", "No space left on device")
     assert "Traceback" not in err
 
 
-def test_a_reader_that_leaves(corpus: Path, warm: None) -> None:
+def test_a_reader_that_closes_stdout_ends_the_command(corpus: Path, warm: None) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     for command, *options in (("pairs", "--print", *RULES), ("dedup", "-o", "-")):
-        code, _, err = finished(process(command, corpus, *options, stdout=writing))
+        code, _, err = wait_for_end(start_process(command, corpus, *options, stdout=writing))
         assert code == 1
         assert "Traceback" not in err
         assert "Broken" not in err
@@ -104,7 +104,7 @@ def test_a_reader_that_leaves(corpus: Path, warm: None) -> None:
 def test_interrupted_while_reading(out: Path) -> None:
     fifo = out.parent / "slow.jsonl"
     os.mkfifo(fifo)
-    started = process("dedup", fifo, "-o", out / "clean.jsonl")
+    started = start_process("dedup", fifo, "-o", out / "clean.jsonl")
     ends: list[int] = []
 
     def opened() -> bool:
@@ -124,7 +124,7 @@ def test_interrupted_while_reading(out: Path) -> None:
         # Python notices a signal inside a read that waits; one that comes just before it, after that read.
         with suppress(BrokenPipeError):  # it has noticed, and takes its time to end
             os.write(ends[0], b'{"id": 2, "text": "b"}\n')
-    assert finished(started) == (130, "", "neardup: interrupted; nothing was written\n")
+    assert wait_for_end(started) == (130, "", "neardup: interrupted; nothing was written\n")
     os.close(ends[0])
     assert names_in(out) == temporary(out) == set()
 
@@ -132,15 +132,15 @@ def test_interrupted_while_reading(out: Path) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_while_writing(number: int, code: int, corpus: Path, out: Path, warm: None) -> None:
     outputs = "-o", out / "clean.jsonl.gz", "--duplicates", out / "dups.csv"
-    started = process("dedup", corpus, *outputs, pausing=True)
+    started = start_process("dedup", corpus, *outputs, pausing=True)
     until(lambda: partial(out), started)
     started.send_signal(number)
     said = "neardup: interrupted; nothing was written\n" if code == 130 else ""
-    assert finished(started) == (code, "", said)
+    assert wait_for_end(started) == (code, "", said)
     assert names_in(out) == temporary(out) == set()
 
 
-def test_what_cannot_be_closed_after_an_interruption_is_no_error(
+def test_an_output_that_fails_to_close_after_an_interruption_is_no_error(
     corpus: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(file: OutputFile, data: object) -> int:
@@ -162,25 +162,25 @@ def test_what_cannot_be_closed_after_an_interruption_is_no_error(
 
 def test_killed_while_writing_and_started_again(corpus: Path, out: Path, warm: None) -> None:
     command = "dedup", corpus, "-o", out / "clean.jsonl.gz", "--duplicates", out / "dups.csv"
-    started = process(*command, pausing=True)
+    started = start_process(*command, pausing=True)
     until(lambda: partial(out), started)
     started.kill()
-    finished(started)
+    wait_for_end(started)
     assert set(out.iterdir()) == set(partial(out))
     assert temporary(out)
     neardup(*command)
     assert names_in(out) == {"clean.jsonl.gz", "dups.csv"}
 
 
-def test_a_writer_that_lives_is_left_alone(corpus: Path, out: Path, warm: None) -> None:
-    slow = process("dedup", corpus, "-o", out / "clean.jsonl.gz", pausing=True)
+def test_files_of_a_running_command_are_left_alone(corpus: Path, out: Path, warm: None) -> None:
+    slow = start_process("dedup", corpus, "-o", out / "clean.jsonl.gz", pausing=True)
     until(lambda: partial(out), slow)
     held, spooled = partial(out), temporary(out)
     neardup("dedup", corpus, "-o", out / "clean.jsonl.gz", "--force")
     assert (partial(out), temporary(out)) == (held, spooled)
     first = (out / "clean.jsonl.gz").read_bytes()
     slow.send_signal(signal.SIGUSR1)
-    assert finished(slow)[0] == 0
+    assert wait_for_end(slow)[0] == 0
     assert names_in(out) == {"clean.jsonl.gz"}
     assert (out / "clean.jsonl.gz").read_bytes() == first
     assert temporary(out) == set()
@@ -224,7 +224,7 @@ def test_only_what_is_written_again_is_swept(out: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file of another user")
-def test_what_another_user_left_stays(out: Path) -> None:
+def test_files_of_another_user_stay(out: Path) -> None:
     _killed(out / "a.html", out / "texts")
     for path in partial(out):
         os.chown(path, 65534, 65534)
@@ -234,7 +234,7 @@ def test_what_another_user_left_stays(out: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["文" * 80 + ".html", "a" * 250 + ".html"])
-def test_names_that_fill_what_a_file_system_takes(name: str, out: Path) -> None:
+def test_file_names_of_the_maximum_length_work(name: str, out: Path) -> None:
     files.write(out / name, b"page")
     with OutputFile(str(out / name)) as file:
         file.write(b"page")

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from calling import names_in, neardup, write_lines
-from labelled_texts import labelled, write_labels
+from commands import names_in, neardup, write_lines
+from labelled_stories import labelled, write_labels
 
 import neardup as nd
 from neardup.errors import NeardupError
@@ -43,7 +43,7 @@ WITH_TABLES = "--duplicates", "{out}/dups.csv", "--quarantine", "{out}/q.jsonl"
         ("sklearn", "learn", ("train", "{corpus}", "--labels", "{labels}", "--quarantine", "{out}/q.jsonl")),
     ],
 )
-def test_before_anything_is_written(
+def test_a_missing_package_is_reported_before_anything_is_written(
     package: str, extra: str, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts, pairs = labelled(mistakes=9)
@@ -54,12 +54,12 @@ def test_before_anything_is_written(
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr("neardup.kernels.compilation.kernels_are_compiled", lambda *kernels: False)
     # Another test of this process may have found it.
-    html._extract.cache_clear()
-    told = neardup(*(part.format_map(places) for part in command), code=2).stderr
-    *_, last = told.splitlines()
+    html._article_extractor.cache_clear()
+    stderr = neardup(*(part.format_map(places) for part in command), code=2).stderr
+    *_, last = stderr.splitlines()
     if command[0] == "train":
         # What takes ten seconds is not begun in vain.
-        assert told == f"{last}\n"
+        assert stderr == f"{last}\n"
     assert f"neardup[{extra}]" in last
     # What the command would refuse is no way out.
     assert "or write" not in last
@@ -79,7 +79,7 @@ def test_before_anything_is_written(
         ("audit", "{corpus}", "--store", "{out}/labels.db", "--candidate-rule", "nonsense"),
     ],
 )
-def test_a_store_is_made_when_there_is_something_to_keep(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_store_is_created_only_when_there_is_a_label_to_keep(command: tuple[str, ...], tmp_path: Path) -> None:
     texts, _ = labelled(mistakes=9)
     corpus = write_lines(tmp_path / "corpus.jsonl", texts.rows)
     labels = tmp_path / "labels.csv"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from calling import FOX, ROSE, RULES, neardup, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, RULES, neardup, refused, write_lines
+from sentences import says
 
 EDITED = pytest.approx(17 / 18)
 
@@ -44,11 +44,6 @@ def test_three_nearest_of_files_in_a_folder(tmp_path: Path) -> None:
     assert [row.split("\t")[:2] for row in rows[1:]] == [["file01.txt", "1"], ["file01.txt", "2"], ["file01.txt", "3"]]
     similarity = [float(row.split("\t")[3]) for row in rows[1:]]
     assert similarity == sorted(similarity, reverse=True)
-
-
-def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:
-    corpus = write_lines(tmp_path / "c.jsonl", [{"id": "a\tb", "text": FOX}, {"id": "c\nd", "text": FOX}])
-    assert lines_of(corpus, "--k", "1")[0] == ["a\\tb", "1", "c\\nd", "1.0"]
 
 
 def test_repeated_ids_are_refused_and_told_apart_by_their_files(tmp_path: Path) -> None:

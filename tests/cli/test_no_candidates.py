@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from calling import neardup, read_lines, write_lines
-from trained import DATED, trained
+from commands import neardup, read_lines, write_lines
+from trained_classifiers import DATED, trained
 
 import neardup as nd
 
@@ -66,12 +66,12 @@ def test_no_pair_reaches_a_classifier(kind: str, tmp_path: Path) -> None:
     neardup("dedup", source, "--classifier", classifier, "-o", output, "--report", page)
     assert len(read_lines(output)) == len(KINDS[kind])
     assert page.stat().st_size > 1000
-    told = neardup("audit", source, "--classifier", classifier, "--sample-to", tmp_path / "sheet.csv", code=2).stderr
-    assert "no pair" in told
+    stderr = neardup("audit", source, "--classifier", classifier, "--sample-to", tmp_path / "sheet.csv", code=2).stderr
+    assert "no pair" in stderr
     assert not (tmp_path / "sheet.csv").exists()
 
 
-def test_titles_that_only_rows_without_a_candidate_have(tmp_path: Path) -> None:
+def test_titles_may_be_missing_from_all_candidates(tmp_path: Path) -> None:
     text = "oslo port: 200 ships came in, up 30 from last week"
     rows = [
         {"id": 1, "text": "nothing of the kind was seen anywhere near here", "title": "Other", "time": "2024-03-01"},

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from calling import neardup, write_lines
+from commands import neardup, write_lines
 
 #: The same sentences with and without points and tatweel; of the last, one word is another.
 PAIRS = {
@@ -24,7 +24,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("script", PAIRS)
-def test_points_tell_no_texts_apart(tmp_path: Path, script: str) -> None:
+def test_vowel_points_do_not_make_texts_different(tmp_path: Path, script: str) -> None:
     pointed, plain, _ = PAIRS[script]
     corpus = write_lines(tmp_path / "c.jsonl", [{"id": "p", "text": pointed}, {"id": "q", "text": plain}])
     neardup("pairs", corpus, "-o", tmp_path / "pairs.csv")
@@ -36,7 +36,7 @@ def test_points_tell_no_texts_apart(tmp_path: Path, script: str) -> None:
 
 
 @pytest.mark.parametrize("script", PAIRS)
-def test_what_differs_is_marked_in_the_text_as_it_was_written(tmp_path: Path, script: str) -> None:
+def test_differences_are_marked_in_the_original_text(tmp_path: Path, script: str) -> None:
     pointed, _, other = PAIRS[script]
     corpus = write_lines(tmp_path / "c.jsonl", [{"id": "p", "text": pointed}, {"id": "q", "text": other}])
     out = " ".join(neardup("explain", corpus, "p", "q", "--features", "words:2").stdout.split())

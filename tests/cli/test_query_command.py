@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from calling import FOX, RULES, neardup, refused
-from saying import says
+from commands import FOX, RULES, neardup, refused
+from sentences import says
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def test_a_byte_order_mark_is_no_text(corpus: Path, document: Path, tmp_path: Pa
     )
 
 
-def test_none_is_said(corpus: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.txt"
-    other.write_text("nothing of the kind was ever written")
-    result = neardup("query", corpus, "-d", other, *RULES)
+def test_a_query_without_a_result_says_so(corpus: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "other.txt"
+    outside.write_text("nothing of the kind was ever written")
+    result = neardup("query", corpus, "-d", outside, *RULES)
     assert result.stdout == "document\tsimilarity\n"
-    assert says(result.stderr.splitlines()[0], "no near-duplicate", str(other), "5 documents", "--k 3")
+    assert says(result.stderr.splitlines()[0], "no near-duplicate", str(outside), "5 documents", "--k 3")
 
 
 def test_the_nearest_below_the_threshold(corpus: Path, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_refusals(
     assert document.read_text("utf-8").startswith(FOX)
 
 
-def test_stdin_is_one_thing(corpus: Path) -> None:
+def test_stdin_cannot_be_both_input_and_document(corpus: Path) -> None:
     assert says(refused("query", "-", "-d", "-"), "stdin", "input", "document", "name a file")
 
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from calling import FOX, names_in, refused, write_lines
-from saying import says
+from commands import FOX, names_in, refused, write_lines
+from sentences import says
 
 from neardup.cli.screen import EXIT_CODES
 
@@ -66,18 +66,18 @@ def test_bad_input(
 
 
 def test_a_wrong_column_is_refused_by_the_option_that_named_it(corpus: Path) -> None:
-    said = refused("compare", corpus, "--clusters", "famly")
-    assert says(said, "column 'famly' for --clusters;", "columns are id")
+    message = refused("compare", corpus, "--clusters", "famly")
+    assert says(message, "column 'famly' for --clusters;", "columns are id")
     assert says(
         refused("replay", corpus, "--time-column", "tiem"), "column 'tiem' for --time-column;", "columns are id"
     )
 
 
-def test_times_that_are_not_there_are_asked_for(tmp_path: Path) -> None:
+def test_a_missing_time_column_is_asked_for(tmp_path: Path) -> None:
     bare = write_lines(tmp_path / "bare.jsonl", [{"id": 1, "text": FOX}])
-    said = refused("replay", bare)
-    assert says(said, "obviously the time", "--time-column")
-    assert "keep" not in said
+    message = refused("replay", bare)
+    assert says(message, "obviously the time", "--time-column")
+    assert "keep" not in message
 
 
 def test_an_output_must_be_named(corpus: Path) -> None:
@@ -89,8 +89,8 @@ def test_refusals_of_pairs_come_first(corpus: Path, tmp_path: Path) -> None:
     taken = tmp_path / "taken.parquet"
     taken.write_text("mine")
     assert says(refused("pairs", corpus, "-o", taken), str(taken), "exists")
-    said = refused("pairs", tmp_path / "missing.jsonl", "--print", "--threshold", "7")
-    assert says(said, "threshold", "7.0", "(0, 1]")
+    message = refused("pairs", tmp_path / "missing.jsonl", "--print", "--threshold", "7")
+    assert says(message, "threshold", "7.0", "(0, 1]")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
@@ -103,7 +103,7 @@ def test_no_permission(corpus: Path, tmp_path: Path) -> None:
     assert says(refused("dedup", corpus, "-o", locked / "out.jsonl"), str(locked), "written", "user")
 
 
-def test_the_page_of_exit_codes_excepts_what_the_help_excepts() -> None:
+def test_the_documented_exit_codes_are_those_of_the_help() -> None:
     """Who presses Ctrl-C to end what runs until then has not interrupted it."""
     page = (Path(__file__).parents[2] / "docs" / "input.md").read_text("utf-8").replace("`", "")
     assert "label, serve and watch end with 0" in EXIT_CODES[130]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, ROSE, in_terminal, names_in, neardup, read_lines, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, in_terminal, names_in, neardup, read_lines, refused, write_lines
+from sentences import says
 
 GOLDEN = Path(__file__).parent / "replay-table.txt"
 SEA = "Ships that sail at night see the lamp of the lighthouse long before they hear the waves upon the rocks below"
@@ -83,7 +83,7 @@ def test_the_table(flow: Path) -> None:
         "column 'time'",
         "1 ahead",
         "1 undecidable",
-        "3.64 s saved an item (36.4% of 10 s)",
+        "3.64 s saved per item (36.4% of 10 s)",
         "rejected: ",
     ):
         assert words in result.stderr
@@ -189,8 +189,8 @@ def test_refusals(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = names_in(tmp_path)
-    given = [str(flow) if option == "FLOW" else option for option in options]
-    assert says(refused("replay", flow, *given), *parts)
+    arguments = [str(flow) if option == "FLOW" else option for option in options]
+    assert says(refused("replay", flow, *arguments), *parts)
     assert names_in(tmp_path) == before
 
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from calling import FOX, ROSE, neardup, read_lines, refused, write_lines
-from saying import says
+from commands import FOX, ROSE, neardup, read_lines, refused, write_lines
+from sentences import says
 
 ROWS = [
     {"id": "fox", "text": FOX, "time": "2024-01-01T00:00:00Z"},
@@ -60,7 +60,7 @@ def test_a_replay_into_a_store_that_holds_more(flow: Path) -> None:
 
 
 def test_a_classifier_in_a_replay(flow: Path) -> None:
-    from handmade import saved
+    from simple_classifiers import saved
 
     saved(Path("d.neardup"))
     neardup("replay", "flow.jsonl", "--classifier", "d.neardup", "--report", "page.html")
@@ -115,10 +115,3 @@ def test_refusals(flow: Path, arguments: tuple[str, ...], parts: tuple[str, ...]
     assert says(refused(command, "flow.jsonl", *options), *parts)
     assert Path("mine.html").read_text() == "mine"
     assert not list(Path().glob("*.partial*"))
-
-
-@pytest.mark.parametrize("command", ["replay", "compare", "audit"])
-def test_packages_that_draw_are_asked_for_first(command: str, flow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    labels = ("--labels", "sure.jsonl") if command == "compare" else RULES
-    assert "pip install 'neardup[report]' brings" in refused(command, "flow.jsonl", *labels, "--report", "page.html")

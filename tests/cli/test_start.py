@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import pytest
-from calling import NEVER, neardup, refused
-from places import ROOT
-from saying import says
+from commands import NEVER, neardup, refused
+from paths import ROOT
+from sentences import says
 from typer.testing import CliRunner
 
 import neardup as package
-from neardup.cli.app import COMMANDS, app, command_of
+from neardup.cli.app import COMMANDS, app, load_command
 from neardup.cli.dedup import dedup
 from neardup.recipe import Recipe
 from neardup.recipe.named import Choices
@@ -45,11 +45,11 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert "neardup" in ended.stdout
 
 
-def test_version() -> None:
+def test_the_version_is_printed() -> None:
     assert neardup("--version").stdout == f"neardup {package.__version__}\n"
 
 
-def test_a_field_of_a_recipe_has_an_option_or_is_set() -> None:
+def test_every_field_of_a_recipe_has_an_option_or_is_set_by_set() -> None:
     options = set(inspect.signature(dedup).parameters)
     assert {name for name, known in OPTIONS.items() if known.common} <= options
     shown = neardup("dedup", "--help-all").stdout
@@ -57,7 +57,7 @@ def test_a_field_of_a_recipe_has_an_option_or_is_set() -> None:
         assert (f"--{name.replace('_', '-')} " if known.common else f"{name}=") in shown
 
 
-def test_fields_say_of_themselves_what_they_are() -> None:
+def test_the_metadata_of_fields_matches_the_recipe() -> None:
     chosen = {field.name: field.type for field in fields(Recipe) if field.name not in ("name", "description")}
     assert set(chosen) == set(OPTIONS)
     assert {name: type(known.default).__name__ for name, known in OPTIONS.items()} == chosen
@@ -70,11 +70,11 @@ def test_fields_say_of_themselves_what_they_are() -> None:
 
 def test_the_table_of_fields_is_what_the_script_writes() -> None:
     page = ROOT / "docs" / "recipe-fields.md"
-    assert runpy.run_path(str(ROOT / "scripts" / "recipe_fields.py"))["table"]() == page.read_text("utf-8")
+    assert runpy.run_path(str(ROOT / "scripts" / "recipe_fields.py"))["format_page"]() == page.read_text("utf-8")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_says_in_one_line_what_it_does(command: str) -> None:
+def test_the_help_of_every_command_begins_with_its_purpose(command: str) -> None:
     shown = neardup(command, "--help").stdout
     assert COMMANDS[command] in " ".join(shown.split())
     assert "<" not in shown.partition("Options:")[0]
@@ -103,8 +103,8 @@ def test_help_of_dedup_fits_a_screen() -> None:
     ],
 )
 def test_fields_that_cannot_be_set_are_refused(settings: list[str], said: tuple[str, ...], corpus: Path) -> None:
-    given = [word for setting in settings for word in ("--set", setting)]
-    assert says(refused("dedup", corpus, "--dry-run", "--search", "lsh", *given), *said)
+    arguments = [word for setting in settings for word in ("--set", setting)]
+    assert says(refused("dedup", corpus, "--dry-run", "--search", "lsh", *arguments), *said)
 
 
 def test_the_demo_runs_on_the_sample_of_the_package(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_the_demo_runs_on_the_sample_of_the_package(tmp_path: Path) -> None:
 
 def completed(words: str) -> list[str]:
     """What the shell would offer for the last word."""
-    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_NEARDUP_COMPLETE": "complete_bash"}
-    return CliRunner().invoke(app, [], env=asked, prog_name="neardup").stdout.split()
+    environment = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_NEARDUP_COMPLETE": "complete_bash"}
+    return CliRunner().invoke(app, [], env=environment, prog_name="neardup").stdout.split()
 
 
 def test_shells_complete_commands_and_their_options() -> None:
@@ -135,7 +135,7 @@ def test_shells_complete_commands_and_their_options() -> None:
 
 
 def test_the_manual_holds_every_command_and_option() -> None:
-    manual = runpy.run_path(str(ROOT / "scripts" / "manual.py"))["manual"]().replace("\\-", "-")
+    manual = runpy.run_path(str(ROOT / "scripts" / "manual.py"))["manual_page"]().replace("\\-", "-")
     for command in COMMANDS:
         assert f".SS neardup {command}" in manual
     for words in ("--help-all", "num_perm=", ".SH EXIT STATUS", ".SS neardup recipe check"):
@@ -177,7 +177,7 @@ def test_wrong_use_is_answered_with_one_sentence(arguments: str, parts: tuple[st
 def typed() -> Iterator[tuple[str, str]]:
     """The options of all commands whose values are numbers, sizes, times or one of a few words."""
     for name in set(COMMANDS) - {"recipe", "index"}:
-        command = command_of(name)
+        command = load_command(name)
         for option, hint in get_type_hints(inspect.unwrap(command.callback), include_extras=True).items():
             kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             kinds = {one for one in (get_args(kind) or (kind,)) if one is not type(None)}
@@ -211,7 +211,9 @@ def test_a_command_without_arguments_shows_how_to_call_it() -> None:
         (["--memory", "500MB"], {"MIMALLOC_PURGE_DELAY": "5"}, "5"),
     ],
 )
-def test_a_budget_has_arrow_give_back_sooner(arguments: list[str], given: dict[str, str], delay: str) -> None:
+def test_a_memory_limit_makes_arrow_return_memory_sooner(
+    arguments: list[str], given: dict[str, str], delay: str
+) -> None:
     program = (
         "import os, runpy, sys\n"
         f"sys.argv = ['neardup', 'dedup', '--help', *{arguments!r}]\n"

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import FOX, NEVER, ROSE, finished, neardup, process, refused
-from markup import Markup
-from saying import says
+from commands import FOX, NEVER, ROSE, neardup, refused, start_process, wait_for_end
+from page_markup import Markup
+from sentences import says
 
 FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
 WATCH = ("watch", "in", "--store", "news.db", "--originals", "out", "--duplicates", "dup", *FAST)
@@ -39,7 +39,7 @@ def rows(*options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in neardup("stopped", "news.db", "--json", *options).stdout.splitlines()]
 
 
-def test_what_was_stopped_and_why() -> None:
+def test_stopped_lists_each_duplicate_with_its_reason() -> None:
     found = rows()
     assert [(row["id"], row["of"], row["kind"], row["file"]) for row in found] == [
         ("wire/again.txt", "fox.txt", "near", "wire/again.txt"),
@@ -52,14 +52,14 @@ def test_what_was_stopped_and_why() -> None:
     assert len(rows("--today")) == 3
     tomorrow = datetime.fromtimestamp(time.time() + 86_400, UTC).date().isoformat()
     assert rows("--since", tomorrow) == []
-    said = neardup("stopped", "news.db", "--since", tomorrow).stderr
-    assert says(said, f"0 items stopped since {tomorrow}T00:00:00Z", "the time of the item itself")
+    stderr = neardup("stopped", "news.db", "--since", tomorrow).stderr
+    assert says(stderr, f"0 items stopped since {tomorrow}T00:00:00Z", "the time of the item itself")
     assert len(rows("--since", "2024-01-01")) == 3
 
 
 def test_a_released_file_goes_to_the_originals_and_its_copies_are_stopped(inbox: Path) -> None:
-    said = neardup("release", "news.db", "wire/again.txt", "--by", "ann").stderr
-    assert says(said, "wire/again.txt", "original", "out/wire/again.txt")
+    stderr = neardup("release", "news.db", "wire/again.txt", "--by", "ann").stderr
+    assert says(stderr, "wire/again.txt", "original", "out/wire/again.txt")
     assert Path("out/wire/again.txt").read_text() == f"{FOX} today"
     assert not list(Path("dup").rglob("again.txt*"))
     assert [row["id"] for row in rows()] == ["x", "y"]
@@ -91,43 +91,43 @@ def test_refusals() -> None:
     assert says(refused("release", "news.db", "nobody"), "'nobody'", "neardup stopped")
     assert says(refused("release", "none.db", "x"), "none.db", "no store")
     assert says(refused("stopped", "in/none.db"), "none.db", "no store")
-    assert says(refused("stopped", "news.db", "--since", "soon"), "--since", "'soon'", "no time")
+    assert says(refused("stopped", "news.db", "--since", "soon"), "--since", "'soon'", "not a time")
     assert says(refused("stopped", "news.db", "--today", "--since", "2024"), "--since 2024", "--today")
     assert len(rows()) == 3
     assert sorted(path.name for path in Path("out").rglob("*.*")) == ["fox.txt", "rose.txt"]
 
 
-def test_beside_a_watcher_the_list_is_read_and_the_watcher_releases() -> None:
-    started = process(*WATCH)
+def test_while_a_watcher_runs_it_releases_items_itself() -> None:
+    started = start_process(*WATCH)
     end = time.monotonic() + NEVER
     Path("in/late.txt").write_text(FOX)
     while len(rows()) < 4:
         assert time.monotonic() < end
         time.sleep(0.05)
-    assert says(neardup("release", "news.db", "x", "--by", "ann").stderr, "x is an original now", "out/more.jsonl")
+    assert says(neardup("release", "news.db", "x", "--by", "ann").stderr, "x is now an original", "out/more.jsonl")
     assert says(refused("release", "news.db", "x"), "'x' was released already by ann")
     assert "x" not in [row["id"] for row in rows()]
     started.send_signal(signal.SIGTERM)
-    code, _, err = finished(started)
+    code, _, err = wait_for_end(started)
     (said,) = (event for line in err.splitlines() if (event := json.loads(line))["event"] == "released")
     assert (code, said["id"], said["by"], Path(said["file"]).name) == (0, "x", "ann", "more.jsonl")
     assert sorted(path.name for path in Path().glob("news.db*")) == ["news.db", "news.db.lock"]
 
 
 def test_the_page_of_a_watcher_that_runs_and_of_one_that_has_stopped(inbox: Path) -> None:
-    started = process(*WATCH)
+    started = start_process(*WATCH)
     Path("in/late.txt").write_text(FOX)
     end = time.monotonic() + NEVER
     while len(rows()) < 4:
         assert time.monotonic() < end
         time.sleep(0.05)
-    said = neardup("report", "news.db", "-o", "page.html").stderr
-    assert says(said, "6 items", "4 duplicates", "page.html")
+    stderr = neardup("report", "news.db", "-o", "page.html").stderr
+    assert says(stderr, "6 items", "4 duplicates", "page.html")
     page = Path("page.html").read_text("utf-8")
     assert "neardup report news.db -o page.html" in Markup(page).text
     assert "wire/again.txt" in page
     started.send_signal(signal.SIGTERM)
-    code, _, err = finished(started)
+    code, _, err = wait_for_end(started)
     assert code == 0, err
     (inbox / "rose-again.txt").write_text(ROSE)
     neardup(*WATCH, "--once")
@@ -152,11 +152,11 @@ def test_report_refusals(options: tuple[str, ...], parts: tuple[str, ...]) -> No
     assert not list(Path().glob("page*"))
 
 
-def test_what_is_no_store_is_refused() -> None:
+def test_a_file_that_is_no_store_is_refused() -> None:
     assert says(refused("report", "none.db", "-o", "page.html"), "none.db", "no store")
     assert says(refused("report", "out/fox.txt", "-o", "page.html"), "out/fox.txt")
 
 
-def test_packages_that_draw_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_chart_packages_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "pip install 'neardup[report]' brings" in refused("report", "news.db", "-o", "page.html")

@@ -13,8 +13,8 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from calling import neardup, read_lines, refused, write_lines
-from known_times import NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
+from commands import neardup, read_lines, refused, write_lines
+from time_examples import NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
 
 import neardup as nd
 from neardup.classifier.records import NO_TIME, read_records
@@ -140,7 +140,7 @@ def test_a_watched_file_of_json(group: str, tmp_path: Path) -> None:
     agree(watched(tmp_path / "in"), group)
 
 
-def test_a_watched_feed_and_what_becomes_of_it(tmp_path: Path) -> None:
+def test_the_times_of_a_watched_feed_are_kept(tmp_path: Path) -> None:
     """Its items go out as JSON lines, and whoever takes those in again has the same times."""
     (tmp_path / "in").mkdir()
     items = [
@@ -175,7 +175,7 @@ COPIES = [text_of(0), text_of(0)]
     [("2018-12-31", "2019"), ("2022-01-01", "1701011111235"), ("2019-03-20T00:00Z", "Thu, 21 Mar 2019 11:30:00 GMT")],
 )
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_forms_that_meet_in_one_column(older: str, newer: str, suffix: str, tmp_path: Path) -> None:
+def test_different_forms_of_time_may_share_a_column(older: str, newer: str, suffix: str, tmp_path: Path) -> None:
     rows = [{"id": "old", "when": older, "text": COPIES[0]}, {"id": "new", "when": newer, "text": COPIES[0]}]
     path, clean = written(tmp_path / f"corpus.{suffix}", rows), tmp_path / "clean.jsonl"
     neardup("dedup", path, "-o", clean, "--keep", "newest", "--time-column", "when")
@@ -185,10 +185,10 @@ def test_forms_that_meet_in_one_column(older: str, newer: str, suffix: str, tmp_
 def test_no_readable_time_at_all_is_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "corpus.jsonl", [{"when": "soon", "text": text} for text in COPIES])
     for command in (("dedup", path, "-o", tmp_path / "clean.jsonl", "--keep", "newest"), ("replay", path)):
-        said = refused(*command, "--time-column", "when")
-        assert "'when'" in said
-        assert "readable time" in said
-        assert "ISO 8601" in said
+        message = refused(*command, "--time-column", "when")
+        assert "'when'" in message
+        assert "readable time" in message
+        assert "ISO 8601" in message
 
 
 def not_utf8(suffix: str, column: str, folder: Path) -> Path:

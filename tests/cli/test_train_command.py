@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from calling import names_in, neardup, refused, write_lines
-from labelled_texts import labelled, write_labels
-from saying import says
+from commands import names_in, neardup, refused, write_lines
+from labelled_stories import labelled, write_labels
+from sentences import says
 
 import neardup as nd
 from neardup.training import fit as searching
@@ -42,13 +42,24 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
     assert lines[0].startswith("189 labelled pairs of 160 documents: ")
     assert lines[0].endswith("; 95% intervals")
     heads = [line.split()[0] for line in lines if line.strip()]
-    for head in ("unseen", "learned", "best", "gain", "measure", "numbers", "coefficient", "wanted", "0.95", "0.99"):
+    for head in (
+        "unseen",
+        "classifier",
+        "best",
+        "gain",
+        "measure",
+        "numbers",
+        "coefficient",
+        "precision",
+        "0.95",
+        "0.99",
+    ):
         assert head in heads or any(head in line for line in lines), head
     assert "best threshold is " in result.stdout
     assert "Kernel linear, C " in result.stdout
-    told = " ".join(result.stdout.split())
-    for part in ("judged wrongly", "the 10 most confident", "--summary FILE", "its value (contribution)"):
-        assert part in told
+    text = " ".join(result.stdout.split())
+    for part in ("misjudged", "the 10 most confident", "--summary FILE", "its value (contribution)"):
+        assert part in text
     assert sum(": labelled " in line for line in lines) == 10
     assert max(map(len, lines)) <= 80
     assert says(result.stderr.splitlines()[-1], "no classifier was written", "-o FILE")
@@ -72,7 +83,7 @@ def test_what_is_saved(corpus: Path, labels: Path, tmp_path: Path) -> None:
     neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--force")
 
 
-def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:
+def test_document_ids_cannot_control_the_terminal(tmp_path: Path) -> None:
     known, rows = labelled(mistakes=9)
     evil = {row["id"]: f"\x1b[31m{row['id']}\n" for row in known.rows}
     corpus = write_lines(tmp_path / "c.jsonl", [row | {"id": evil[row["id"]]} for row in known.rows])
@@ -102,7 +113,7 @@ def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:
             ("--labels", "LABELS", "--title-column", "heading", "--vector", "title"),
             ("'heading'", "--title-column"),
         ),
-        (("--labels", "LABELS", "-o", "-"), ("- ", "classifier", "name it")),
+        (("--labels", "LABELS", "-o", "-"), ("- ", "stdout", "name one")),
         (("--labels", "LABELS", "-o", "LABELS"), ("labels.csv", "input")),
         (("--labels", "LABELS", "-o", "d.json", "--summary", "./d.json"), ("d.json", "-o", "--summary")),
         (("--labels", "LABELS", "--summary", "s.csv"), ("s.csv", ".json")),
@@ -111,6 +122,6 @@ def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:
 )
 def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
     before = names_in(tmp_path)
-    given = [str(labels) if option == "LABELS" else option for option in options]
-    assert says(refused("train", corpus, *given), *parts)
+    arguments = [str(labels) if option == "LABELS" else option for option in options]
+    assert says(refused("train", corpus, *arguments), *parts)
     assert names_in(tmp_path) == before

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import FOX, NEVER, ROSE, finished, neardup, process, refused
-from saying import says
+from commands import FOX, NEVER, ROSE, neardup, refused, start_process, wait_for_end
+from sentences import says
 
 from neardup.recipe import load_recipe
-from neardup.stream.store import Mark, Store
+from neardup.stream.store import Store, StoreIdentity
 
 FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
 
@@ -41,26 +41,26 @@ def events(err: str) -> list[dict[str, Any]]:
 def until(true: Callable[[], bool], started: subprocess.Popen[str]) -> None:
     end = time.monotonic() + NEVER
     while not true():
-        assert started.poll() is None, finished(started)
+        assert started.poll() is None, wait_for_end(started)
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
-def test_once_takes_what_is_there_and_ends(inbox: Path) -> None:
+def test_once_processes_the_present_files_and_exits(inbox: Path) -> None:
     arguments = ("watch", "in", "--store", "news.db", "--originals", "out", "--duplicates", "dup", *FAST, "--once")
     result = neardup(*arguments)
     assert result.stdout == ""
-    said = events(result.stderr)
-    assert [line["event"] for line in said] == ["started", "duplicate", "stopped"]
-    assert said[0]["recipe"] == "ddd"
-    assert said[0]["window"] == "24h"
-    assert (said[1]["id"], said[1]["kind"], said[1]["of"], said[1]["file"]) == (
+    log_events = events(result.stderr)
+    assert [line["event"] for line in log_events] == ["started", "duplicate", "stopped"]
+    assert log_events[0]["recipe"] == "ddd"
+    assert log_events[0]["window"] == "24h"
+    assert (log_events[1]["id"], log_events[1]["kind"], log_events[1]["of"], log_events[1]["file"]) == (
         "again.txt",
         "near",
         "fox.txt",
         "again.txt",
     )
-    assert {name: said[2][name] for name in ("files", "items", "originals", "duplicates", "saved_s", "held")} == {
+    assert {name: log_events[2][name] for name in ("files", "items", "originals", "duplicates", "saved_s", "held")} == {
         "files": 3,
         "items": 3,
         "originals": 2,
@@ -68,16 +68,16 @@ def test_once_takes_what_is_there_and_ends(inbox: Path) -> None:
         "saved_s": 10.0,
         "held": 2,
     }
-    assert all(line["time"].endswith("Z") for line in said)
+    assert all(line["time"].endswith("Z") for line in log_events)
     assert sorted(path.name for path in Path("out").iterdir()) == ["fox.txt", "rose.txt"]
     assert sorted(path.name for path in Path("dup").iterdir()) == ["again.txt", "again.txt.neardup.json"]
 
 
 def test_a_signal_ends_it_with_0(inbox: Path) -> None:
-    started = process("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
+    started = start_process("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
     until(lambda: Path("out/rose.txt").exists(), started)
     started.send_signal(signal.SIGTERM)
-    code, out, err = finished(started)
+    code, out, err = wait_for_end(started)
     assert (code, out) == (0, "")
     assert [line["event"] for line in events(err)][-2:] == ["stopping", "stopped"]
     assert events(err)[-1]["items"] == 3
@@ -89,7 +89,7 @@ def test_a_signal_ends_it_with_0(inbox: Path) -> None:
 def test_at_a_terminal_there_is_a_panel_that_nothing_escapes_from(inbox: Path) -> None:
     (inbox / "evil\x1b[31m.txt").write_text(f"{ROSE} again")
     ours, theirs = pty.openpty()
-    started = process(
+    started = start_process(
         "watch",
         "in",
         "--store",
@@ -113,7 +113,7 @@ def test_at_a_terminal_there_is_a_panel_that_nothing_escapes_from(inbox: Path) -
         # The end of a terminal.
         pass
     os.close(ours)
-    code, out, _ = finished(started)
+    code, out, _ = wait_for_end(started)
     text = shown.decode()
     assert (code, out) == (0, "")
     for words in ("neardup watch in", "duplicates", "saved 20 s of processing, spent", "evil␛[31m.txt = rose.txt"):
@@ -126,9 +126,9 @@ def test_at_a_terminal_there_is_a_panel_that_nothing_escapes_from(inbox: Path) -
 
 def test_a_store_in_use_is_refused_in_one_sentence(inbox: Path, tmp_path: Path) -> None:
     settings = {"window": "24h", "window_by": "time", "against": "originals"}
-    with Store(tmp_path / "news.db", Mark(load_recipe("ddd").fingerprint, settings)):
-        said = refused("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
-    assert says(said, str(tmp_path / "news.db"), "in use", f"process {os.getpid()}")
+    with Store(tmp_path / "news.db", StoreIdentity(load_recipe("ddd").fingerprint, settings)):
+        message = refused("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
+    assert says(message, str(tmp_path / "news.db"), "in use", f"process {os.getpid()}")
     assert not Path("out").exists()
 
 
@@ -136,9 +136,9 @@ def test_a_folder_that_cannot_be_made_is_refused_before_there_is_a_store(inbox: 
     Path("taken").write_text("a file, not a folder")
     for option in ("--originals", "--done"):
         folders = {"--originals": "out"} | {option: "taken/out"}
-        given = [word for pair in folders.items() for word in pair]
-        said = refused("watch", "in", "--store", "news.db", *given, *FAST)
-        assert says(said, f"taken/out for {option} cannot be made", "name a folder")
+        arguments = [word for pair in folders.items() for word in pair]
+        message = refused("watch", "in", "--store", "news.db", *arguments, *FAST)
+        assert says(message, f"taken/out for {option} cannot be made", "name a folder")
     assert sorted(path.name for path in Path().iterdir()) == ["in", "taken"]
     assert len(list(inbox.iterdir())) == 3
 
@@ -160,10 +160,10 @@ def test_a_folder_that_cannot_be_made_is_refused_before_there_is_a_store(inbox: 
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_refusals(arguments: list[str], parts: tuple[str, ...], inbox: Path) -> None:
-    given = [*arguments]
+    words = [*arguments]
     for option, value in (("--store", "news.db"), ("--originals", "out")):
-        given += [] if option in arguments else [option, value]
-    assert says(refused("watch", *given), *parts)
+        words += [] if option in arguments else [option, value]
+    assert says(refused("watch", *words), *parts)
     assert len(list(inbox.iterdir())) == 3
 
 
@@ -177,6 +177,7 @@ def test_pages_can_be_compared_whole(inbox: Path) -> None:
         (inbox / f"{number}.html").write_text(f"<html><body><p {markup}>{FOX}</p></body></html>")
     for content, duplicates in (("tags", 1), ("plain", 0)):
         arguments = ("--store", f"{content}.db", "--originals", f"out-{content}", *FAST, "--once", "--content", content)
-        said = events(neardup("watch", "in", *arguments, "--place", "link", "--duplicates", f"dup-{content}").stderr)
-        assert said[-1]["duplicates"] == duplicates
-        assert said[-1]["items"] == 2
+        result = neardup("watch", "in", *arguments, "--place", "link", "--duplicates", f"dup-{content}")
+        log_events = events(result.stderr)
+        assert log_events[-1]["duplicates"] == duplicates
+        assert log_events[-1]["items"] == 2

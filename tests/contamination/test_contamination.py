@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from calling import neardup, refused
+from commands import neardup, refused
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_text import naive_tokens

@@ -1,4 +1,4 @@
-"""Random records with random damage: the good ones are all read, the broken ones all rejected, in order."""
+"""Random records with random damage: all good ones are read, and all broken ones rejected, in order."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from making import CODECS, ROWS, compressed, encoded, made, quarantined, texts_of
-from saying import says
+from input_files import CODECS, ROWS, compress, encode_rows, read_quarantine, texts_of, write_input
+from sentences import says
 
 from neardup import errors
 from neardup.documents import open_corpus
 from neardup.documents import records as parts
 from neardup.documents import streams as streams_module
 from neardup.documents.jsonlines import JsonLines, json_source
-from neardup.documents.records import Wanted, valid_records
-from neardup.documents.rejected import Torn
+from neardup.documents.records import ReadOptions, split_chunk
+from neardup.documents.rejected import TornFile
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 KEY = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -61,15 +61,15 @@ BAD_LINES = st.sampled_from(
 MANY = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=30)
 
 
-def _check(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]) -> None:
+def check_reading(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path, aside = Path(folder, name), Path(folder, "aside.jsonl")
+        path, quarantine = Path(folder, name), Path(folder, "quarantine.jsonl")
         path.write_bytes(data)
-        with open_corpus([path], text_column="text", id_column="id", quarantine=str(aside)) as corpus:
+        with open_corpus([path], text_column="text", id_column="id", quarantine=str(quarantine)) as corpus:
             assert texts_of(corpus) == good
             assert corpus.raw_rows == len(good) + len(bad)
             assert corpus.rejected.total == len(bad)
-        entries = quarantined(aside)
+        entries = read_quarantine(quarantine)
         assert [entry["reason"] for entry in entries] == [reason for reason, _ in bad]
         for entry, (_, record) in zip(entries, bad, strict=True):
             raw = base64.b64decode(entry["record_base64"]) if "record_base64" in entry else None
@@ -82,7 +82,9 @@ def _check(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]
 @pytest.mark.parametrize("codec", CODECS)
 @MANY
 @given(lines=st.lists(st.one_of(GOOD_LINES, BAD_LINES.map(lambda bad: (None, bad)))), block=st.integers(1, 300))
-def test_json_lines(codec: str, lines: list[tuple[Any, Any]], block: int) -> None:
+def test_good_json_lines_are_read_and_broken_ones_rejected(
+    codec: str, lines: list[tuple[Any, Any]], block: int
+) -> None:
     start = ("first", b'{"id": 0, "text": "first"}')
     lines = [start, *lines]
     data = b"".join((line if text is not None else line[1]) + b"\n" for text, line in lines)
@@ -90,17 +92,17 @@ def test_json_lines(codec: str, lines: list[tuple[Any, Any]], block: int) -> Non
     bad = [line for text, line in lines if text is None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams_module, "BLOCK", block)
-        _check(compressed(data, codec), f"a.jsonl{codec}", good, bad)
+        check_reading(compress(data, codec), f"a.jsonl{codec}", good, bad)
 
 
-def _csv_line(*fields: str) -> bytes:
+def csv_line(*fields: str) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(fields)
     return text.getvalue().encode()
 
 
 CSV_TEXT = st.text(st.sampled_from('ab,"\n;é '), max_size=12)
-GOOD_ROWS = CSV_TEXT.map(lambda text: (text, _csv_line("7", text, "x")))
+GOOD_ROWS = CSV_TEXT.map(lambda text: (text, csv_line("7", text, "x")))
 BAD_ROWS = st.sampled_from(
     [
         (parts.WRONG_FIELDS, b"1,a\n"),
@@ -126,13 +128,15 @@ ODD_ROWS = st.sampled_from(
     rows=st.lists(st.one_of(GOOD_ROWS, ODD_ROWS, BAD_ROWS.map(lambda bad: (None, bad)))),
     block=st.integers(1, 200),
 )
-def test_delimited_text(codec: str, rows: list[tuple[Any, Any]], block: int) -> None:
+def test_good_rows_of_delimited_text_are_read_and_broken_ones_rejected(
+    codec: str, rows: list[tuple[Any, Any]], block: int
+) -> None:
     data = b"id,text,more\n" + b"".join(row if text is not None else row[1] for text, row in rows)
     good = [text for text, _ in rows if text is not None]
     bad = [row for text, row in rows if text is None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams_module, "BLOCK", block)
-        _check(compressed(data, codec), f"a.csv{codec}", good, bad)
+        check_reading(compress(data, codec), f"a.csv{codec}", good, bad)
 
 
 COLUMN_ROWS = st.lists(
@@ -146,40 +150,42 @@ COLUMN_ROWS = st.lists(
 )
 
 
-def _parquet(table: pa.Table, path: Path) -> None:
+def write_parquet(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, row_group_size=7)
 
 
-def _arrow(table: pa.Table, path: Path) -> None:
+def write_arrow(table: pa.Table, path: Path) -> None:
     with pa.ipc.new_file(str(path), table.schema) as writer:
         writer.write_table(table, max_chunksize=7)
 
 
-@pytest.mark.parametrize("write", [_parquet, _arrow])
+@pytest.mark.parametrize("write", [write_parquet, write_arrow])
 @MANY
 @given(rows=COLUMN_ROWS, kind=st.sampled_from([pa.string(), pa.large_string(), pa.binary()]))
-def test_columns(write: Callable[[pa.Table, Path], None], rows: list[Any], kind: pa.DataType) -> None:
+def test_good_rows_of_columns_are_read_and_broken_ones_rejected(
+    write: Callable[[pa.Table, Path], None], rows: list[Any], kind: pa.DataType
+) -> None:
     binary = pa.array([text for text, _, _ in rows], pa.binary())
     table = pa.table(
         {
             "id": pa.array([key for _, key, _ in rows], pa.int32()),
-            "text": _unchecked(binary, kind),
+            "text": unchecked_strings(binary, kind),
             "row": pa.array(range(len(rows)), pa.int64()),
         }
     )
     with tempfile.TemporaryDirectory() as folder:
-        path, aside = Path(folder, "a.data"), Path(folder, "aside.jsonl")
+        path, quarantine = Path(folder, "a.data"), Path(folder, "quarantine.jsonl")
         write(table, path)
-        with open_corpus([path], text_column="text", quarantine=str(aside), max_document=999) as corpus:
+        with open_corpus([path], text_column="text", quarantine=str(quarantine), max_document=999) as corpus:
             assert texts_of(corpus) == [text.decode() for text, _, fault in rows if fault is None]
             assert corpus.raw_rows == len(rows)
-        entries = quarantined(aside)
+        entries = read_quarantine(quarantine)
         bad = [(row, fault) for row, (_, _, fault) in enumerate(rows) if fault is not None]
         assert [(entry["row"], entry["reason"]) for entry in entries] == bad
         assert [json.loads(entry["record"])["row"] for entry in entries] == [row for row, _ in bad]
 
 
-def _unchecked(binary: pa.Array, kind: pa.DataType) -> pa.Array:
+def unchecked_strings(binary: pa.Array, kind: pa.DataType) -> pa.Array:
     """Make a string column that may hold bytes that are no UTF-8, as files may."""
     wide = binary.cast(pa.large_binary()) if pa.types.is_large_string(kind) else binary
     return pa.Array.from_buffers(kind, len(wide), wide.buffers())
@@ -227,19 +233,19 @@ ODD_LINES = [
 ]
 
 
-def _read(path: Path) -> list[Any]:
-    source = json_source(_found(path), None)
-    wanted = Wanted("text", "id")
+def read_json(path: Path) -> list[Any]:
+    source = json_source(input_file(path), None)
+    options = ReadOptions("text", "id")
     seen: list[Any] = []
-    for part in source.chunks(wanted):
-        batch, broken = valid_records(part, wanted, 0)
+    for part in source.chunks(options):
+        batch, faults = split_chunk(part, options, 0)
         keys = [str(key) for key in batch.ids.to_pylist()]
         seen.append(sorted(zip(batch.rows.tolist(), batch.texts.to_pylist(), keys, strict=True)))
-        seen.append([(fault.row, fault.reason, fault.line, fault.record) for fault in broken])
+        seen.append([(fault.row, fault.reason, fault.line, fault.record) for fault in faults])
     return seen
 
 
-def _found(path: Path) -> Any:
+def input_file(path: Path) -> Any:
     from neardup.documents.inputs import discover
 
     return discover([path], [], "")[0]
@@ -247,28 +253,30 @@ def _found(path: Path) -> Any:
 
 @settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
 @given(lines=st.lists(st.one_of(st.sampled_from(ODD_LINES), GOOD_LINES.map(lambda good: good[1])), max_size=4))
-def test_fast_and_slow_json_agree(lines: list[bytes]) -> None:
+def test_block_and_record_parsers_of_json_agree(lines: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.jsonl")
         path.write_bytes(b"\n".join(lines))
-        fast = _read(path)
+        fast = read_json(path)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(JsonLines, "fast", lambda *_: None)
-            slow = _read(path)
+            patch.setattr(JsonLines, "parse_block", lambda *_: None)
+            slow = read_json(path)
     assert fast == slow
 
 
 @pytest.mark.parametrize("line", ODD_LINES)
-def test_fast_and_slow_json_agree_on_a_line(tmp_path: Path, line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_and_record_parsers_of_json_agree_on_a_line(
+    tmp_path: Path, line: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(line + b"\n")
-    fast = _read(path)
-    monkeypatch.setattr(JsonLines, "fast", lambda *_: None)
-    assert fast == _read(path)
+    fast = read_json(path)
+    monkeypatch.setattr(JsonLines, "parse_block", lambda *_: None)
+    assert fast == read_json(path)
 
 
 @pytest.mark.parametrize("broken", ["", "nonsense\n"])
-def test_numbers_to_order_by_are_numbers_beside_a_broken_line_too(tmp_path: Path, broken: str) -> None:
+def test_order_values_stay_numbers_beside_a_broken_line(tmp_path: Path, broken: str) -> None:
     path, scores = tmp_path / "a.jsonl", ["10.5", "9.75", "1e2", "7", "-0.5"]
     path.write_text("".join(f'{{"text": "a", "score": {score}}}\n' for score in scores) + broken)
     with open_corpus([path], order_column="score") as corpus:
@@ -285,39 +293,39 @@ def test_mixed_ids_become_strings(tmp_path: Path) -> None:
         assert join_ids([batch.ids for batch in corpus.scan()]).to_pylist() == ["1", "x", "2.50"]
 
 
-def test_strict_raises_at_the_first(tmp_path: Path) -> None:
+def test_strict_raises_at_the_first_broken_record(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('\n{"text": "a"}\n{"text": 1}\nnonsense\n')
-    aside = tmp_path / "aside.jsonl"
+    quarantine = tmp_path / "quarantine.jsonl"
     with (
         pytest.raises(errors.BrokenRecord) as caught,
-        open_corpus([path], strict=True, quarantine=str(aside)) as corpus,
+        open_corpus([path], strict=True, quarantine=str(quarantine)) as corpus,
     ):
         list(corpus.scan())
     assert says(caught.value, "a.jsonl, line 3:", "text", "not a string", "without strict")
-    assert not aside.exists()
+    assert not quarantine.exists()
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
 
 
 @pytest.mark.parametrize("codec", [".gz", ".zst"])
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
-def test_cut_short_gives_all_before_the_break(tmp_path: Path, suffix: str, codec: str) -> None:
+def test_a_file_that_is_cut_short_gives_all_records_before_the_break(tmp_path: Path, suffix: str, codec: str) -> None:
     noise = np.random.default_rng(0).bytes(300_000).hex()
     rows = [{"id": n, "text": noise[n * 1000 : n * 1000 + 1000]} for n in range(600)]
-    data = compressed(encoded(rows, suffix), codec)
-    path, aside = tmp_path / f"a{suffix}{codec}", tmp_path / "aside.jsonl"
+    data = compress(encode_rows(rows, suffix), codec)
+    path, quarantine = tmp_path / f"a{suffix}{codec}", tmp_path / "quarantine.jsonl"
     path.write_bytes(data[: len(data) // 2])
-    with open_corpus([path], quarantine=str(aside), allow_torn=True) as corpus:
+    with open_corpus([path], quarantine=str(quarantine), allow_torn=True) as corpus:
         texts = texts_of(corpus)
         assert texts == [row["text"] for row in rows[: len(texts)]]
         assert 200 < len(texts) < 400
-        assert corpus.torn == [Torn(str(path), len(texts), parts.CUT_SHORT)]
+        assert corpus.torn_files == [TornFile(str(path), len(texts), parts.CUT_SHORT)]
         assert dict(corpus.rejected.counts) == {parts.CUT_SHORT: 1}
         assert corpus.raw_rows == len(texts)
         keep = np.ones(corpus.raw_rows, dtype=bool)
         assert corpus.copy(keep, str(tmp_path / f"o{suffix}")).rows == len(texts)
-    (entry,) = quarantined(aside)
-    assert encoded(rows, suffix).decode().splitlines()[entry["line"] - 1].startswith(entry["record"])
+    (entry,) = read_quarantine(quarantine)
+    assert encode_rows(rows, suffix).decode().splitlines()[entry["line"] - 1].startswith(entry["record"])
 
 
 @pytest.mark.parametrize(
@@ -337,17 +345,17 @@ def test_cut_short_gives_all_before_the_break(tmp_path: Path, suffix: str, codec
 )
 def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str, end: bytes, torn: bool | None) -> None:
     path = tmp_path / f"a{suffix}"
-    path.write_bytes(encoded([{"id": 1, "text": "a"}], suffix) + end)
+    path.write_bytes(encode_rows([{"id": 1, "text": "a"}], suffix) + end)
     with open_corpus([path], allow_torn=True) as corpus:
         assert len(texts_of(corpus)) == (2 if torn is None else 1)
-        assert corpus.torn == ([Torn(str(path), 1, parts.CUT_LINE)] if torn else [])
+        assert corpus.torn_files == ([TornFile(str(path), 1, parts.CUT_LINE)] if torn else [])
         assert corpus.rejected.total == (0 if torn is None else 1)
 
 
-def test_torn_files_are_rejected_beside_others(tmp_path: Path) -> None:
-    made(tmp_path, "a.jsonl", ROWS[:3])
-    (tmp_path / "b.parquet").write_bytes(encoded(ROWS, ".parquet")[:-9])
-    made(tmp_path, "c.jsonl", ROWS[3:5])
+def test_an_unreadable_file_among_others_is_rejected(tmp_path: Path) -> None:
+    write_input(tmp_path, "a.jsonl", ROWS[:3])
+    (tmp_path / "b.parquet").write_bytes(encode_rows(ROWS, ".parquet")[:-9])
+    write_input(tmp_path, "c.jsonl", ROWS[3:5])
     with open_corpus([tmp_path]) as corpus:
         with pytest.warns(errors.TornInput, match=r"b\.parquet is torn \(unreadable file\): 0 rows.*allow_torn=True"):
             assert len(texts_of(corpus)) == 5
@@ -355,7 +363,7 @@ def test_torn_files_are_rejected_beside_others(tmp_path: Path) -> None:
         assert corpus.take([4]).column("id").to_pylist() == [4]
 
 
-def test_unreadable_row_group(tmp_path: Path) -> None:
+def test_an_unreadable_row_group_is_rejected(tmp_path: Path) -> None:
     texts = ["".join(f"{n * k} " for k in range(40)) for n in range(300)]
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": texts}), path, row_group_size=100, compression="zstd", use_dictionary=False)
@@ -364,28 +372,28 @@ def test_unreadable_row_group(tmp_path: Path) -> None:
     middle = chunk.data_page_offset + chunk.total_compressed_size // 2
     data[middle : middle + 200] = bytes(200)
     path.write_bytes(data)
-    aside = tmp_path / "aside.jsonl"
-    with open_corpus([path], quarantine=str(aside), allow_torn=True) as corpus:
+    quarantine = tmp_path / "quarantine.jsonl"
+    with open_corpus([path], quarantine=str(quarantine), allow_torn=True) as corpus:
         assert texts_of(corpus) == texts[:100] + texts[200:]
         assert corpus.raw_rows == 300
-        assert corpus.torn == [Torn(str(path), 200, parts.UNREADABLE_GROUP)]
+        assert corpus.torn_files == [TornFile(str(path), 200, parts.UNREADABLE_GROUP)]
         assert dict(corpus.rejected.counts) == {parts.UNREADABLE_GROUP: 100}
         keep = np.ones(300, dtype=bool)
         keep[100:200] = False
         assert corpus.copy(keep, str(tmp_path / "o.parquet")).rows == 200
-    (entry,) = quarantined(aside)
+    (entry,) = read_quarantine(quarantine)
     assert (entry["row"], entry["rows"]) == (100, 100)
     assert entry["detail"].startswith("row group 1, rows 100-199:")
 
 
-def test_rows_rejected_later(tmp_path: Path) -> None:
-    paths = [made(tmp_path, "a.jsonl", ROWS[:3]), made(tmp_path, "b.parquet", ROWS[3:6])]
-    aside = tmp_path / "aside.jsonl"
-    with open_corpus(paths, quarantine=str(aside)) as corpus:
+def test_rows_can_be_rejected_after_the_scan(tmp_path: Path) -> None:
+    paths = [write_input(tmp_path, "a.jsonl", ROWS[:3]), write_input(tmp_path, "b.parquet", ROWS[3:6])]
+    quarantine = tmp_path / "quarantine.jsonl"
+    with open_corpus(paths, quarantine=str(quarantine)) as corpus:
         list(corpus.scan())
         corpus.reject([1, 5], "id occurred before")
         assert dict(corpus.rejected.counts) == {"id occurred before": 2}
-    first, second = quarantined(aside)
+    first, second = read_quarantine(quarantine)
     assert (first["line"], json.loads(first["record"])) == (2, ROWS[1])
     assert (second["row"], json.loads(second["record"])) == (2, ROWS[5])
     with open_corpus(paths, strict=True) as corpus:
@@ -394,15 +402,15 @@ def test_rows_rejected_later(tmp_path: Path) -> None:
             corpus.reject([1, 5], "id occurred before")
 
 
-def test_a_second_scan_starts_anew(tmp_path: Path) -> None:
-    path, aside = tmp_path / "a.jsonl", tmp_path / "aside.jsonl"
+def test_a_second_scan_starts_again_from_zero(tmp_path: Path) -> None:
+    path, quarantine = tmp_path / "a.jsonl", tmp_path / "quarantine.jsonl"
     path.write_text('{"text": "a"}\nnonsense\n')
-    with open_corpus([path], quarantine=str(aside)) as corpus:
+    with open_corpus([path], quarantine=str(quarantine)) as corpus:
         assert texts_of(corpus) == texts_of(corpus) == ["a"]
         assert corpus.rejected.total == 1
-    assert len(quarantined(aside)) == 1
+    assert len(read_quarantine(quarantine)) == 1
 
 
-def test_reasons_are_one_sorted_vocabulary() -> None:
+def test_all_reasons_are_listed() -> None:
     named = {value for name, value in vars(parts).items() if name.isupper() and isinstance(value, str)}
     assert set(parts.REASONS) == named

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from making import ROWS, compressed, encoded
+from input_files import ROWS, compress, encode_rows
 
 from neardup.documents import open_corpus
 from neardup.errors import NeardupError
@@ -48,7 +48,7 @@ def _only_ours() -> Iterator[None]:
 def _run(folder: Path, name: str, data: bytes) -> None:
     path = folder / name
     path.write_bytes(data)
-    with _only_ours(), open_corpus([path], quarantine=str(folder / "aside.jsonl"), allow_torn=True) as corpus:
+    with _only_ours(), open_corpus([path], quarantine=str(folder / "quarantine.jsonl"), allow_torn=True) as corpus:
         count = sum(len(batch.texts) for batch in corpus.scan())
         assert count <= corpus.raw_rows
         keep = np.zeros(corpus.raw_rows, dtype=bool)
@@ -65,16 +65,16 @@ def _run(folder: Path, name: str, data: bytes) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=12 if AT_LENGTH else 5, suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=200), head=st.sampled_from([b"", b"PAR1", b"ARROW1\0\0", b"\x1f\x8b\x08", b"{"]))
-def test_random_bytes(name: str, data: bytes, head: bytes) -> None:
+def test_random_bytes_end_in_documents_or_one_sentence(name: str, data: bytes, head: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _run(Path(folder), name, head + data)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_damaged_files(tmp_path: Path, name: str) -> None:
+def test_damaged_files_end_in_documents_or_one_sentence(tmp_path: Path, name: str) -> None:
     suffix = name[1:].removesuffix(".gz").removesuffix(".zst")
-    plain = b"some text" * 10 if suffix == ".txt" else encoded(ROWS, suffix)
-    whole = compressed(plain, name[name.rindex(".") :])
+    plain = b"some text" * 10 if suffix == ".txt" else encode_rows(ROWS, suffix)
+    whole = compress(plain, name[name.rindex(".") :])
     chance = random.Random(name)
     for _ in range(25 if AT_LENGTH else 8):
         data = bytearray(whole)

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from making import CODECS, FORMATS, ROWS, all_of, compressed, encoded, made, rows_of, texts_of
+from input_files import CODECS, FORMATS, ROWS, compress, encode_rows, full_mask, rows_of, texts_of, write_input
 from pyarrow import fs
-from saying import says
+from sentences import says
 
 from neardup import errors
 from neardup.documents import open_corpus
 from neardup.documents import streams as streams_module
-from neardup.documents.streams import ahead
+from neardup.documents.streams import read_ahead
 
 TEXTS = [row["text"] for row in ROWS]
 
@@ -34,7 +34,7 @@ TEXTS = [row["text"] for row in ROWS]
 )
 def test_every_format_gives_the_same_documents(tmp_path: Path, suffix: str, codec: str) -> None:
     path = tmp_path / f"a{suffix}{codec}"
-    path.write_bytes(compressed(encoded(ROWS, suffix), codec))
+    path.write_bytes(compress(encode_rows(ROWS, suffix), codec))
     with open_corpus([path]) as corpus:
         batches = list(corpus.scan())
         assert corpus.text_column == "text"
@@ -42,7 +42,7 @@ def test_every_format_gives_the_same_documents(tmp_path: Path, suffix: str, code
         assert corpus.raw_rows == len(ROWS)
         assert not corpus.rejected.counts
         assert corpus.total_bytes == path.stat().st_size
-        assert sum(batch.consumed for batch in batches) <= corpus.total_bytes
+        assert sum(batch.bytes_read for batch in batches) <= corpus.total_bytes
     assert [text for batch in batches for text in batch.texts.to_pylist()] == TEXTS
     assert [row for batch in batches for row in batch.rows.tolist()] == list(range(len(ROWS)))
     assert [int(key) for batch in batches for key in batch.ids.to_pylist()] == list(range(len(ROWS)))
@@ -55,19 +55,19 @@ def test_every_format_gives_the_same_documents(tmp_path: Path, suffix: str, code
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow"])
-def test_content_beats_the_name(tmp_path: Path, suffix: str) -> None:
+def test_the_content_of_a_file_decides_its_format_before_its_name(tmp_path: Path, suffix: str) -> None:
     for number, codec in enumerate(CODECS):
         path = tmp_path / f"{number}{suffix}"
-        path.write_bytes(compressed(encoded(ROWS, suffix), codec))
+        path.write_bytes(compress(encode_rows(ROWS, suffix), codec))
         with open_corpus([path]) as corpus:
             assert texts_of(corpus) == TEXTS
     wrong = tmp_path / "wrong.csv"
-    wrong.write_bytes(encoded(ROWS, ".parquet"))
+    wrong.write_bytes(encode_rows(ROWS, ".parquet"))
     with open_corpus([wrong]) as corpus:
         assert texts_of(corpus) == TEXTS
 
 
-def test_arrow_stream(tmp_path: Path) -> None:
+def test_arrow_streams_are_read(tmp_path: Path) -> None:
     table = pa.Table.from_pylist(ROWS)
     path = tmp_path / "s.arrow"
     with pa.ipc.new_stream(str(path), table.schema) as writer:
@@ -76,10 +76,10 @@ def test_arrow_stream(tmp_path: Path) -> None:
         assert texts_of(corpus) == TEXTS
 
 
-def test_inputs_in_order_with_raw_rows_over_all(tmp_path: Path) -> None:
+def test_raw_rows_count_over_all_inputs_in_order(tmp_path: Path) -> None:
     names = ["b.jsonl", "a.parquet", "c.csv.gz"]
     for number, name in enumerate(names):
-        made(tmp_path, name, ROWS[number * 10 : number * 10 + 10])
+        write_input(tmp_path, name, ROWS[number * 10 : number * 10 + 10])
     with open_corpus([tmp_path / name for name in names]) as corpus:
         assert texts_of(corpus) == TEXTS[:30]
         assert rows_of(corpus) == list(range(30))
@@ -91,29 +91,29 @@ def test_inputs_in_order_with_raw_rows_over_all(tmp_path: Path) -> None:
         assert texts_of(corpus) == TEXTS[:10]
 
 
-def test_other_filesystems(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uris_are_opened_on_their_filesystems(monkeypatch: pytest.MonkeyPatch) -> None:
     mock, _ = fs.FileSystem.from_uri("mock:///")
     mock.create_dir("in")
     for name in ("in/b.jsonl", "in/a.parquet"):
         with mock.open_output_stream(name) as stream:
-            stream.write(encoded(ROWS[:3], name[name.index(".") :]))
+            stream.write(encode_rows(ROWS[:3], name[name.index(".") :]))
     opened = staticmethod(lambda uri: (mock, uri.removeprefix("mock:///")))
     monkeypatch.setattr("neardup.documents.inputs.arrow_fs.FileSystem", type("F", (), {"from_uri": opened}))
     with open_corpus(["mock:///in"]) as corpus:
         assert texts_of(corpus) == TEXTS[:3] * 2
-        assert corpus.copy(all_of(corpus), "-").rows == 6
+        assert corpus.copy(full_mask(corpus), "-").rows == 6
 
 
 @pytest.mark.parametrize(("suffix", "codec"), [(".jsonl", ""), (".csv", ".gz"), (".parquet", ""), (".arrow", ".zst")])
-def test_standard_input(monkeypatch: pytest.MonkeyPatch, suffix: str, codec: str) -> None:
-    data = io.BytesIO(compressed(encoded(ROWS, suffix), codec))
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, suffix: str, codec: str) -> None:
+    data = io.BytesIO(compress(encode_rows(ROWS, suffix), codec))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(data))
     with open_corpus(["-"]) as corpus:
         assert texts_of(corpus) == TEXTS
         assert corpus.take([3]).column("text").to_pylist() == [TEXTS[3]]
 
 
-def test_text_folder(tmp_path: Path) -> None:
+def test_a_folder_of_texts_has_a_document_per_file(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfbee")
     (tmp_path / "a.md").write_text("ay")
@@ -135,8 +135,8 @@ def test_text_folder(tmp_path: Path) -> None:
         assert texts_of(corpus) == ["ay", "bee"]
 
 
-def test_data_files_beat_text_files(tmp_path: Path) -> None:
-    made(tmp_path, "x.jsonl", ROWS[:2])
+def test_data_files_of_a_folder_are_read_before_text_files(tmp_path: Path) -> None:
+    write_input(tmp_path, "x.jsonl", ROWS[:2])
     (tmp_path / "README.md").write_text("about")
     with open_corpus([tmp_path]) as corpus:
         assert texts_of(corpus) == TEXTS[:2]
@@ -156,10 +156,10 @@ def test_data_files_beat_text_files(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_columns_found_by_themselves(
+def test_columns_are_detected(
     tmp_path: Path, row: dict[str, Any], expected: tuple[str, str | None], suffix: str
 ) -> None:
-    path = made(tmp_path, f"a{suffix}", [row])
+    path = write_input(tmp_path, f"a{suffix}", [row])
     with open_corpus([path]) as corpus:
         assert (corpus.text_column, corpus.id_column) == expected
         assert len(texts_of(corpus)) == 1
@@ -169,8 +169,8 @@ def test_columns_found_by_themselves(
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".csv"])
-def test_column_errors_name_the_columns(tmp_path: Path, suffix: str) -> None:
-    path = made(tmp_path, f"a{suffix}", [{"n": 1, "left": "a", "right": "b"}])
+def test_errors_about_columns_list_the_columns(tmp_path: Path, suffix: str) -> None:
+    path = write_input(tmp_path, f"a{suffix}", [{"n": 1, "left": "a", "right": "b"}])
     with pytest.raises(errors.InputError, match=r"text_column: n \(.*\), left \(.*string\)"):
         open_corpus([path])
     with pytest.raises(errors.InputError, match=r"no column 'nope'.*left"):
@@ -195,7 +195,7 @@ TEXT_TYPES = [
 
 @pytest.mark.parametrize("kind", TEXT_TYPES, ids=str)
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_text_types(tmp_path: Path, kind: pa.DataType, suffix: str) -> None:
+def test_texts_may_be_of_any_text_type(tmp_path: Path, kind: pa.DataType, suffix: str) -> None:
     table = pa.table({"text": pa.array(["a", "é", "", None, "a"]).cast(kind), "id": pa.array(list("vwxyz"))})
     path = tmp_path / f"a{suffix}"
     if suffix == ".parquet":
@@ -212,32 +212,32 @@ def test_text_types(tmp_path: Path, kind: pa.DataType, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint64(), pa.int64()], ids=str)
-def test_id_types(tmp_path: Path, kind: pa.DataType) -> None:
+def test_ids_may_be_of_any_id_type(tmp_path: Path, kind: pa.DataType) -> None:
     pq.write_table(pa.table({"text": ["a"], "id": pa.array([7], kind)}), tmp_path / "a.parquet")
     with open_corpus([tmp_path / "a.parquet"]) as corpus:
         assert next(corpus.scan()).ids == pa.array([7], pa.int64())
 
 
 @pytest.mark.parametrize(("name", "ids"), [("a.jsonl", ["", "b"]), ("a.parquet", ["", "b"]), ("a.csv", ["b"])])
-def test_an_empty_id_is_an_id_where_a_missing_one_is_something_else(tmp_path: Path, name: str, ids: list[str]) -> None:
-    with open_corpus([made(tmp_path, name, [{"id": "", "text": "a"}, {"id": "b", "text": "b"}])]) as corpus:
+def test_an_empty_id_is_an_id_except_in_csv(tmp_path: Path, name: str, ids: list[str]) -> None:
+    with open_corpus([write_input(tmp_path, name, [{"id": "", "text": "a"}, {"id": "b", "text": "b"}])]) as corpus:
         assert [name for batch in corpus.scan() for name in batch.ids.to_pylist()] == ids
         assert dict(corpus.rejected.counts) == ({} if len(ids) == 2 else {"no id": 1})
 
 
-def test_a_very_large_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_very_large_document_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "BLOCK", 1 << 16)
     large = "word \n" * 600_000
     rows = [{"text": "before"}, {"text": large}, {"text": "after"}]
     for name in ("a.jsonl", "a.csv", "a.parquet"):
-        path = made(tmp_path, name, rows)
+        path = write_input(tmp_path, name, rows)
         with open_corpus([path]) as corpus:
             texts = texts_of(corpus)
             assert [len(text) for text in texts] == [6, len(large), 5], name
-            assert corpus.copy(all_of(corpus), str(tmp_path / "o.jsonl"), force=True).rows == 3
+            assert corpus.copy(full_mask(corpus), str(tmp_path / "o.jsonl"), force=True).rows == 3
 
 
-def test_blank_lines_marks_and_line_ends(tmp_path: Path) -> None:
+def test_blank_lines_byte_order_marks_and_line_ends_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'\xef\xbb\xbf\n{"text":"a"}\r\n  \n\r\n {"text":"b"} \n\n{"text":"c\\u0000"}')
     with open_corpus([path]) as corpus:
@@ -251,10 +251,10 @@ def test_blank_lines_marks_and_line_ends(tmp_path: Path) -> None:
         assert batch.ids.to_pylist() == ["1", "007"]
 
 
-def test_empty_inputs(tmp_path: Path) -> None:
+def test_empty_inputs_have_no_documents(tmp_path: Path) -> None:
     for name in ("a.jsonl", "a.csv", "b.csv", "c.jsonl.gz"):
         path = tmp_path / name
-        path.write_bytes(compressed(b"text\n" if name == "b.csv" else b"", name[-3:]))
+        path.write_bytes(compress(b"text\n" if name == "b.csv" else b"", name[-3:]))
         with open_corpus([path]) as corpus:
             assert texts_of(corpus) == []
             assert corpus.raw_rows == 0
@@ -266,8 +266,8 @@ def _refusals(folder: Path) -> list[tuple[list[str], str]]:
     (folder / "empty").mkdir()
     (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff")
     (folder / "array.json").write_text('[{"text": "a"}]')
-    (folder / "torn.parquet").write_bytes(encoded(ROWS, ".parquet")[:-20])
-    (folder / "torn.arrow").write_bytes(encoded(ROWS, ".arrow")[:100])
+    (folder / "torn.parquet").write_bytes(encode_rows(ROWS, ".parquet")[:-20])
+    (folder / "torn.arrow").write_bytes(encode_rows(ROWS, ".arrow")[:100])
     (folder / "mac.csv").write_bytes(b"id,text\r1,a\r")
     (folder / "link.jsonl").symlink_to("nowhere")
     return [
@@ -286,7 +286,7 @@ def _refusals(folder: Path) -> list[tuple[list[str], str]]:
     ]
 
 
-def test_refusals_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_inputs_are_refused_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for inputs, message in _refusals(tmp_path):
         with pytest.raises(errors.InputError, match=message.replace("(", r"\(")) as raised:
@@ -295,26 +295,26 @@ def test_refusals_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_changed_inputs_are_refused(tmp_path: Path) -> None:
-    path = made(tmp_path, "a.jsonl")
+    path = write_input(tmp_path, "a.jsonl")
     with open_corpus([path]) as corpus:
         list(corpus.scan())
         path.write_bytes(path.read_bytes() + b"\n")
         with pytest.raises(errors.InputError, match="changed while"):
-            corpus.copy(all_of(corpus), str(tmp_path / "o.jsonl"))
+            corpus.copy(full_mask(corpus), str(tmp_path / "o.jsonl"))
         with pytest.raises(errors.InputError, match="changed while"):
             corpus.take([0])
     assert not (tmp_path / "o.jsonl").exists()
 
 
-def test_links_in_circles_end(tmp_path: Path) -> None:
-    made(tmp_path, "a.jsonl", ROWS[:2])
+def test_circular_links_end(tmp_path: Path) -> None:
+    write_input(tmp_path, "a.jsonl", ROWS[:2])
     os.symlink(tmp_path, tmp_path / "loop")
     with open_corpus([tmp_path]) as corpus:
         assert len(texts_of(corpus)) >= 2
 
 
-def test_take_in_the_order_asked_for(tmp_path: Path) -> None:
-    paths = [made(tmp_path, "a.jsonl", ROWS[:5]), made(tmp_path, "b.parquet", ROWS[5:9])]
+def test_take_returns_rows_in_the_given_order(tmp_path: Path) -> None:
+    paths = [write_input(tmp_path, "a.jsonl", ROWS[:5]), write_input(tmp_path, "b.parquet", ROWS[5:9])]
     with open_corpus(paths) as corpus:
         list(corpus.scan())
         assert corpus.take([8, 0, 0, 5]).to_pylist() == [ROWS[i] for i in (8, 0, 0, 5)]
@@ -322,7 +322,7 @@ def test_take_in_the_order_asked_for(tmp_path: Path) -> None:
             corpus.take([9])
 
 
-def test_order_values(tmp_path: Path) -> None:
+def test_the_order_column_is_read_with_its_type(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     days = ["2020-01-01T00:00:00Z", None, "2019-05-05", "10"]
     path.write_text("".join(json.dumps({"text": "t", "day": day}) + "\n" for day in days))
@@ -330,24 +330,24 @@ def test_order_values(tmp_path: Path) -> None:
         assert next(corpus.scan()).order.to_pylist() == days
 
 
-def test_reading_ahead_keeps_order_errors_and_ends() -> None:
+def test_reading_ahead_keeps_the_order_and_raises_errors_in_place() -> None:
     def items() -> Iterator[int]:
         yield from range(3)
         raise errors.InputError("broken")
 
     seen: list[int] = []
     with pytest.raises(errors.InputError, match="broken"):
-        seen.extend(ahead(items()))
-    taken = ahead(iter(range(1000)))
+        seen.extend(read_ahead(items()))
+    taken = read_ahead(iter(range(1000)))
     assert [next(taken), next(taken)] == [0, 1]
     taken.close()
-    seen = list(ahead(iter(range(5))))
+    seen = list(read_ahead(iter(range(5))))
     assert seen == list(range(5))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("neardup-read")]
 
 
-def test_documents_are_called_as_asked(tmp_path: Path) -> None:
-    paths = [made(tmp_path, "a.jsonl", ROWS[:2]), made(tmp_path, "b.csv", ROWS[:2])]
+def test_documents_are_named_by_id_row_or_file(tmp_path: Path) -> None:
+    paths = [write_input(tmp_path, "a.jsonl", ROWS[:2]), write_input(tmp_path, "b.csv", ROWS[:2])]
     (tmp_path / "c.txt").write_text("text")
     with open_corpus([*paths, tmp_path / "c.txt"], ids="file+id") as corpus:
         ids = [key for batch in corpus.scan() for key in batch.ids.to_pylist()]
@@ -355,7 +355,7 @@ def test_documents_are_called_as_asked(tmp_path: Path) -> None:
     assert ids == [f"{a}:0", f"{a}:1", f"{b}:0", f"{b}:1", str(tmp_path / "c.txt")]
     with open_corpus(paths, ids="rows") as corpus:
         assert corpus.id_column is None
-    nameless = made(tmp_path, "n.jsonl", [{"text": "t"}])
+    nameless = write_input(tmp_path, "n.jsonl", [{"text": "t"}])
     refusals: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
         (paths, {"ids": "rows", "id_column": "id"}, ("ids rows", "id_column id", "one of the two")),
         (paths, {"ids": "names"}, ("ids 'names'", "column, rows, file+id")),

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
-from making import ROWS, encoded
+from input_files import ROWS, encode_rows
 from pyarrow import fs
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup.documents import check_output, open_writer, output, write_table
@@ -89,11 +89,11 @@ def command(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str
     return subprocess.run(whole, capture_output=True, text=True, check=False, env=os.environ | settings)
 
 
-def test_from_a_store_and_to_it(store: Any, tmp_path: Path) -> None:
+def test_an_s3_store_is_read_and_written(store: Any, tmp_path: Path) -> None:
     rows = [*ROWS, {**ROWS[3], "id": 99}]
     for suffix in (".jsonl", ".parquet"):
         with store.open_output_stream(f"shelf/in/rows{suffix}") as file:
-            file.write(encoded(rows, suffix))
+            file.write(encode_rows(rows, suffix))
     whole = ["dedup", "s3://shelf/in/rows.jsonl", "--duplicates", "s3://shelf/out/gone.csv", "--threshold", "1"]
     done = command(*whole, "-o", "s3://shelf/out/kept.jsonl.gz")
     assert done.returncode == 0, done.stderr
@@ -110,20 +110,20 @@ def test_from_a_store_and_to_it(store: Any, tmp_path: Path) -> None:
     assert command(*whole, "-o", "s3://shelf/out/kept.jsonl.gz", "--force").returncode == 0
 
 
-def test_a_file_for_each_input(store: Any, tmp_path: Path) -> None:
+def test_a_folder_in_a_store_gets_a_file_for_each_input(store: Any, tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.parquet"):
-        (tmp_path / name).write_bytes(encoded(ROWS, name[1:]))
+        (tmp_path / name).write_bytes(encode_rows(ROWS, name[1:]))
     inputs = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.parquet")]
     result = nd.dedup_files(inputs, ids="rows")
     result.write("s3://shelf/clean/")
     assert names(store) == ["shelf/clean/a.jsonl", "shelf/clean/b.parquet"]
-    assert content(store, "shelf/clean/a.jsonl") == encoded(ROWS, ".jsonl")
+    assert content(store, "shelf/clean/a.jsonl") == encode_rows(ROWS, ".jsonl")
     with pytest.raises(OutputError) as caught:
         result.write("s3://shelf/clean/")
     assert says(caught.value, "s3://shelf/clean/", "new name")
 
 
-def test_nothing_is_there_of_what_failed(store: Any) -> None:
+def test_a_failed_output_leaves_nothing_in_the_store(store: Any) -> None:
     table = pa.table({"text": ["a rose"] * 1000})
     writer = open_writer("s3://shelf/half.parquet", table.schema)
     writer.write(table)
@@ -133,20 +133,20 @@ def test_nothing_is_there_of_what_failed(store: Any) -> None:
     assert names(store) == ["shelf/whole.parquet"]
 
 
-def test_no_file_of_a_folder_is_there_where_one_cannot_be_sent(
+def test_a_failed_upload_removes_the_other_files_of_a_folder(
     store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs = [str(tmp_path / f"{number}.jsonl") for number in range(20)]
     for path in inputs:
-        Path(path).write_bytes(encoded(ROWS, ".jsonl"))
-    send = output._send
+        Path(path).write_bytes(encode_rows(ROWS, ".jsonl"))
+    send = output._upload
 
     def failing(path: str, filesystem: Any, place: str) -> None:
         if place.endswith("/11.jsonl"):
             raise OSError("the line is dead")
         send(path, filesystem, place)
 
-    monkeypatch.setattr(output, "_send", failing)
+    monkeypatch.setattr(output, "_upload", failing)
     with pytest.raises(OutputError) as caught:
         nd.dedup_files(inputs, ids="rows").write("s3://shelf/clean/")
     assert says(caught.value, "s3://shelf/clean/", "the line is dead")
@@ -163,14 +163,14 @@ def test_no_file_of_a_folder_is_there_where_one_cannot_be_sent(
         ("s3://shelf/in/rows.jsonl", ("is an input",)),
     ],
 )
-def test_places_that_cannot_be_written(store: Any, name: str, said: tuple[str, ...]) -> None:
+def test_places_that_cannot_be_written_are_refused(store: Any, name: str, said: tuple[str, ...]) -> None:
     with pytest.raises(OutputError) as caught:
         check_output(name, ["s3://shelf/in/rows.jsonl"])
     assert says(caught.value, *said)
     assert "\n" not in str(caught.value)
 
 
-def test_from_googles_storage_and_to_it() -> None:
+def test_a_google_store_is_read_and_written() -> None:
     need("gcp_storage_emulator", "gcp-storage-emulator, a server of Google's storage,")
     options = ("start", "--host", "127.0.0.1", "--in-memory", "--default-bucket", "shelf", "--port")
     with serving("gcp_storage_emulator", *options) as port:
@@ -182,7 +182,7 @@ def test_from_googles_storage_and_to_it() -> None:
         store, _ = fs.FileSystem.from_uri(uri(""))
         for name in ("a.jsonl", "b.jsonl"):
             with store.open_output_stream(f"shelf/in/{name}") as file:
-                file.write(encoded(ROWS, ".jsonl"))
+                file.write(encode_rows(ROWS, ".jsonl"))
         with nd.dedup_files(uri("in"), ids="rows") as result:
             result.write(uri("clean/"))
             result.write(uri("kept.jsonl"))
@@ -203,7 +203,7 @@ class Hub(BaseHTTPRequestHandler):
     """What the Hub answers about one data set: its tree, bytes of a file, and commits of others."""
 
     protocol_version, api = "HTTP/1.1", "/api/datasets/me/news"
-    held: ClassVar[dict[str, bytes]] = {"in/rows.jsonl": encoded(ROWS, ".jsonl")}
+    held: ClassVar[dict[str, bytes]] = {"in/rows.jsonl": encode_rows(ROWS, ".jsonl")}
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
@@ -254,7 +254,7 @@ class Hub(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_from_the_hub_and_to_it(tmp_path: Path) -> None:
+def test_the_hub_is_read_and_written(tmp_path: Path) -> None:
     need("huggingface_hub", "huggingface_hub")
     rows = tmp_path / "rows.jsonl"
     rows.write_bytes(Hub.held["in/rows.jsonl"])
@@ -270,7 +270,7 @@ def test_from_the_hub_and_to_it(tmp_path: Path) -> None:
     assert Hub.held.pop("out/kept.jsonl") == (tmp_path / "expected.jsonl").read_bytes()
 
 
-def test_what_a_filesystem_in_python_refuses_at_the_end_is_told() -> None:
+def test_an_upload_that_a_python_filesystem_truncates_is_an_error() -> None:
     need("fsspec", "fsspec")
     fsspec: Any = importlib.import_module("fsspec")
     memory: Any = importlib.import_module("fsspec.implementations.memory")

@@ -1,4 +1,4 @@
-"""Files cut into tasks that are read by themselves: rows, lines and faults are those of the file read in one go."""
+"""Files divided into tasks: rows, lines and faults are those of the file that is read whole."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from making import compressed
+from input_files import compress
 
 from neardup.documents import open_corpus
 from neardup.documents import streams as streams_module
-from neardup.documents.partitions import Reading, Task, placed, tasks_of
-from neardup.documents.records import Broken
+from neardup.documents.records import RecordFault
+from neardup.documents.tasks import Task, TaskReader, shift_fault, tasks_of
 from neardup.errors import InputError
 
 BOM = b"\xef\xbb\xbf"
 
 
-class Told(NamedTuple):
-    """What comes of an input."""
+class Records(NamedTuple):
+    """What is read of an input."""
 
     documents: list[tuple[int, str, str, Any]]
-    broken: list[Broken]
+    faults: list[RecordFault]
     rows: int
 
 
-def told(path: Path, size: int | None, **options: Any) -> tuple[Told, list[Task]]:
-    """What the tasks of a file say, put together."""
+def read_tasks(path: Path, size: int | None, **options: Any) -> tuple[Records, list[Task]]:
+    """Read the tasks of a file, one after the other."""
     documents: list[tuple[int, str, str, Any]] = []
-    broken: list[Broken] = []
+    faults: list[RecordFault] = []
     rows = lines = 0
     with open_corpus([str(path)], allow_torn=True, **options) as corpus:
         tasks = tasks_of(corpus.sources, size)
         for task in tasks:
-            reading = Reading(task, corpus.wanted, str(path.parent))
+            reading = TaskReader(task, corpus.read_options, str(path.parent))
             for batch in reading.batches():
                 ids: list[Any] = (
                     [None] * len(batch.rows) if batch.ids is None else batch.ids.cast(pa.string()).to_pylist()
@@ -48,13 +48,13 @@ def told(path: Path, size: int | None, **options: Any) -> tuple[Told, list[Task]
                     [None] * len(batch.rows) if batch.order is None else batch.order.cast(pa.string()).to_pylist()
                 )
                 documents += zip((batch.rows + rows).tolist(), batch.texts.to_pylist(), ids, order, strict=True)
-            broken += [placed(fault, rows, lines) for fault in reading.broken]
+            faults += [shift_fault(fault, rows, lines) for fault in reading.faults]
             rows, lines = rows + reading.rows, lines + reading.lines
-    return Told(documents, broken, rows), tasks
+    return Records(documents, faults, rows), tasks
 
 
-def local(path: Path, **options: Any) -> tuple[list[tuple[int, str]], list[str], int]:
-    """What the reader of this process says."""
+def read_whole(path: Path, **options: Any) -> tuple[list[tuple[int, str]], list[str], int]:
+    """Read a file as a corpus."""
     with open_corpus([str(path)], allow_torn=True, **options) as corpus:
         found = [
             (int(row), text)
@@ -64,13 +64,13 @@ def local(path: Path, **options: Any) -> tuple[list[tuple[int, str]], list[str],
         return found, [str(example) for example in corpus.rejected.examples], corpus.raw_rows
 
 
-def object_of(text: str, key: int | str) -> bytes:
+def json_object(text: str, key: int | str) -> bytes:
     return json.dumps({"id": key, "text": text, "when": "2025"}, ensure_ascii=False).encode()
 
 
 LINES = st.one_of(
     st.builds(
-        object_of, st.text(st.characters(exclude_categories=["Cs"]), max_size=6), st.integers(0, 9) | st.just("x")
+        json_object, st.text(st.characters(exclude_categories=["Cs"]), max_size=6), st.integers(0, 9) | st.just("x")
     ),
     st.sampled_from(
         [
@@ -82,30 +82,32 @@ LINES = st.one_of(
 
 
 @given(st.lists(LINES, min_size=1, max_size=14), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 90))
-@example([object_of("雪" * 30, 1)] * 3, True, False, True, 1)
+@example([json_object("雪" * 30, 1)] * 3, True, False, True, 1)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_cut_of_json_lines_gives_what_the_whole_file_gives(
+def test_any_division_of_json_lines_gives_the_records_of_the_whole_file(
     tmp_path: Path, lines: list[bytes], mark: bool, returns: bool, ended: bool, size: int
 ) -> None:
     end = b"\r\n" if returns else b"\n"
-    data = (BOM if mark else b"") + object_of("first", 0) + end + end.join(lines) + (end if ended else b"")
+    data = (BOM if mark else b"") + json_object("first", 0) + end + end.join(lines) + (end if ended else b"")
     path = tmp_path / "in.jsonl"
     path.write_bytes(data)
-    whole, [task] = told(path, len(data), order_column="when")
+    whole, [task] = read_tasks(path, len(data), order_column="when")
     assert task.span is None
-    parts, tasks = told(path, size, order_column="when")
+    parts, tasks = read_tasks(path, size, order_column="when")
     assert parts == whole
     assert [task.span for task in tasks] == (
         [*pairwise([*range(0, len(data), size), len(data)])] if tasks[1:] else [None]
     )
-    documents, examples, rows = local(path, order_column="when")
+    documents, examples, rows = read_whole(path, order_column="when")
     assert ([document[:2] for document in parts.documents], parts.rows) == (documents, rows)
-    assert len(examples) == min(len(parts.broken), 5)
+    assert len(examples) == min(len(parts.faults), 5)
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(1, 4000))
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_cut_of_row_groups_gives_what_the_whole_file_gives(tmp_path: Path, groups: list[int], size: int) -> None:
+def test_any_division_of_row_groups_gives_the_records_of_the_whole_file(
+    tmp_path: Path, groups: list[int], size: int
+) -> None:
     path, number = tmp_path / "in.parquet", 0
     with pq.ParquetWriter(path, pa.schema({"id": pa.int64(), "text": pa.string()})) as writer:
         for rows in groups:
@@ -113,16 +115,16 @@ def test_any_cut_of_row_groups_gives_what_the_whole_file_gives(tmp_path: Path, g
             texts = [None if place % 5 == 3 else f"text {place} 雪" for place in places]
             writer.write_table(pa.table({"id": pa.array(places, pa.int64()), "text": pa.array(texts, pa.string())}))
             number += rows
-    whole, [task] = told(path, 1 << 30)
+    whole, [task] = read_tasks(path, 1 << 30)
     assert task.span is None
-    parts, tasks = told(path, size)
+    parts, tasks = read_tasks(path, size)
     assert parts == whole
     spans = [task.span or (0, len(groups)) for task in tasks]
     assert [place for begin, end in spans for place in range(begin, end)] == list(range(len(groups)))
-    assert local(path)[0] == [document[:2] for document in parts.documents]
+    assert read_whole(path)[0] == [document[:2] for document in parts.documents]
 
 
-def test_a_damaged_row_group_is_told_with_its_number_and_rows(tmp_path: Path) -> None:
+def test_a_damaged_row_group_is_reported_with_its_number_and_rows(tmp_path: Path) -> None:
     path = tmp_path / "in.parquet"
     table = {"id": list(range(300)), "text": [f"text {number} " * 20 for number in range(300)]}
     pq.write_table(pa.table(table), path, row_group_size=100, compression="zstd", use_dictionary=False)
@@ -130,17 +132,17 @@ def test_a_damaged_row_group_is_told_with_its_number_and_rows(tmp_path: Path) ->
     data = bytearray(path.read_bytes())
     data[begin : begin + 60] = b"\xff" * 60
     path.write_bytes(data)
-    whole, _ = told(path, 1 << 30)
-    parts, tasks = told(path, 1)
+    whole, _ = read_tasks(path, 1 << 30)
+    parts, tasks = read_tasks(path, 1)
     assert len(tasks) == 3
     assert parts == whole
-    [fault] = parts.broken
+    [fault] = parts.faults
     assert (fault.row, fault.count) == (100, 100)
     assert fault.detail.startswith("row group 1, rows 100-199: ")
 
 
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "a.parquet.gz", "a.csv", "a.arrow"])
-def test_what_cannot_be_cut_is_read_in_one_go(tmp_path: Path, name: str) -> None:
+def test_files_that_cannot_be_divided_are_one_task(tmp_path: Path, name: str) -> None:
     rows = [{"id": number, "text": f"text {number}\nof two lines"} for number in range(40)]
     lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
     table, sink = pa.Table.from_pylist(rows), pa.BufferOutputStream()
@@ -153,34 +155,34 @@ def test_what_cannot_be_cut_is_read_in_one_go(tmp_path: Path, name: str) -> None
         sink.write(b"id,text\n" + b"".join(b'%d,"text\nof two lines"\n' % number for number in range(40)))
     else:
         sink.write(lines)
-    (tmp_path / name).write_bytes(compressed(bytes(sink.getvalue()), "".join(Path(name).suffixes[1:])))
-    parts, [task] = told(tmp_path / name, 16)
+    (tmp_path / name).write_bytes(compress(bytes(sink.getvalue()), "".join(Path(name).suffixes[1:])))
+    parts, [task] = read_tasks(tmp_path / name, 16)
     assert task.span is None
     assert parts.rows == 40
 
 
-def test_blocks_of_parts_end_where_those_of_the_file_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_spans_end_where_those_of_the_file_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "BLOCK", 64)
     path = tmp_path / "in.jsonl"
-    path.write_bytes(b"".join(object_of("x" * (number % 11), number) + b"\n" for number in range(30)))
+    path.write_bytes(b"".join(json_object("x" * (number % 11), number) + b"\n" for number in range(30)))
     with open_corpus([str(path)]) as corpus:
         source: Any = corpus.sources[0]
         spans = [None, *source.cuts(128)]
         cut: list[list[bytes]] = []
         for span in spans:
-            blocks = streams_module.blocks(source.found, None, source.dialect.record_ends, None, span)
+            blocks = streams_module.blocks(source.file, None, source.dialect.record_ends, None, span)
             cut.append([block.data for block in blocks if block.data])
     assert len(spans) > 5
     assert [data for blocks in cut[1:] for data in blocks] == cut[0]
 
 
-def test_a_line_that_never_ends_is_told_with_its_number_in_the_file(
+def test_an_endless_line_is_reported_with_its_number_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams_module, "LARGEST_RECORD", 1000)
     monkeypatch.setattr(streams_module, "BLOCK", 256)
     path = tmp_path / "in.jsonl"
-    path.write_bytes(b"".join(object_of("x", number) + b"\n" for number in range(40)) + b'{"text": "' + b"y" * 4000)
+    path.write_bytes(b"".join(json_object("x", number) + b"\n" for number in range(40)) + b'{"text": "' + b"y" * 4000)
     for size in (1 << 20, 512, 100):
         with pytest.raises(InputError, match="line 41: no record end"):
-            told(path, size)
+            read_tasks(path, size)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import ROWS, all_of, quarantined, texts_of
-from saying import says
+from input_files import ROWS, full_mask, read_quarantine, texts_of
+from sentences import says
 
 from neardup.documents import columnar as columnar_module
 from neardup.documents import corpus_of, join_ids, join_order, open_corpus, repeated_ids
@@ -74,7 +74,7 @@ FORMS: list[Any] = [
 
 
 @pytest.mark.parametrize("data", FORMS, ids=lambda data: f"{type(data).__module__}.{type(data).__name__}")
-def test_every_form(data: Any, tmp_path: Path) -> None:
+def test_all_forms_of_data_in_memory_are_read(data: Any, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         corpus = corpus_of(data)
@@ -82,11 +82,11 @@ def test_every_form(data: Any, tmp_path: Path) -> None:
         assert texts_of(corpus) == TEXTS
         assert corpus.total_bytes == sum(len(text.encode()) for text in TEXTS)
         assert corpus.take([3, 1]).column("text").to_pylist() == [TEXTS[3], TEXTS[1]]
-        assert corpus.copy(all_of(corpus), str(tmp_path / "o.parquet")).rows == len(TEXTS)
-        assert corpus.copy(all_of(corpus), str(tmp_path / "o.jsonl")).rows == len(TEXTS)
+        assert corpus.copy(full_mask(corpus), str(tmp_path / "o.parquet")).rows == len(TEXTS)
+        assert corpus.copy(full_mask(corpus), str(tmp_path / "o.jsonl")).rows == len(TEXTS)
 
 
-def test_splits_become_one_table() -> None:
+def test_a_dict_of_splits_becomes_one_table() -> None:
     with corpus_of({"train": _Dataset(), "test": _Streamed()}, id_column="") as corpus:
         assert texts_of(corpus) == TEXTS + TEXTS
         assert corpus.take([0, len(TEXTS)])["split"].to_pylist() == ["train", "test"]
@@ -98,19 +98,19 @@ def test_dicts_without_a_text_are_rejected() -> None:
         assert dict(corpus.rejected.counts) == {"no text": 3}
 
 
-def test_broken_texts_in_memory(tmp_path: Path) -> None:
-    aside = tmp_path / "aside.jsonl"
-    with corpus_of(["a", None, "b\ud800", ""], quarantine=str(aside)) as corpus:
+def test_broken_texts_in_memory_are_rejected(tmp_path: Path) -> None:
+    quarantine = tmp_path / "quarantine.jsonl"
+    with corpus_of(["a", None, "b\ud800", ""], quarantine=str(quarantine)) as corpus:
         assert texts_of(corpus) == ["a", ""]
         assert dict(corpus.rejected.counts) == {"no text": 1, "not valid UTF-8": 1}
-    assert [entry["row"] for entry in quarantined(aside)] == [1, 2]
+    assert [entry["row"] for entry in read_quarantine(quarantine)] == [1, 2]
     with pytest.raises(BrokenRecord) as caught:
         list(corpus_of(["a", None], strict=True).scan())
     assert says(caught.value, "in memory", "row 1: no text")
 
 
 @pytest.mark.parametrize("data", [[], {"text": []}, [None], pa.array([], pa.string()), pl.Series([], dtype=pl.Utf8)])
-def test_nothing_in_memory(data: Any) -> None:
+def test_data_without_rows_has_no_documents(data: Any) -> None:
     with corpus_of(data) as corpus:
         assert texts_of(corpus) == []
 
@@ -119,18 +119,18 @@ def test_nothing_in_memory(data: Any) -> None:
     "data",
     ["text", b"text", 17, [1, 2], ["a", 1], {"text": [1]}, {"a": ["x"], "b": []}, None, {}, [{"text": "a"}, "b"]],
 )
-def test_refused_data(data: Any) -> None:
+def test_other_data_is_refused_in_one_sentence(data: Any) -> None:
     with pytest.raises(InputError) as raised:
         corpus_of(data)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("target", [100, 10_000])
-def test_small_batches_are_joined_and_large_ones_read_in_slices(
+def test_small_batches_are_merged_and_large_ones_read_in_slices(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: int
 ) -> None:
-    monkeypatch.setattr("neardup.documents.records.SMALLEST", 300)
-    monkeypatch.setattr(columnar_module, "TARGET", target)
+    monkeypatch.setattr("neardup.documents.records.MIN_BATCH_BYTES", 300)
+    monkeypatch.setattr(columnar_module, "TARGET_BYTES", target)
     texts = [*(["x" * 30] * 40), "y" * 1000, *(["z"] * 10)]
     with pa.ipc.new_file(str(tmp_path / "one.arrow"), pa.schema({"text": pa.string()})) as writer:
         writer.write_table(pa.table({"text": texts}))
@@ -147,20 +147,20 @@ KEYS = st.lists(st.integers(0, 9))
 
 
 @given(KEYS, st.integers(0, 3))
-def test_repeated_ids(keys: list[int], first: int) -> None:
+def test_repeated_ids_are_those_of_a_plain_loop(keys: list[int], first: int) -> None:
     expected = [place for place, key in enumerate(keys[first:]) if key in keys[first:][:place]]
     assert repeated_ids(pa.array(keys, pa.int64())[first:]).tolist() == expected
     strings = pa.array([str(key) for key in keys], pa.large_string())[first:]
     assert repeated_ids(strings).tolist() == expected
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neardup.documents.records._MOST_ENCODED", 0)
+        patch.setattr("neardup.documents.records._MAX_ENCODED", 0)
         assert repeated_ids(strings).tolist() == expected
         # Strings with one hash are not called equal for it.
         patch.setattr("neardup.documents.records._hashes", lambda strings: np.zeros(len(strings), np.uint64))
         assert repeated_ids(strings).tolist() == expected
 
 
-def test_ids_and_order_join() -> None:
+def test_ids_and_order_values_of_batches_are_joined_in_a_common_type() -> None:
     assert join_ids([pa.array([1]), pa.array([2])]).type == pa.int64()
     assert join_ids([pa.array([1]), pa.array(["x"], pa.large_string())]).to_pylist() == ["1", "x"]
     assert join_ids([]).to_pylist() == []

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from making import encoded
-from saying import says
+from input_files import encode_rows
+from sentences import says
 
 import neardup as nd
 from neardup.api import corpus_from
-from neardup.documents.records import joined_texts
+from neardup.documents.records import joined_column
 from neardup.errors import InputError
 
 ROWS: list[dict[str, Any]] = [
@@ -30,7 +30,7 @@ ONE = ["a rose\nis a rose is a rose", "a rose is a rose is a rose", "a tulip", "
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow", ""])
 def test_several_columns_make_one_text(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"rows{suffix}"
-    path.write_bytes(encoded(ROWS, suffix or ".jsonl"))
+    path.write_bytes(encode_rows(ROWS, suffix or ".jsonl"))
     columns = ["title", "text"]
     if suffix:
         corpus = nd.open_files(path, text_column="title,text")
@@ -49,7 +49,7 @@ def test_several_columns_make_one_text(suffix: str, tmp_path: Path) -> None:
     assert [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text().splitlines()] == [ROWS[0], ROWS[2]]
 
 
-def test_columns_against_a_reference_and_an_index(tmp_path: Path) -> None:
+def test_several_columns_of_text_work_with_a_reference_and_an_index(tmp_path: Path) -> None:
     chosen: dict[str, Any] = {"features": "words:2", "threshold": 0.9}
     assert nd.dedup(ROWS[1:], text_column="title,text", against=ROWS[:1], **chosen).kept == [3]
     index = nd.build_index(ROWS[:1], tmp_path / "index", text_column=["title", "text"], **chosen)
@@ -58,7 +58,7 @@ def test_columns_against_a_reference_and_an_index(tmp_path: Path) -> None:
     assert result.explain(2, 1).match
 
 
-def test_columns_that_are_not_there_or_hold_no_text(tmp_path: Path) -> None:
+def test_missing_columns_and_columns_without_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"title": 5, "text": "a b"}\n{"id": 1}\n{"title": "t"}\n{"title": null, "text": "c\\ud800"}\n')
     with nd.open_files(path, text_column="text,title", id_column="") as corpus:
@@ -79,4 +79,4 @@ TEXTS = st.lists(st.tuples(*[st.sampled_from([None, "", "a", "b c", "日本"])] 
 def test_columns_are_joined_row_by_row(rows: list[tuple[str | None, ...]], kind: pa.DataType) -> None:
     columns = [pa.array([row[at] for row in rows], kind) for at in range(3)]
     texts = [None if row == (None,) * 3 else "\n".join(filter(None, row)) for row in rows]
-    assert joined_texts(columns).equals(pa.array(texts, kind))
+    assert joined_column(columns).equals(pa.array(texts, kind))

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from making import CODECS, FORMATS, ROWS, all_of, compressed, encoded, made, texts_of
-from saying import says
+from input_files import CODECS, FORMATS, ROWS, compress, encode_rows, full_mask, texts_of, write_input
+from sentences import says
 
 from neardup.documents import check_output, open_corpus, open_writer, write_table
 from neardup.documents import columnar as columnar_module
@@ -29,7 +29,7 @@ TAGS = pa.list_(pa.struct({"a": pa.int64(), "b": pa.string()}))
 NO_REST = [".jsonl", ".csv", ".parquet", ".arrow"]
 
 
-def _kept(folder: Path, source: Path, output: str, keep: list[int]) -> Path:
+def _kept_parts(folder: Path, source: Path, output: str, keep: list[int]) -> Path:
     with open_corpus([source]) as corpus:
         list(corpus.scan())
         mask = np.zeros(corpus.raw_rows, dtype=bool)
@@ -50,8 +50,8 @@ def _kept(folder: Path, source: Path, output: str, keep: list[int]) -> Path:
         (".jsonl", ".csv", ".zst"),
     ],
 )
-def test_from_every_format_to_every_other(tmp_path: Path, source: str, target: str, codec: str) -> None:
-    output = _kept(tmp_path, made(tmp_path, f"a{source}"), f"o{target}{codec}", [1, 2, 40])
+def test_every_format_is_written_from_every_other(tmp_path: Path, source: str, target: str, codec: str) -> None:
+    output = _kept_parts(tmp_path, write_input(tmp_path, f"a{source}"), f"o{target}{codec}", [1, 2, 40])
     with open_corpus([output]) as corpus:
         assert texts_of(corpus) == [ROWS[i]["text"] for i in (1, 2, 40)]
         rows = corpus.take([0, 1, 2]).to_pylist()
@@ -59,7 +59,7 @@ def test_from_every_format_to_every_other(tmp_path: Path, source: str, target: s
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"a{source}", output.name])
 
 
-def test_json_lines_are_copied_as_they_are(tmp_path: Path) -> None:
+def test_json_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
     lines = [
         b'{"text":  "caf\\u00e9", "n": 1.50, "n": 2, "huge": 123456789012345678901234567890}\r\n',
         b"nonsense\n",
@@ -69,17 +69,17 @@ def test_json_lines_are_copied_as_they_are(tmp_path: Path) -> None:
     ]
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
-    output = _kept(tmp_path, path, "o.jsonl", [0, 2, 3])
+    output = _kept_parts(tmp_path, path, "o.jsonl", [0, 2, 3])
     assert output.read_bytes() == lines[0] + lines[3] + lines[4] + b"\n"
-    assert _kept(tmp_path, path, "o2.jsonl.gz", [3]).read_bytes()[4:8] == bytes(4)
+    assert _kept_parts(tmp_path, path, "o2.jsonl.gz", [3]).read_bytes()[4:8] == bytes(4)
 
 
-def test_delimited_text_is_copied_as_it_is(tmp_path: Path) -> None:
+def test_delimited_text_is_copied_byte_for_byte(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b'"id";text;n\r\n007;"x ""y""\r\nz";1.50\r\n8;5" disk;NA\r\n9;;')
-    output = _kept(tmp_path, path, "o.csv", [0, 1, 2])
+    output = _kept_parts(tmp_path, path, "o.csv", [0, 1, 2])
     assert output.read_bytes() == path.read_bytes() + b"\r\n"
-    output = _kept(tmp_path, path, "o.tsv", [0, 1])
+    output = _kept_parts(tmp_path, path, "o.tsv", [0, 1])
     with open_corpus([output]) as corpus:
         list(corpus.scan())
         assert corpus.take([0, 1]).to_pylist() == [
@@ -96,37 +96,39 @@ def test_parquet_keeps_schema_metadata_and_codec(tmp_path: Path) -> None:
             "tags": pa.array([["a"], None], pa.list_(pa.string())),
             "text": ["a", "b"],
         }
-    ).replace_schema_metadata({"made": "by hand"})
+    ).replace_schema_metadata({"write_input": "by hand"})
     pq.write_table(table, tmp_path / "a.parquet", compression="gzip")
-    output = _kept(tmp_path, tmp_path / "a.parquet", "o.parquet", [1])
+    output = _kept_parts(tmp_path, tmp_path / "a.parquet", "o.parquet", [1])
     assert pq.read_table(output).equals(pq.read_table(tmp_path / "a.parquet").slice(1), check_metadata=True)
     column = pq.ParquetFile(output).metadata.row_group(0).column(3)
     assert column.compression == "GZIP"
     assert not column.has_dictionary_page
-    lines = _kept(tmp_path, tmp_path / "a.parquet", "o.jsonl", [0]).read_text()
+    lines = _kept_parts(tmp_path, tmp_path / "a.parquet", "o.jsonl", [0]).read_text()
     assert json.loads(lines) == {"id": 1, "when": "2020-01-01", "tags": ["a"], "text": "a"}
-    rows = _kept(tmp_path, tmp_path / "a.parquet", "o.csv", [0]).read_text()
+    rows = _kept_parts(tmp_path, tmp_path / "a.parquet", "o.csv", [0]).read_text()
     assert rows.splitlines()[1] == '1,2020-01-01,"[""a""]","a"'
 
 
 @pytest.mark.parametrize(
     ("source", "target"), [(".jsonl", ".parquet"), (".csv", ".arrow"), (".parquet", ".jsonl.gz"), (".arrow", ".csv")]
 )
-def test_same_rows_same_bytes(tmp_path: Path, source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_rows_give_the_same_bytes(
+    tmp_path: Path, source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(writers_module, "GROUP_ROWS", 64)
     rows = [{"id": n, "n": n / 4, "text": f"text {n} " * (n % 50)} for n in range(500)]
-    one = made(tmp_path, f"one{source}", rows)
+    one = write_input(tmp_path, f"one{source}", rows)
     many = tmp_path / "many"
     many.mkdir()
     for part in range(10):
-        path = made(many, f"{part}{source}", rows[part * 50 : part * 50 + 50])
+        path = write_input(many, f"{part}{source}", rows[part * 50 : part * 50 + 50])
         if source in (".jsonl", ".csv"):
             path.write_bytes(path.read_bytes().removesuffix(b"\n"))
     outputs: set[bytes] = set()
     for number, (given, block) in enumerate([(one, 1 << 24), (one, 700), (many, 1 << 24), (many, 999)]):
         monkeypatch.setattr(streams_module, "BLOCK", block)
-        monkeypatch.setattr("neardup.documents.columnar.TARGET", block)
-        monkeypatch.setattr(columnar_module, "TARGET", block)
+        monkeypatch.setattr("neardup.documents.columnar.TARGET_BYTES", block)
+        monkeypatch.setattr(columnar_module, "TARGET_BYTES", block)
         for threads in (1, 3):
             output = tmp_path / f"{number}-{threads}{target}"
             with open_corpus([given]) as corpus:
@@ -157,7 +159,7 @@ def test_several_threads_encode_parquet_to_the_bytes_of_one(
             "nothing": pa.nulls(count),
         }
         more = {f"n{place}": pa.array(rng.random(count)) for place in range(20)}
-        return pa.table(columns | more).replace_schema_metadata({"made": "by hand"})
+        return pa.table(columns | more).replace_schema_metadata({"write_input": "by hand"})
 
     tables = [rows(count) for count in counts]
     written = {}
@@ -175,8 +177,8 @@ def test_several_threads_encode_parquet_to_the_bytes_of_one(
 
 def test_groups_are_cut_by_bytes_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writers_module, "GROUP_BYTES", 1000)
-    made(tmp_path, "a.jsonl", [{"text": "x" * 400} for _ in range(10)])
-    output = _kept(tmp_path, tmp_path / "a.jsonl", "o.parquet", list(range(10)))
+    write_input(tmp_path, "a.jsonl", [{"text": "x" * 400} for _ in range(10)])
+    output = _kept_parts(tmp_path, tmp_path / "a.jsonl", "o.parquet", list(range(10)))
     metadata = pq.ParquetFile(output).metadata
     assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [3, 3, 3, 1]
 
@@ -189,9 +191,9 @@ def test_schemas_of_blocks_and_files_are_unified(tmp_path: Path, monkeypatch: py
         {"text": "b", "n": 1.5, "day": None, "deep": {"b": ["2020-01-01"]}},
         {"text": "c", "day": "someday", "extra": True},
     ]
-    made(tmp_path / "in", "a.jsonl", rows[:2])
-    made(tmp_path / "in", "b.jsonl", rows[2:])
-    output = _kept(tmp_path, tmp_path / "in", "o.parquet", [0, 1, 2])
+    write_input(tmp_path / "in", "a.jsonl", rows[:2])
+    write_input(tmp_path / "in", "b.jsonl", rows[2:])
+    output = _kept_parts(tmp_path, tmp_path / "in", "o.parquet", [0, 1, 2])
     assert pq.read_table(output).to_pylist() == [
         {"text": "a", "n": 1.0, "day": "2020-01-01", "deep": {"a": 1, "b": None}, "extra": None},
         {"text": "b", "n": 1.5, "day": None, "deep": {"a": None, "b": ["2020-01-01"]}, "extra": None},
@@ -199,46 +201,46 @@ def test_schemas_of_blocks_and_files_are_unified(tmp_path: Path, monkeypatch: py
     ]
 
 
-def test_odd_json_still_fits_a_table(tmp_path: Path) -> None:
+def test_odd_json_fits_a_table(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "a", "n": 1, "n": 2}\n{"text": "b", "lone": "\\ud800", "n": 1e999}\n')
-    output = _kept(tmp_path, path, "o.parquet", [0, 1])
+    output = _kept_parts(tmp_path, path, "o.parquet", [0, 1])
     assert pq.read_table(output).column("n").to_pylist() == [2.0, float("inf")]
 
 
-def test_types_that_do_not_fit_are_one_sentence(tmp_path: Path) -> None:
-    made(tmp_path, "a.jsonl", [{"text": "a", "n": 1}, {"text": "b", "n": "one"}])
+def test_types_that_do_not_fit_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    write_input(tmp_path, "a.jsonl", [{"text": "a", "n": 1}, {"text": "b", "n": "one"}])
     with pytest.raises(InputError, match="write JSON lines instead") as raised:
-        _kept(tmp_path, tmp_path / "a.jsonl", "o.parquet", [0, 1])
+        _kept_parts(tmp_path, tmp_path / "a.jsonl", "o.parquet", [0, 1])
     assert "\n" not in str(raised.value)
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
-    made(tmp_path, "b.jsonl", [{"text": "a", "empty": {}}])
+    write_input(tmp_path, "b.jsonl", [{"text": "a", "empty": {}}])
     with pytest.raises(OutputError, match="cannot hold these columns"):
-        _kept(tmp_path, tmp_path / "b.jsonl", "o.parquet", [0])
+        _kept_parts(tmp_path, tmp_path / "b.jsonl", "o.parquet", [0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
 
 
-def test_text_files_to_a_folder(tmp_path: Path) -> None:
+def test_kept_text_files_are_copied_to_a_folder(tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     (texts / "sub").mkdir(parents=True)
     for name in ("a.txt", "sub/b.md", "c"):
         (texts / name).write_bytes(b"\xef\xbb\xbf" + name.encode())
-    output = _kept(tmp_path, texts, "kept", [0, 2])
+    output = _kept_parts(tmp_path, texts, "kept", [0, 2])
     assert (output / "a.txt").read_bytes() == b"\xef\xbb\xbfa.txt"
     assert (output / "sub" / "b.md").read_bytes() == b"\xef\xbb\xbfsub/b.md"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "texts"]
     with pytest.raises(OutputError, match="is a folder that exists"):
-        _kept(tmp_path, texts, "kept", [0])
-    made(tmp_path, "a.jsonl")
+        _kept_parts(tmp_path, texts, "kept", [0])
+    write_input(tmp_path, "a.jsonl")
     with open_corpus([texts, tmp_path / "a.jsonl"]) as corpus:
         list(corpus.scan())
         with pytest.raises(OutputError) as caught:
-            corpus.copy(all_of(corpus), str(tmp_path / "mixed"))
+            corpus.copy(full_mask(corpus), str(tmp_path / "mixed"))
         assert says(caught.value, "folder", "only from text files")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow", ".jsonl.gz", ".parquet.zst"])
-def test_tables_there_and_back(tmp_path: Path, suffix: str) -> None:
+def test_tables_survive_writing_and_reading(tmp_path: Path, suffix: str) -> None:
     output = tmp_path / f"t{suffix}"
     write_table(TABLE, str(output))
     first = output.read_bytes()
@@ -255,12 +257,12 @@ def test_not_a_number_is_null_in_json(tmp_path: Path) -> None:
     assert lines == ['{"x": null, "y": [null]}', '{"x": 1.0, "y": null}']
 
 
-def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_standard_output_gets_json_lines(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     write_table(pa.table({"a": [1]}), "-")
     assert capfdbinary.readouterr().out == b'{"a": 1}\n'
 
 
-def test_a_writer_given_up_leaves_nothing(tmp_path: Path) -> None:
+def test_a_discarded_writer_leaves_nothing(tmp_path: Path) -> None:
     def give_up() -> None:
         with open_writer(str(tmp_path / "o.parquet"), TABLE.schema, False) as writer:
             writer.write(TABLE)
@@ -272,9 +274,9 @@ def test_a_writer_given_up_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_output_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_that_cannot_be_written_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    made(tmp_path, "a.jsonl")
+    write_input(tmp_path, "a.jsonl")
     (tmp_path / "folder.jsonl").mkdir()
     (tmp_path / "link.jsonl").symlink_to("a.jsonl")
     refusals = [
@@ -304,7 +306,7 @@ def test_output_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(("suffix", "threads"), [(".parquet", 1), (".parquet", 3), (".jsonl.zst", 1)])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, suffix: str, threads: int) -> None:
     rows = [{"id": n, "text": np.random.default_rng(n).bytes(300).hex()} for n in range(6000)]
-    path = made(tmp_path, "a.jsonl", rows)
+    path = write_input(tmp_path, "a.jsonl", rows)
     script = f"""
 import resource, numpy as np
 from neardup.documents import open_corpus
@@ -323,8 +325,8 @@ with open_corpus([{str(path)!r}]) as corpus:
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-def test_killed_in_mid_copy_leaves_no_output(tmp_path: Path) -> None:
-    path = made(tmp_path, "a.jsonl", [{"id": n, "text": "x" * 999} for n in range(9999)])
+def test_a_killed_copy_leaves_no_output(tmp_path: Path) -> None:
+    path = write_input(tmp_path, "a.jsonl", [{"id": n, "text": "x" * 999} for n in range(9999)])
     output = tmp_path / "o.parquet"
     script = f"""
 import os, signal, sys, numpy as np
@@ -344,12 +346,12 @@ with open_corpus([{str(path)!r}]) as corpus:
     assert len(list(tmp_path.iterdir())) == 2
     with open_corpus([path]) as corpus:
         list(corpus.scan())
-        assert corpus.copy(all_of(corpus), str(output)).rows == 9999
+        assert corpus.copy(full_mask(corpus), str(output)).rows == 9999
 
 
-def test_compressed_content_round_trips(tmp_path: Path) -> None:
-    data = encoded(ROWS, ".jsonl")
+def test_compressed_outputs_can_be_read_again(tmp_path: Path) -> None:
+    data = encode_rows(ROWS, ".jsonl")
     path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(compressed(data, ".gz"))
-    output = _kept(tmp_path, path, "o.jsonl", list(range(len(ROWS))))
+    path.write_bytes(compress(data, ".gz"))
+    output = _kept_parts(tmp_path, path, "o.jsonl", list(range(len(ROWS))))
     assert output.read_bytes() == data

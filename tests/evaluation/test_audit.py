@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import make_classifier
-from saying import says
+from sentences import says
+from simple_classifiers import make_classifier
 
 from neardup.classifier.classifier import Classifier
 from neardup.documents import corpus_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import browser
 import pytest
-from markup import Markup, asks_for_nothing
-from saying import says
+from page_markup import Markup, check_loads_nothing
+from sentences import says
 from test_audit import DATA, duplicates, votes
 
 import neardup as nd
@@ -80,7 +80,7 @@ def test_examples_are_the_wrong_pairs_that_stand_for_most() -> None:
 def test_the_page_and_what_it_says() -> None:
     found = found_in(drawing(90), 3)
     page = Markup(found.to_html(command="neardup audit <in>"))
-    asks_for_nothing(page)
+    check_loads_nothing(page)
     for words in (
         "How good is this result?",
         "neardup audit <in>",

@@ -11,8 +11,8 @@ import pytest
 from browser import draw, opened
 from hypothesis import given
 from hypothesis import strategies as st
-from markup import Markup, asks_for_nothing
-from saying import says
+from page_markup import Markup, check_loads_nothing
+from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError
@@ -256,7 +256,7 @@ def hostile_page() -> str:
 
 
 def test_a_page_asks_the_network_for_nothing(hostile_page: str) -> None:
-    asks_for_nothing(Markup(hostile_page))
+    check_loads_nothing(Markup(hostile_page))
 
 
 def test_a_page_shows_names_as_they_are(hostile_page: str) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import make_classifier
 from hypothesis import given
+from simple_classifiers import make_classifier
 from test_compare import Pair, found, labels_of, parts_of, truths
 
 from neardup.documents import corpus_of
@@ -56,7 +56,8 @@ def returned(cut: float, steep: float, least: float) -> set[tuple[str, str]]:
     g = every.score(result.vectors)
     inside = (g >= cut) & (every.probability(g) >= least)
     found = {
-        (names.one(i), names.one(j)) for i, j in zip(result.pairs.left[inside], result.pairs.right[inside], strict=True)
+        (names.name_at(i), names.name_at(j))
+        for i, j in zip(result.pairs.left[inside], result.pairs.right[inside], strict=True)
     }
     # Equal texts are one to a run: what one matches, the other does; and they match each other.
     twin = {f"{number}-{version}": f"{number}-{1 - version}" for number in range(FAMILIES) for version in (0, 1)}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.exploration.advice import Advice, advise, choose, separation_of
 from neardup.exploration.curve import Curve, Point

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup.documents import open_corpus

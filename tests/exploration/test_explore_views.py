@@ -16,7 +16,7 @@ from neardup.exploration import views as views
 from neardup.exploration.views import AllPairs, all_pairs
 from neardup.features.store import Vectors
 from neardup.kernels.bounds import COSINE, EUCLIDEAN, JACCARD
-from neardup.kernels.postings import hundredths
+from neardup.kernels.postings import similarity_hundredths
 
 Document = dict[int, int]
 Counts = tuple[int, int, int]
@@ -102,11 +102,11 @@ numbers = st.integers(1, (1 << 61) - 1)
 @example((1 << 61) // 100 * 7, (1 << 61) // 100 * 50, (1 << 61) // 100 * 57)
 def test_large_numbers_lie_between_the_right_hundredths(o: int, more: int, others: int) -> None:
     a, b = min(o + more, (1 << 61) - 1), min(o + others, (1 << 61) - 1)
-    q, edge = hundredths(JACCARD, o, a, b, 1)
+    q, edge = similarity_hundredths(JACCARD, o, a, b, 1)
     s = Fraction(o, a + b - o)
     assert Fraction(q, 100) < s <= Fraction(q + 1, 100)
     assert edge == (s == Fraction(q + 1, 100))
-    q, edge = hundredths(COSINE, o, a, b, 1)
+    q, edge = similarity_hundredths(COSINE, o, a, b, 1)
     assert Fraction(q, 100) ** 2 < Fraction(o * o, a * b) <= Fraction(q + 1, 100) ** 2
     assert edge == (Fraction(o * o, a * b) == Fraction(q + 1, 100) ** 2)
 
@@ -115,7 +115,7 @@ def test_large_numbers_lie_between_the_right_hundredths(o: int, more: int, other
 @example(16, 1)
 @example(1 << 40, 1 << 38)
 def test_distances_lie_between_the_right_hundredths(square: int, unit: int) -> None:
-    q, edge = hundredths(EUCLIDEAN, 1, square + 1, 1, unit)
+    q, edge = similarity_hundredths(EUCLIDEAN, 1, square + 1, 1, unit)
     squared = Fraction(square, unit)
     # s = 1 / (1 + d) > q/100 where d < 100/q - 1.
     assert q == 0 or squared < (Fraction(100, q) - 1) ** 2

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from places import SHARED as DATA
+from paths import SHARED as DATA
 
 from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus

@@ -1,4 +1,4 @@
-"""Feature sets against plain n-grams of plain tokens."""
+"""Feature sets compared with naive n-grams of naive tokens."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from neardup.features.reading import gather_text_statistics
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.runtime import Memory
-from neardup.text.bulk import comparable, text_buffers
-from neardup.text.normalize import normalize
+from neardup.text.bulk import text_buffers
 from neardup.text.stop_words import antecedents, stop_words
 
 CHAINS = [
@@ -45,7 +44,7 @@ CHAINS = [
     }.items()
     for normalizer in normalizers
 ]
-#: Kinds whose stop words are left out, and texts full of those.
+#: Kinds of features that drop stop words.
 STOPPED = ["words:2", "skips:2:1", "sentence_words:2", "terms:3", "terms:2:sentence", "terms:2:positional"]
 TEXTS = st.lists(
     st.one_of(
@@ -78,7 +77,7 @@ def words_of(recipe: Recipe) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def hashes_of(texts: list[str], recipe: Recipe) -> dict[plain.Gram, int]:
-    """The kernels' hash of every plain gram; there is one, and no two grams share one."""
+    """The kernels' hash of every naive gram: exactly one each, without collisions."""
     known: dict[plain.Gram, int] = {}
     bare = ":".join(part for part in recipe.features.split(":") if part != "positional")
     for text in texts:
@@ -94,7 +93,7 @@ def hashes_of(texts: list[str], recipe: Recipe) -> dict[plain.Gram, int]:
 
 @example(["\x00"], ("words:1", "whitespace"))
 @given(TEXTS, st.sampled_from(CHAINS))
-def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]) -> None:
+def test_features_are_the_hashes_of_the_naive_grams(texts: list[str], chain: tuple[str, str]) -> None:
     features, normalizer = chain
     recipe = Recipe(features=features, normalize=normalizer)
     known = hashes_of(texts, recipe)
@@ -115,7 +114,7 @@ def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]
 
 
 @given(TEXTS, st.sampled_from(STOPPED), st.sampled_from(["", "tf", "idf", "tfidf"]), st.sampled_from(["", "df:2:0.9"]))
-def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: str, kind: str, clip: str) -> None:
+def test_terms_weights_and_clipping_equal_the_naive_ones(texts: list[str], spec: str, kind: str, clip: str) -> None:
     texts = [*texts, "the cat sat on the mat", "a dog sat. A dog ran!"]
     positional = spec.endswith("positional")
     recipe = Recipe(
@@ -133,7 +132,7 @@ def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: s
     bare = "words:1" if spec.startswith("terms") else spec
     every = [plain.features(t, bare, "words", stops) for t in texts]
     df = plain.frequencies(every)
-    stays = {gram: not clip or plain.stays(clip, df[gram], len(texts)) for gram in df}
+    stays = {gram: not clip or plain.passes_clip(clip, df[gram], len(texts)) for gram in df}
     if statistics is not None and not any(stays.values()) and any(every):
         with pytest.raises(RecipeError, match="leaves none"):
             extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
@@ -154,23 +153,13 @@ def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: s
         kept = [gram for gram in every[number] if gram in set(chosen) and stays[gram]]
         assert set(block.features[part].tolist()) == {known[gram] for gram in kept}
         if recipe.weights:
-            expected = plain.fixed(kept, kind, df, len(texts), bits)
+            expected = plain.fixed_point_weights(kept, kind, df, len(texts), bits)
             found = dict(zip(block.features[part].tolist(), block.weights[part].tolist(), strict=True))
             assert found == {known[gram]: weight for gram, weight in expected.items()}
 
 
-@given(TEXTS, st.sampled_from(["words", "whitespace", "compact"]))
-def test_bulk_text_is_that_of_normalize(texts: list[str], normalizer: str) -> None:
-    data, offsets = text_buffers(pa.array(texts, pa.large_string()))
-    found = comparable(data, offsets, normalizer)
-    for text, (begin, end) in zip(texts, found.spans.tolist(), strict=True):
-        assert " ".join(found.text[begin:end].tobytes().decode().split(" ")).split() == (
-            normalize(text, normalizer).split()
-        )
-
-
 @given(TEXTS, st.integers(0, 5))
-def test_slices_of_arrow_arrays_are_read_where_they_lie(texts: list[str], skip: int) -> None:
+def test_slices_of_arrow_arrays_give_the_features_of_their_texts(texts: list[str], skip: int) -> None:
     recipe = Recipe(features="words:2")
     padded = pa.array(["something else"] * skip + texts + ["the end"], pa.large_string())
     sliced = extract_features(padded.slice(skip, len(texts)), recipe)
@@ -179,21 +168,21 @@ def test_slices_of_arrow_arrays_are_read_where_they_lie(texts: list[str], skip: 
         assert np.array_equal(getattr(sliced, name), getattr(whole, name)), name
 
 
-def test_equal_sets_have_equal_marks_whatever_the_order() -> None:
+def test_equal_sets_have_equal_digests_in_any_order() -> None:
     texts = ["b c a b c", "a b c a b", "a b c", "x y"]
-    marks = extract_features(pa.array(texts, pa.large_string()), Recipe(features="words:2")).set_digests
-    assert len({tuple(m) for m in marks[:2].tolist()}) == 1
-    assert len({tuple(m) for m in marks.tolist()}) == 3
+    digests = extract_features(pa.array(texts, pa.large_string()), Recipe(features="words:2")).set_digests
+    assert len({tuple(m) for m in digests[:2].tolist()}) == 1
+    assert len({tuple(m) for m in digests.tolist()}) == 3
 
 
 def test_digests_are_those_of_hashlib() -> None:
     texts = ["Hello, world", "", "日本"]
-    marks = Extractor(Recipe(), digests=True)(pa.array(texts, pa.large_string())).text_digests
+    digests = Extractor(Recipe(), digests=True)(pa.array(texts, pa.large_string())).text_digests
     expected = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
-    assert [each.astype("<u8").tobytes() for each in marks] == expected
+    assert [each.astype("<u8").tobytes() for each in digests] == expected
 
 
-def test_large_documents_grow_the_buffers() -> None:
+def test_large_documents_enlarge_the_buffers() -> None:
     text = " ".join(f"word{i}" for i in range(300_000))
     foreign = " ".join(f"wörd{i} 日本" for i in range(100_000))
     block = extract_features(pa.array(["short", text, foreign, text], pa.large_string()), Recipe(features="words:3"))
@@ -202,7 +191,7 @@ def test_large_documents_grow_the_buffers() -> None:
 
 
 @pytest.mark.parametrize("budget", [None, 0, 250_000_100, 10**9])
-def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> None:
+def test_a_store_returns_all_features_within_any_budget(budget: int | None) -> None:
     recipe = Recipe(features="words:1")
     with FeatureStore(Memory(budget)) as store:
         expected = []

@@ -1,4 +1,4 @@
-"""Signatures against plain twins: minima as Python's integers, hashes as hashlib's, majorities as sums."""
+"""Signatures compared with naive twins: minima by Python integers, hashes by hashlib, majorities by sums."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def naive_prime(number: int) -> int:
 
 
 def sketches_of(texts: Sequence[str], recipe: Recipe) -> list[list[int]]:
-    """Cornell's steps 2 to 4: p, a and b, and of each document the least (a x + b) mod p for each of them."""
+    """Cornell's steps 2 to 4: for each document, the least (a x + b) mod p for each a and b."""
     sets = rows(block_of(texts, plain(recipe)))
     p, a, b = numbers_of(Signer(recipe, statistics_of(texts, recipe)))
     assert p == naive_prime(len({x for features in sets for x in features}))
@@ -67,7 +67,7 @@ def sketches_of(texts: Sequence[str], recipe: Recipe) -> list[list[int]]:
 
 
 def check_shared(block: Block, signatures: Sequence[Sequence[object]]) -> None:
-    """Documents share as many features as their signatures have equal places."""
+    """Check that documents share as many features as their signatures have equal positions."""
     found = rows(block)
     assert [len(features) for features in found] == [len(signature) for signature in signatures]
     for i in range(len(found)):
@@ -84,7 +84,7 @@ def test_sketches_are_minima_of_linear_functions(texts: list[str], signature: st
 
 
 @given(TEXTS, st.integers(1, 40), st.integers(0, 2**32 - 1))
-def test_minhash_features_are_minima_with_their_places(texts: list[str], slots: int, seed: int) -> None:
+def test_minhash_features_are_minima_with_their_slots(texts: list[str], slots: int, seed: int) -> None:
     recipe = Recipe(features="words:2", signature=f"minhash:{slots}", measure="overlap", seed=seed)
     sets = rows(block_of(texts, plain(recipe)))
     check_shared(block_of(texts, recipe), [naive_minhash(s, slots, seed) if s else [] for s in sets])
@@ -118,7 +118,7 @@ def test_a_simhash_is_the_majority_by_weight(texts: list[str], weights: str, cli
     assert len(found.weights) == 0
 
 
-def test_the_numbers_of_a_sketch_are_in_their_ranges_and_the_same_for_ever() -> None:
+def test_the_numbers_of_a_sketch_are_in_range_and_never_change() -> None:
     recipe = Recipe(signature="sketch:2000", measure="overlap")
     statistics = Statistics(5, 12, 1, np.empty(0, np.uint64), np.empty(0, np.int64))
     p, a, b = numbers_of(Signer(recipe, statistics))
@@ -135,7 +135,7 @@ FIRST = ([8, 6, 10, 9, 5, 4], [5, 3, 4, 8, 2, 6])
 
 
 @pytest.mark.parametrize("distinct", [0, 1, 2, 3, 2**31 - 2, 2**31, 2**33])
-def test_a_collection_of_any_size_has_a_prime(distinct: int) -> None:
+def test_a_collection_of_any_size_gets_a_prime(distinct: int) -> None:
     statistics = Statistics(5, distinct, 1, np.empty(0, np.uint64), np.empty(0, np.int64))
     recipe = Recipe(features="words:1", signature="sketch:9", measure="overlap")
     p, a, b = numbers_of(Signer(recipe, statistics))
@@ -147,7 +147,7 @@ def test_a_collection_of_any_size_has_a_prime(distinct: int) -> None:
     check_shared(one, [minima, minima])
 
 
-def test_a_sketch_estimates_by_its_equal_minima() -> None:
+def test_equal_minima_of_sketches_estimate_the_similarity() -> None:
     texts = [text for text in MANY if text]
     recipe = Recipe(features="words:1", signature="sketch:25", measure="overlap", threshold=0.04)
     minima = sketches_of(texts, recipe)
@@ -175,11 +175,11 @@ def test_imatch_is_one_hash_of_the_sorted_distinct_terms(texts: list[str], least
     assert rows(block_of(texts, recipe)) == expected
 
 
-def test_imatch_counts_what_it_cannot_decide() -> None:
+def test_imatch_counts_undecidable_documents() -> None:
     result = nd.dedup(["a b c d e", "a b c d", "a b c d", "e d c b a a", ""], features="words:1", signature="imatch:5",
                       threshold=1.0)  # fmt: skip
     assert result.summary["undecidable"] == 3
-    # Two of them have the same text, but what matches nothing stays.
+    # Two of them have the same text, but a document without features matches nothing and is kept.
     assert result.summary["exact_copies"] == 0
     assert [(p.left, p.right) for p in result.pairs] == [(0, 3)]
 
@@ -199,7 +199,7 @@ PROSE = [
 
 @pytest.mark.parametrize("normalizer", ["raw", "words", "whitespace", "compact", "strip"])
 @pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256"])
-def test_a_checksum_is_the_front_of_the_hash_of_the_text(algorithm: str, normalizer: str) -> None:
+def test_a_checksum_is_a_prefix_of_the_hash_of_the_text(algorithm: str, normalizer: str) -> None:
     recipe = Recipe(features=f"checksum:{algorithm}", normalize=normalizer, threshold=1.0)
     expected = []
     for text in PROSE:
@@ -210,7 +210,7 @@ def test_a_checksum_is_the_front_of_the_hash_of_the_text(algorithm: str, normali
 
 
 @given(st.lists(st.text(max_size=30), max_size=8), st.sampled_from(["words", "whitespace", "compact", "strip"]))
-def test_normal_forms_that_are_equal_have_one_checksum(texts: list[str], normalizer: str) -> None:
+def test_equal_normal_forms_have_equal_checksums(texts: list[str], normalizer: str) -> None:
     recipe = Recipe(features="checksum:sha1", normalize=normalizer, threshold=1.0)
     normal = [naive_normalize(text, normalizer) for text in texts]
     block = block_of(texts, recipe)
@@ -223,7 +223,7 @@ def test_normal_forms_that_are_equal_have_one_checksum(texts: list[str], normali
 
 
 @given(TEXTS, st.sampled_from(["minhash:4", "sketch:4", "supershingle:2:2", "simhash", "imatch:2"]), st.data())
-def test_equal_sets_have_equal_signatures_and_marks(texts: list[str], signature: str, data: st.DataObject) -> None:
+def test_equal_sets_have_equal_signatures_and_digests(texts: list[str], signature: str, data: st.DataObject) -> None:
     shuffled = [" ".join(data.draw(st.permutations(text.split()))) for text in texts]
     measure = "hamming" if signature == "simhash" else "jaccard" if signature == "imatch:2" else "overlap"
     recipe = Recipe(features="words:1", signature=signature, measure=measure, threshold=1)
@@ -248,14 +248,14 @@ PRIME = sieve(40_000)
 PRIMES = [number for number, prime in enumerate(PRIME) if prime]
 
 
-def test_small_numbers_are_those_of_the_sieve() -> None:
+def test_small_primes_equal_those_of_a_sieve() -> None:
     assert [is_prime(number) for number in range(len(PRIME))] == PRIME
     assert not any(is_prime(number) for number in (-7, -2, -1))
 
 
 @pytest.mark.parametrize(
     "number",
-    # The smallest that are strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
+    # The smallest strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
     [
         3_215_031_751,
         2_152_302_898_747,
@@ -266,7 +266,7 @@ def test_small_numbers_are_those_of_the_sieve() -> None:
         561,
     ],
 )
-def test_pseudoprimes_are_found_out(number: int) -> None:
+def test_pseudoprimes_are_not_prime(number: int) -> None:
     assert not is_prime(number)
 
 
@@ -279,5 +279,5 @@ def test_mersenne_primes_are_prime_and_their_neighbours_are_not(exponent: int) -
 
 
 @given(st.integers(-5, 30_000))
-def test_the_closest_prime_is_that_of_a_search(number: int) -> None:
+def test_the_closest_prime_equals_that_of_a_search(number: int) -> None:
     assert closest_prime(number) == min(PRIMES, key=lambda prime: (abs(prime - number), prime))

@@ -1,4 +1,4 @@
-"""Sketches against plain twins in Python's integers, and their estimates against the theory."""
+"""Sketches compared with naive twins in Python integers, and their estimates with the theory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_sketches import MOST, naive_minhash, naive_simhash, naive_supershingles
-from saying import says
+from sentences import says
 
 from neardup.errors import InputError, RecipeError
 from neardup.features import sketches
@@ -34,13 +34,13 @@ def sketched(documents: Sequence[Sequence[int]], slots: int, seed: int = 1) -> n
 
 
 @given(DOCUMENTS, st.integers(1, 20), st.integers(0, MOST))
-def test_minhash_is_that_of_its_twin(documents: list[list[int]], slots: int, seed: int) -> None:
+def test_minhash_equals_its_twin(documents: list[list[int]], slots: int, seed: int) -> None:
     expected = [naive_minhash(document, slots, seed) for document in documents]
     assert sketched(documents, slots, seed).tolist() == expected
 
 
 @given(st.lists(WORDS, max_size=60), st.lists(WORDS, max_size=60), st.integers(1, 200))
-def test_the_smaller_of_each_slot_is_the_sketch_of_the_union(a: list[int], b: list[int], slots: int) -> None:
+def test_the_slotwise_minimum_is_the_sketch_of_the_union(a: list[int], b: list[int], slots: int) -> None:
     of_a, of_b, union = sketched([a, b, a + b], slots)
     assert np.array_equal(np.minimum(of_a, of_b), union)
     minhash_update(flat([b])[0], of_a, np.uint64(1))
@@ -55,7 +55,7 @@ def test_the_largest_sketch_fills_all_slots() -> None:
 
 
 def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, npt.NDArray[np.float64]]:
-    """The Jaccard of two sets of a size that share so much, and the estimates of it with many seeds or sets."""
+    """The Jaccard similarity of two sets, and its estimates with many seeds or sets."""
     common = round(share * size)
     union = 2 * size - common
     rows = np.arange(trials * union, dtype=np.uint64).reshape(trials, union)
@@ -68,9 +68,7 @@ def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, 
 
 @pytest.mark.parametrize("share", [0.2, 0.9])
 @pytest.mark.parametrize(("size", "trials", "slots"), [(5, 2000, 100), (50, 2000, 128), (1000, 400, 100)])
-def test_estimates_are_unbiased_and_as_exact_as_the_theory_says(
-    size: int, trials: int, slots: int, share: float
-) -> None:
+def test_estimates_are_unbiased_with_the_theoretical_error(size: int, trials: int, slots: int, share: float) -> None:
     jaccard, found = estimates(size, share, slots, trials)
     theory = jaccard * (1 - jaccard) / slots
     assert abs(found.mean() - jaccard) < 4 * (theory / trials) ** 0.5
@@ -80,7 +78,7 @@ def test_estimates_are_unbiased_and_as_exact_as_the_theory_says(
 
 
 @given(DOCUMENTS, st.integers(1, 2**31 - 1), st.integers(0, 2**62))
-def test_linear_minima_are_those_of_their_twin(documents: list[list[int]], p: int, salt: int) -> None:
+def test_linear_minima_equal_their_twin(documents: list[list[int]], p: int, salt: int) -> None:
     a, b = [salt % p, 1 % p, p - 1, salt], [(salt // 7) % p, 0, p - 1, salt]
     out = np.empty((len(documents), len(a)), np.int64)
     linear_minima(*flat(documents), np.array(a), np.array(b), p, out)
@@ -92,7 +90,7 @@ def test_linear_minima_are_those_of_their_twin(documents: list[list[int]], p: in
 
 
 @given(DOCUMENTS, st.data())
-def test_simhash_is_that_of_its_twin(documents: list[list[int]], data: st.DataObject) -> None:
+def test_simhash_equals_its_twin(documents: list[list[int]], data: st.DataObject) -> None:
     weights = [[data.draw(st.integers(0, 5)) for _ in document] for document in documents]
     features, heads = flat(documents)
     out = np.empty(len(documents), np.uint64)
@@ -103,14 +101,14 @@ def test_simhash_is_that_of_its_twin(documents: list[list[int]], data: st.DataOb
 
 
 @pytest.mark.parametrize("size", [7, 8, 9, 255, 256, 511, 512, 513, 520])
-def test_simhash_counts_right_around_its_blocks(size: int) -> None:
+def test_simhash_is_correct_at_block_boundaries(size: int) -> None:
     features = [x**3 for x in range(size)]
     assert int(SimHash.of(features)) == naive_simhash(features, [1] * size)
     assert int(SimHash.of([5] * size)) == naive_simhash([5], [1])
 
 
 @given(st.lists(WORDS, min_size=1, max_size=30), st.integers(1, 8))
-def test_supershingles_are_those_of_their_twin(sketch: list[int], group: int) -> None:
+def test_supershingles_equal_their_twin(sketch: list[int], group: int) -> None:
     for values in (sketch, [7] * len(sketch)):
         out = np.empty((1, len(values) // group), np.uint64)
         supershingles(np.array([values], np.uint64), group, out)
@@ -148,14 +146,14 @@ def test_items_are_text_bytes_and_integers() -> None:
         (np.zeros((2, 2), np.uint64), "holds no ids"),
     ],
 )
-def test_other_items_are_refused_in_one_sentence(wrong: object, said: str) -> None:
+def test_items_of_other_types_are_refused_in_one_sentence(wrong: object, said: str) -> None:
     sketch = MinHash()
     with pytest.raises(InputError, match=said):
         sketch.update(wrong)  # type: ignore[arg-type]
     assert sketch == MinHash()
 
 
-def test_a_minhash_grows_merges_and_compares() -> None:
+def test_minhashes_can_be_updated_merged_and_compared() -> None:
     a = MinHash(64)
     assert a.is_empty
     assert len(a) == a.num_perm == 64
@@ -196,7 +194,7 @@ def test_a_minhash_grows_merges_and_compares() -> None:
         (lambda: SimHash(2**64), RecipeError, "simhash"),
         (lambda: SimHash.of(["a"], [1, 2]), InputError, "weights do not fit"),
         (lambda: SimHash.of(["a"], [-1]), RecipeError, "weight"),
-        (lambda: SimHash.of(["a", "b"], [2**62, 1]), InputError, "divide"),
+        (lambda: SimHash.of(["a", "b"], [2**62, 1]), InputError, "scale them down"),
     ],
 )
 def test_values_out_of_range_are_refused(make: Callable[[], object], error: type[Exception], said: str) -> None:
@@ -205,14 +203,14 @@ def test_values_out_of_range_are_refused(make: Callable[[], object], error: type
 
 
 @given(st.lists(WORDS, max_size=30), st.integers(1, 40), st.integers(0, MOST))
-def test_bytes_bring_the_sketch_back(features: list[int], num_perm: int, seed: int) -> None:
+def test_a_sketch_survives_a_round_trip_through_bytes(features: list[int], num_perm: int, seed: int) -> None:
     sketch = minhash_of(*features, num_perm=num_perm, seed=seed)
     back = MinHash.from_bytes(sketch.to_bytes())
     assert back == sketch
     assert SimHash(int(SimHash.of(features))) == SimHash.of(features)
 
 
-def test_the_bytes_are_the_same_for_ever() -> None:
+def test_the_bytes_of_a_sketch_never_change() -> None:
     assert minhash_of("a rose", b"\xff", 7, num_perm=3, seed=5).hashvalues.tolist() == naive_minhash(
         [item_id("a rose"), item_id(b"\xff"), 7], 3, 5
     )
@@ -220,7 +218,7 @@ def test_the_bytes_are_the_same_for_ever() -> None:
     assert minhash_of("a rose", num_perm=2).hashvalues.tolist() == [54891860626940, 939980974087241]
 
 
-def test_other_bytes_are_refused() -> None:
+def test_bytes_that_are_not_a_sketch_are_refused() -> None:
     data = minhash_of("a", num_perm=3).to_bytes()
     for wrong in (b"", data[:8], data[:-1], data + b"0", data * 2000):
         with pytest.raises(InputError) as caught:
@@ -228,5 +226,5 @@ def test_other_bytes_are_refused() -> None:
         assert says(caught.value, f"{len(wrong)} bytes", "to_bytes")
 
 
-def test_shown_examples_are_right() -> None:
+def test_docstring_examples_run() -> None:
     assert doctest.testmod(sketches).failed == 0

@@ -1,4 +1,4 @@
-"""Document frequencies, clipping and weights against counters, fractions and logarithms."""
+"""Document frequencies, clipping and weights compared with counters, fractions and logarithms."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from collections.abc import Sequence
 import naive_features as naive
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError
 from neardup.features import reading
-from neardup.features.extraction import extract_features, gram_hashes
+from neardup.features.extraction import gram_hashes
 from neardup.features.reading import StatisticsBuilder, gather_statistics
 from neardup.features.statistics import Statistics
-from neardup.kernels.tables import value_of
+from neardup.kernels.tables import lookup_value
 from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 
 Words = npt.NDArray[np.uint64]
 
-#: Kinds whose features are what ``gram_hashes`` gives, and others; all with the stop words that they take.
+#: Kinds whose features equal ``gram_hashes``, and others.
 LINED_UP = ["words:1", "words:2", "qgrams:3", "skips:2:1", "clauses", "sentence_words:2", "spots:1:1"]
 OTHERS = ["words:1:multiset", "qgrams:2:positional", "qgrams:2:multiset:positional", "clauses:multiset"]
 WORDS = ["a", "the", "is", "fox", "dog", "ran", "and", "owl.", "sat,", "42", "was", "said", "élan", "東京"]
@@ -41,14 +40,14 @@ def gathered(texts: Sequence[str], recipe: Recipe, threads: int = 1) -> Statisti
 
 
 def plain(texts: Sequence[str], recipe: Recipe) -> list[list[naive.Gram]]:
-    """The features of each text before all choice, repeats repeated."""
+    """The features of each text before any selection, with repeats."""
     stops, begins = stop_words(recipe.stop_words), antecedents(recipe.stop_words)
     features = "words:1" if recipe.features.startswith("terms") else recipe.features
     return [naive.features(text, features, recipe.normalize, stops, begins) for text in texts]
 
 
 def hash_of(texts: Sequence[str], recipe: Recipe) -> dict[naive.Gram, int]:
-    """The feature that stands for each gram of the texts."""
+    """The hash of each gram of the texts."""
     found: dict[naive.Gram, int] = {}
     for text, grams in zip(texts, plain(texts, recipe), strict=True):
         found |= dict(zip(grams, gram_hashes(text, recipe).tolist(), strict=True))
@@ -65,7 +64,7 @@ def as_array(numbers: Sequence[int]) -> Words:
 
 
 @given(TEXTS, st.sampled_from([*LINED_UP, *OTHERS]))
-def test_frequencies_are_those_of_a_counter(texts: list[str], features: str) -> None:
+def test_frequencies_equal_those_of_a_counter(texts: list[str], features: str) -> None:
     recipe = Recipe(features=features)
     documents = plain(texts, recipe)
     df = naive.frequencies(documents)
@@ -80,7 +79,7 @@ def test_frequencies_are_those_of_a_counter(texts: list[str], features: str) -> 
 
 
 @given(TEXTS, st.sampled_from(["terms:1", "terms:3", "terms:64", "terms:2:sentence", "terms:3:positional"]))
-def test_terms_are_counted_before_they_are_chosen(texts: list[str], features: str) -> None:
+def test_all_terms_are_counted_before_selection(texts: list[str], features: str) -> None:
     recipe = Recipe(features=features)
     documents = plain(texts, recipe)
     df = naive.frequencies(documents)
@@ -96,7 +95,7 @@ def squares(document: Sequence[naive.Gram]) -> int:
 
 
 @given(st.lists(st.text("abc", max_size=30), max_size=8), st.integers(1, 12), st.integers(1, 7))
-def test_sampled_windows_are_counted_where_they_are_kept(texts: list[str], width: int, modulus: int) -> None:
+def test_only_sampled_windows_are_counted(texts: list[str], width: int, modulus: int) -> None:
     recipe = Recipe(features=f"windows:{width}:{modulus}")
     every: dict[naive.Gram, int] = {}
     for text in texts:
@@ -127,35 +126,35 @@ def test_pieces_and_threads_change_nothing(
 
 
 @given(st.lists(st.dictionaries(st.integers(1, 30), st.integers(1, 5)), max_size=8), st.data())
-def test_many_parts_are_one(parts: list[dict[int, int]], data: st.DataObject) -> None:
-    gathering, whole, heaviest = StatisticsBuilder(), Counter[int](), 0
+def test_batches_add_up(parts: list[dict[int, int]], data: st.DataObject) -> None:
+    builder, whole, square_sum = StatisticsBuilder(), Counter[int](), 0
     for part in parts:
         squared = data.draw(st.integers(0, 9))
-        heaviest = max(heaviest, squared)
-        gathering.add(3, squared, as_array(sorted(part)), np.array([part[x] for x in sorted(part)], np.int64))
+        square_sum = max(square_sum, squared)
+        builder.add(3, squared, as_array(sorted(part)), np.array([part[x] for x in sorted(part)], np.int64))
         whole.update(part)
-    found = gathering.build()
+    found = builder.build()
     several = sorted(feature for feature, df in whole.items() if df > 1)
-    assert (found.documents, found.distinct, found.largest_square_sum) == (3 * len(parts), len(whole), heaviest)
+    assert (found.documents, found.distinct, found.largest_square_sum) == (3 * len(parts), len(whole), square_sum)
     assert found.features.tolist() == several
     assert found.df.tolist() == [whole[feature] for feature in several]
 
 
-def test_parts_beyond_a_million_are_merged_on_the_way() -> None:
+def test_more_than_a_million_features_are_merged_early() -> None:
     rng = np.random.default_rng(2)
     parts = [np.unique(rng.integers(1, 450_000, 400_000).astype(np.uint64)) for _ in range(4)]
-    gathering = StatisticsBuilder()
+    builder = StatisticsBuilder()
     for part in parts:
-        gathering.add(1, 1, part, np.ones(len(part), np.int64))
-    found = gathering.build()
+        builder.add(1, 1, part, np.ones(len(part), np.int64))
+    found = builder.build()
     features, df = np.unique(np.concatenate(parts), return_counts=True)
     assert found.distinct == len(features)
     assert np.array_equal(found.features, features[df > 1])
     assert np.array_equal(found.df, df[df > 1])
 
 
-def made(documents: int, singles: bool, bits_for: int = 1) -> tuple[Statistics, list[int]]:
-    """A collection with a feature of each df: feature 1000003 df for df from 2 on."""
+def statistics_with_each_df(documents: int, singles: bool, bits_for: int = 1) -> tuple[Statistics, list[int]]:
+    """Statistics with one feature for each df from 2 on: 1000003 df."""
     frequencies = list(range(2, documents + 1))
     features = [1_000_003 * df for df in frequencies]
     distinct = len(features) + (documents if singles else 0)
@@ -180,16 +179,16 @@ CLIPS = [
 
 
 @pytest.mark.parametrize("clip", CLIPS)
-def test_clipping_keeps_what_lies_between_its_bounds(clip: str) -> None:
+def test_clipping_keeps_features_within_its_bounds(clip: str) -> None:
     for documents in (1, 2, 3, 4, 5, 8, 10, 16, 27, 32, 60, 81, 100):
         for singles in (False, True):
             check_clip(clip, documents, singles)
 
 
 def check_clip(clip: str, documents: int, singles: bool) -> None:
-    statistics, features = made(documents, singles)
+    statistics, features = statistics_with_each_df(documents, singles)
     recipe = Recipe(features="words:1", clip=clip)
-    kept = [naive.stays(clip, df, documents) for df in range(1, documents + 1)]
+    kept = [naive.passes_clip(clip, df, documents) for df in range(1, documents + 1)]
     if statistics.distinct and not any(kept[0 if singles else 1 :]):
         with pytest.raises(RecipeError) as refused:
             statistics.lookup(recipe)
@@ -198,30 +197,30 @@ def check_clip(clip: str, documents: int, singles: bool) -> None:
         return
     keys, values, unseen = statistics.lookup(recipe)
     assert unseen.tolist() == [int(kept[0])]
-    found = [value_of(np.uint64(feature), keys, values, unseen[0]) for feature in features]
+    found = [lookup_value(np.uint64(feature), keys, values, unseen[0]) for feature in features]
     assert found == [int(stays) for stays in kept[1:]]
-    assert value_of(np.uint64(77), keys, values, unseen[0]) == int(kept[0])
+    assert lookup_value(np.uint64(77), keys, values, unseen[0]) == int(kept[0])
 
 
 @given(st.integers(1, 300), st.sampled_from([1, 1000, 10**9, 2**40, 2**50]), st.sampled_from(["idf", "tfidf"]))
-def test_weights_are_logarithms_in_fixed_point(documents: int, heaviest: int, weights: str) -> None:
-    statistics, features = made(documents, True, heaviest)
+def test_weights_are_logarithms_in_fixed_point(documents: int, square_sum: int, weights: str) -> None:
+    statistics, features = statistics_with_each_df(documents, True, square_sum)
     recipe = Recipe(features="words:1", weights=weights, measure="cosine")
     scale = 2 ** statistics.idf_bits(recipe)
     keys, values, unseen = statistics.lookup(recipe)
     expected = [max(round(scale * math.log(1 + documents / df)), 1) for df in range(1, documents + 1)]
-    assert [int(unseen[0]), *(value_of(np.uint64(x), keys, values, unseen[0]) for x in features)] == expected
+    assert [int(unseen[0]), *(lookup_value(np.uint64(x), keys, values, unseen[0]) for x in features)] == expected
     assert statistics.idf(1) == pytest.approx(math.log(1 + documents))
 
 
 # No machine holds 2**50 features.
 @given(st.integers(1, 10**15), st.integers(1, 2**62), st.integers(1, 2**50), st.sampled_from(["idf", "tfidf"]))
-@example(documents=1, heaviest=56936522560, distinct=2**50, weights="tfidf")
-@example(documents=10**15, heaviest=2**50, distinct=1, weights="tfidf")
-def test_the_square_of_a_vector_fits_into_61_bits(documents: int, heaviest: int, distinct: int, weights: str) -> None:
-    statistics = Statistics(documents, distinct, heaviest, as_array([]), np.empty(0, np.int64))
+@example(documents=1, square_sum=56936522560, distinct=2**50, weights="tfidf")
+@example(documents=10**15, square_sum=2**50, distinct=1, weights="tfidf")
+def test_the_square_of_a_vector_fits_into_61_bits(documents: int, square_sum: int, distinct: int, weights: str) -> None:
+    statistics = Statistics(documents, distinct, square_sum, as_array([]), np.empty(0, np.int64))
     recipe = Recipe(features="words:1", weights=weights, measure="cosine")
-    squares = heaviest if weights == "tfidf" else min(heaviest, distinct)
+    squares = square_sum if weights == "tfidf" else min(square_sum, distinct)
 
     def longest(bits: int) -> int:
         rarest = max(round((1 << bits) * math.log(1 + documents)), 1)
@@ -229,18 +228,18 @@ def test_the_square_of_a_vector_fits_into_61_bits(documents: int, heaviest: int,
 
     if longest(0) >= 2**61:
         assert weights == "tfidf"
-        with pytest.raises(NeardupError, match=f"{heaviest:,}.*choose weights 'idf'"):
+        with pytest.raises(NeardupError, match=f"{square_sum:,}.*choose weights 'idf'"):
             statistics.idf_bits(recipe)
         return
     bits = statistics.idf_bits(recipe)
     assert 0 <= bits <= 16
     assert longest(bits) < 2**61
-    # No place is given away.
+    # No bit is wasted.
     assert bits == 16 or longest(bits + 1) >= 2**61
 
 
-def test_only_weights_by_idf_have_binary_places() -> None:
-    statistics, _ = made(50, True)
+def test_only_idf_weights_have_fractional_bits() -> None:
+    statistics, _ = statistics_with_each_df(50, True)
     of = {
         "words:1": Recipe(features="words:1"),
         "tf": Recipe(weights="tf", measure="cosine"),
@@ -258,24 +257,3 @@ def test_only_weights_by_idf_have_binary_places() -> None:
     assert statistics.unit(of["tf"]) == 1
     assert statistics.unit(of["idf"]) == 2**32
     assert statistics.unit(of["sums"]) == 2**16
-
-
-@given(TEXTS, st.sampled_from(LINED_UP), st.sampled_from(["tf", "idf", "tfidf"]), st.sampled_from(["", "df:2:0.75"]))
-def test_documents_have_the_weights_of_their_features(texts: list[str], features: str, weights: str, clip: str) -> None:
-    recipe = Recipe(features=features, weights=weights, clip=clip, measure="cosine")
-    statistics = gathered(texts, recipe)
-    documents, hashed = plain(texts, recipe), hash_of(texts, recipe)
-    df = naive.frequencies(documents)
-    if clip:
-        documents = naive.clipped(documents, clip)
-    if df and not any(documents):
-        with pytest.raises(RecipeError, match="leaves none of the"):
-            extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
-        return
-    block = extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
-    ends = np.cumsum(block.sizes).tolist()
-    for document, size, end in zip(documents, block.sizes.tolist(), ends, strict=True):
-        expected = naive.fixed(document, weights, df, len(texts), statistics.idf_bits(recipe))
-        own = slice(end - size, end)
-        found = dict(zip(block.features[own].tolist(), block.weights[own].tolist(), strict=True))
-        assert found == {hashed[gram]: weight for gram, weight in expected.items()}

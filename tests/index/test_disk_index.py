@@ -17,19 +17,19 @@ import naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from fixed_side import ENGINES, MEASURES, NEWS, OTHER, WORDS, check, corpus, of_both
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
+from references import ENGINES, MEASURES, NEWS, OTHER, WORDS, check, corpus, of_both
+from sentences import says
 
 import neardup as nd
 from neardup.features.extraction import extract_features
 from neardup.index import segment
 from neardup.index.index import DiskIndex
 from neardup.index.manifest import MANIFEST
-from neardup.index.segment import Plan, Segment
+from neardup.index.segment import MatchRule, Segment
 from neardup.index.writer import open_writer
-from neardup.kernels.bounds import need
+from neardup.kernels.bounds import required_overlap
 from neardup.recipe import Recipe
 
 #: Each example makes an index, and files of it.
@@ -51,11 +51,12 @@ def naive_candidates(made: Segment, texts: list[str], recipe: Recipe) -> set[tup
     """
     held = [set(extract_features(texts, recipe).features.tolist()) for texts in singly(made)]
     asking = [set(extract_features(one, recipe).features.tolist()) for one in map(column, texts)]
-    counts, by = made.counts, Plan.of(recipe).rule
+    counts, by = made.counts, MatchRule.of(recipe).rule
     shift = 64 - (len(counts).bit_length() - 1)
 
     def prefix(features: set[int], size: int) -> set[int]:
-        least = min((need(by, m, size) for m in range(1, size + 1) if need(by, m, size) <= m), default=1)
+        needs = [(required_overlap(by, m, size), m) for m in range(1, size + 1)]
+        least = min((need for need, m in needs if need <= m), default=1)
         ordered = sorted((int(counts[f >> shift]), f >> 8) for f in features if counts[f >> shift])
         return {feature for _, feature in ordered[: max(len(ordered) - least + 1, 0)]}
 
@@ -67,7 +68,7 @@ def naive_candidates(made: Segment, texts: list[str], recipe: Recipe) -> set[tup
         for r, other in enumerate(held):
             meets = own and other and prefix(own, len(own)) & prefix(other, len(other))
             most = (len(own) + len(other) - len(bits(own) ^ bits(other))) // 2
-            if meets and most >= need(by, len(own), len(other)):
+            if meets and most >= required_overlap(by, len(own), len(other)):
                 found.add((q, r))
     return found
 
@@ -90,7 +91,7 @@ def test_candidates_equal_plain_prefixes(new: list[str], old: list[str], rule: t
         if not old:
             return
         (part,) = index.manifest.segments
-        made = Segment(index.path, part, Plan.of(recipe), np.empty(0, np.int64))
+        made = Segment(index.path, part, MatchRule.of(recipe), np.empty(0, np.int64))
         places, documents = made.candidates(extract_features(pa.array(new, pa.large_string()), recipe))
         found = set(zip(places.tolist(), documents.tolist(), strict=True))
         assert len(found) == len(places)
@@ -203,11 +204,11 @@ def test_neighbours_and_the_nearest_are_those_of_files(measure: str, threshold: 
 
 def test_the_nearest_that_match_are_found_without_the_others(place: Path) -> None:
     index = nd.build_index([*corpus(40), NEWS, NEWS], place, threshold=0.5)
-    assert sum(len(batch.texts) for batch in index.corpus_for(NEWS, 2).scan()) == 2
-    assert sum(len(batch.texts) for batch in index.corpus_around(1, of=[len(index) - 1]).scan()) == 2
-    assert index.corpus_for(NEWS, 2).left_out == len(index) - 2
+    assert sum(len(batch.texts) for batch in index.candidate_corpus(NEWS, 2).scan()) == 2
+    assert sum(len(batch.texts) for batch in index.neighbor_corpus(1, of=[len(index) - 1]).scan()) == 2
+    assert index.candidate_corpus(NEWS, 2).omitted_count == len(index) - 2
     # Nothing else shares a feature.
-    assert index.corpus_for(NEWS, 3).left_out == len(index) - 2
+    assert index.candidate_corpus(NEWS, 3).omitted_count == len(index) - 2
 
 
 def files_of(path: Path) -> dict[str, str]:

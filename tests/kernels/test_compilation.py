@@ -1,4 +1,4 @@
-"""Where machine code is kept: one folder for one state of all kernels, and none where none can be written."""
+"""The cache of machine code: one folder per version of all kernels, and none if none is writable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neardup.kernels import compilation
 
 SOURCE = Path(neardup.__file__).parent
 ASK = "from neardup.kernels.compilation import cache_folder; print(cache_folder())"
-USE = "from neardup.kernels.bounds import need; print(need((0, 7, 10, 0, 1), 10, 10))"
+USE = "from neardup.kernels.bounds import required_overlap; print(required_overlap((0, 7, 10, 0, 1), 10, 10))"
 
 
 def run(code: str, package: Path, cache: Path) -> str:
@@ -25,7 +25,7 @@ def run(code: str, package: Path, cache: Path) -> str:
     return done.stdout.strip()
 
 
-def test_a_change_in_any_kernel_source_makes_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_in_any_kernel_source_changes_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = shutil.copytree(SOURCE / "kernels", tmp_path / "kernels")
     monkeypatch.setattr(compilation, "__file__", str(kernels / "compilation.py"))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
@@ -42,9 +42,7 @@ def test_a_change_in_any_kernel_source_makes_another_folder(tmp_path: Path, monk
     assert len(set(folders)) == 3
 
 
-def test_kept_arrays_are_built_once_and_again_where_they_cannot_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_arrays_are_built_once_and_again_if_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path)
     built: list[int] = []
 
@@ -53,23 +51,23 @@ def test_kept_arrays_are_built_once_and_again_where_they_cannot_be_read(
         return [np.arange(3), np.zeros((2, 2), np.uint8)]
 
     for _ in range(3):
-        first, second = compilation.kept_arrays("some", build)
+        first, second = compilation.cached_arrays("some", build)
         assert first.tolist() == [0, 1, 2]
         assert (second.dtype, second.shape) == (np.uint8, (2, 2))
     assert len(built) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["some.npz"]
     for data in (b"", b"PK broken", b"\x93NUMPY"):
         (tmp_path / "some.npz").write_bytes(data)
-        assert compilation.kept_arrays("some", build)[0].tolist() == [0, 1, 2]
+        assert compilation.cached_arrays("some", build)[0].tolist() == [0, 1, 2]
     assert len(built) == 4
     monkeypatch.setattr(compilation, "cache_folder", lambda: None)
-    assert compilation.kept_arrays("some", build)[0].tolist() == [0, 1, 2]
+    assert compilation.cached_arrays("some", build)[0].tolist() == [0, 1, 2]
 
 
-def test_one_process_compiles_for_all_that_have_the_same_kernels_wherever_they_lie(tmp_path: Path) -> None:
+def test_processes_with_equal_kernels_compile_once_wherever_installed(tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "copy" / "neardup")
     places = (SOURCE.parent, tmp_path / "copy")
-    command = [sys.executable, "-c", f"{USE}; print(sum(need.stats.cache_misses.values()))"]
+    command = [sys.executable, "-c", f"{USE}; print(sum(required_overlap.stats.cache_misses.values()))"]
 
     def started(place: Path) -> subprocess.Popen[str]:
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(place)}
@@ -78,16 +76,16 @@ def test_one_process_compiles_for_all_that_have_the_same_kernels_wherever_they_l
     at_once = [one.communicate()[0].split() for one in [started(place) for place in (*places, *places)]]
     assert sorted(at_once) == [["9", "0"], ["9", "0"], ["9", "0"], ["9", "1"]]
     assert started(places[1]).communicate()[0].split() == ["9", "0"]
-    assert len([*(tmp_path / "cache").rglob("bounds.need-*.nbc")]) == 1
+    assert len([*(tmp_path / "cache").rglob("bounds.required_overlap-*.nbc")]) == 1
 
 
-def test_kernels_work_where_no_folder_can_be_written(tmp_path: Path) -> None:
+def test_kernels_work_without_a_writable_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     assert run(f"{ASK}; {USE}", SOURCE.parent, tmp_path / "file") == "None\n9"
 
 
 @pytest.mark.usefixtures("no_bytecode")
-def test_kernels_work_where_the_disk_is_full(tmp_path: Path) -> None:
+def test_kernels_work_on_a_full_disk(tmp_path: Path) -> None:
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
     assert run(f"{full}; {USE}", SOURCE.parent, tmp_path) == "9"
     assert not [*tmp_path.rglob("*.nb[ci]")]

@@ -1,4 +1,4 @@
-"""What lies by part of the key space, against plain counting and plain lists of keys."""
+"""Counts and candidates by part of the key space, compared with plain counts and lists of keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from neardup.kernels.counts import flag_sets_by_size
 from neardup.kernels.parts import (
-    _SLOTS,
+    _SLOT_FACTOR,
     copy_counted_slots,
     count_slots,
     count_unshared,
@@ -26,7 +26,7 @@ from neardup.kernels.parts import (
     slots_by_set,
     write_parities,
 )
-from neardup.kernels.prefixes import Index, Sets, index_lengths
+from neardup.kernels.prefixes import PrefixIndex, RankedSets, index_lengths
 from neardup.recipe.measures import Rule, rule
 
 BITS = 20
@@ -38,7 +38,7 @@ BITS = 20
     st.sampled_from([0.3, 0.5, 0.8]),
     st.sampled_from([0, 1, 30, 100, 250]),
 )
-def test_parts_of_the_key_space_know_what_plain_counting_does(
+def test_counts_by_part_equal_plain_counting(
     given_sets: list[tuple[list[int], bool]], bits: int, threshold: float, more: int
 ) -> None:
     common = list(range(1, 9))
@@ -48,7 +48,7 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
     sizes = np.array([len(s) for s in sets], np.int64)
 
     def slot(feature: int) -> int:
-        return (feature * int(_SLOTS) % 2**64) >> (64 - bits)
+        return (feature * int(_SLOT_FACTOR) % 2**64) >> (64 - bits)
 
     plain = Counter(slot(f) for s, chosen in zip(sets, counted, strict=True) for f in s if chosen)
     part_bits, shift = bits - 3, np.uint64(64 - bits)
@@ -63,7 +63,7 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
         noted = np.zeros((1 << part_bits) // 32 + 1, np.uint64)
         record_slots(places[begin:end], of_each, counted, noted)
         count_unshared(places[begin:end], of_each, noted, alone)
-        # As if all features were so much more frequent.
+        # Simulates more frequent features.
         counts = np.where(counts > 0, np.minimum(counts.astype(np.int64) + more, 255), 0).astype(np.uint8)
         out = places[begin:end].copy()
         found.append(out[: copy_counted_slots(out, of_each, counted, counts, among, out)])
@@ -73,11 +73,11 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
 
     able, by = np.empty(len(sets), np.bool_), rule("overlap", threshold, 0.0)
     flag_sets_by_size(sizes, alone, by, able)
-    # Of sets of one size and smaller ones the smallest that matches has this many, all of them shared.
+    # The size of the smallest set that can match, if all of its features are shared.
     least = [min(m for m in range(1, len(s) + 1) if m >= threshold * len(s)) if s else 0 for s in sets]
     assert able.tolist() == [len(s) > 0 and len(s) - n >= m for s, n, m in zip(sets, alone, least, strict=True)]
 
-    # Equal features get equal numbers, others with other slots others, and counts keep their order.
+    # Features in equal slots get equal numbers, others different ones, and counts keep their order.
     words = np.concatenate([np.zeros(0, np.uint32), *found])
     numbers, seen = np.empty(len(words), np.uint64), np.empty(len(words), np.uint8)
     slots_by_set(lengths * counted, words, part_bits, numbers, seen)
@@ -96,9 +96,9 @@ def test_parts_of_the_key_space_know_what_plain_counting_does(
 
 
 def candidates(
-    sets: Sets, keys: np.ndarray, ranks: np.ndarray, by: Rule, parts: int, room: int
+    sets: RankedSets, keys: np.ndarray, ranks: np.ndarray, by: Rule, parts: int, room: int
 ) -> set[tuple[int, ...]]:
-    """The pairs that the parts of the key space give, one after the other, with room for so many more at a time."""
+    """The candidate pairs of all parts of the key space, with space for ``room`` more pairs per call."""
     count = len(ranks)
     lengths, words = np.zeros((parts, count), np.uint32), np.empty(len(keys), np.uint64)
     keys_by_part(keys, sets.lengths[ranks].astype(np.int64), parts, lengths, words)
@@ -110,7 +110,7 @@ def candidates(
     found, lists, ends = set(), (1 << BITS) // parts, np.cumsum(lengths.sum(axis=1))
     for number, end in enumerate(ends.tolist()):
         part = lengths[number], words[end - int(lengths[number].sum()) : end]
-        index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), BITS, number * lists)
+        index = PrefixIndex(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), BITS, number * lists)
         index = index._replace(entries=index_keys(part, ranks, held[ranks], asked, index)[0])
         at = 0, 0
         while at[0] < count:
@@ -126,14 +126,14 @@ def candidates(
     st.sampled_from([0.4, 0.7]),
     st.randoms(),
 )
-def test_parts_of_the_key_space_give_the_candidates_of_all_lists(
+def test_candidates_by_part_equal_those_of_one_part_and_include_all_matches(
     given_sets: list[tuple[set[int], int]], parts: int, room: int, threshold: float, rng: object
 ) -> None:
     by = rule("overlap", threshold, 0.0)
     given_sets = sorted(given_sets, key=lambda pair: len(pair[0]) + pair[1])
     features = [sorted(found) for found, _ in given_sets]
     sizes = [len(found) + alone for found, alone in given_sets]
-    # As the overlap has it, a partner of a set of m features shares so many of the larger one's.
+    # The least overlap of two sets, by the measure ``overlap``.
     least = [[int(np.ceil(threshold * max(one, other) - 1e-9)) for other in sizes] for one in sizes]
     prefix = [
         max(len(found) - min(row[: d + 1]) + 1, 0) for d, (found, row) in enumerate(zip(features, least, strict=True))
@@ -141,7 +141,7 @@ def test_parts_of_the_key_space_give_the_candidates_of_all_lists(
     count = len(sizes)
     none = np.empty(0, np.uint64)
     lengths, shared, of_prefix = (np.array(values, np.int32) for values in (sizes, [len(f) for f in features], prefix))
-    sets = Sets(none, lengths, shared, of_prefix, np.zeros((count, 1), np.uint64), np.empty(0, np.int32), none)
+    sets = RankedSets(none, lengths, shared, of_prefix, np.zeros((count, 1), np.uint64), np.empty(0, np.int32), none)
     ranks = np.arange(count, dtype=np.int32)
     rng.shuffle(ranks)  # type: ignore[attr-defined]
     keys = np.array([f << 50 | f for d in ranks for f in features[d][: prefix[d]]] or [0], np.uint64)
@@ -154,7 +154,7 @@ def test_parts_of_the_key_space_give_the_candidates_of_all_lists(
 
 
 def parity(features: list[int], size: int) -> int:
-    """The parities of a set in so many bits, as one number."""
+    """The parities of a set in ``size`` bits, as one number."""
     found = 0
     for feature in features:
         found ^= 1 << feature % size
@@ -162,11 +162,11 @@ def parity(features: list[int], size: int) -> int:
 
 
 @given(
-    # Some features twice, as where two of a set have one slot, and sets of more than one word.
+    # Repeats stand for two features of a set in one slot; some sets need more than one word.
     st.lists(st.lists(st.integers(0, 400).map(lambda n: n * 0x9E3779B97F4A7C15 % 2**64), max_size=300), max_size=6),
     st.sampled_from([0.3, 0.6, 0.9]),
 )
-def test_parities_rule_out_no_pair_that_matches(sets: list[list[int]], threshold: float) -> None:
+def test_parities_exclude_no_matching_pair(sets: list[list[int]], threshold: float) -> None:
     sets = [found for found in sets if found]
     by = rule("overlap", threshold, 0.0)
     sizes = np.array([len(found) for found in sets], np.int64)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from labelling_room import PAIRS, Room
-from places import SAMPLE
+from paths import SAMPLE
 
 from neardup.classifier.classifier import parse_candidate_rule
 from neardup.classifier.vector import Vector

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from labelling_room import TEXTS, Browser
-from saying import says
+from sentences import says
 from typer.testing import CliRunner, Result
 
 from neardup.cli.app import app
@@ -136,7 +136,7 @@ def test_a_session_from_link_to_end(corpus: Path) -> None:
         said = running.end(signal.SIGINT)
     assert "label at http://127.0.0.1:" in said
     (given,) = (line for line in said.splitlines() if "given" in line)
-    assert says(given, "1 label given", "labels.db holds 2:", "1 same, 1 different", "0 unsure")
+    assert says(given, "1 label given", "labels.db now has 2:", "1 same, 1 different", "0 unsure")
 
 
 @pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="two more processes; make test-long runs them")
@@ -157,10 +157,10 @@ def test_tables_out_and_in(corpus: Path, store: Path, tmp_path: Path) -> None:
     assert Path("labels.csv").read_text() == "id1,id2,label,same,different,unsure\na1,a2,1,2,0,0\nb1,b2,1,1,0,0\n"
     neardup(corpus, "--store", store, "--export", "each.csv", "--each")
     result = neardup(corpus, "--store", "other.db", "--import", "each.csv", "--export", "labels.csv", "--force")
-    assert "5 labels taken in from each.csv\n" in result.stderr
+    assert "5 labels imported from each.csv\n" in result.stderr
     assert export_rows("other.db") == export_rows(store)
     result = neardup(corpus, "--store", "third.db", "--import", "labels.csv", "--labeller", "eve")
-    assert "2 labels taken in" in result.stderr
+    assert "2 labels imported" in result.stderr
 
 
 def test_agreement_is_printed(corpus: Path, store: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from labelling_room import TEXTS, Room, material_of
-from saying import says
+from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, StoreError

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.evaluation.population import votes_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from browser import draw, opened
-from calling import neardup, write_lines
+from commands import neardup, write_lines
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 

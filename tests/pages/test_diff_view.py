@@ -8,8 +8,8 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from markup import Markup
-from saying import says
+from page_markup import Markup
+from sentences import says
 
 from neardup.pages.diff import Mark, Shown, differences, sign_between
 from neardup.pages.diff_view import beginning, change_of, side_by_side

@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
-from handmade import make_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simple_classifiers import make_classifier
 
 from neardup.pages.sweep import Swept, swept
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import Scale, scale_of
 from neardup.stream.document import Document
-from neardup.stream.index import Index, end_of_time
+from neardup.stream.index import Index, latest_time
 from neardup.stream.replay import Item, ReplaySettings
-from neardup.stream.replay_report import around_of
+from neardup.stream.replay_report import find_relaxed_pairs
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR = 3_600_000_000
@@ -45,7 +45,7 @@ def verdicts_of(items: list[Item], wanted: ReplaySettings) -> list[Any]:
     """What a replay says of each."""
     recipe = None if wanted.classifier else wanted.recipe
     choices: dict[str, Any] = {"window": wanted.window, "window_by": wanted.window_by, "against": wanted.against}
-    with Index(recipe, classifier=wanted.classifier, now=end_of_time, **choices) as index:
+    with Index(recipe, classifier=wanted.classifier, now=latest_time, **choices) as index:
         return [index.add(Document(item.id, item.text, EPOCH + timedelta(microseconds=item.time))) for item in items]
 
 
@@ -70,7 +70,7 @@ def silent(stage: str, done: int, total: int | None) -> None:
 
 
 def around(items: list[Item], wanted: ReplaySettings, far: float) -> KnownPairs:
-    return around_of(items, wanted, far, len(items), report=silent)
+    return find_relaxed_pairs(items, wanted, far, len(items), report=silent)
 
 
 @settings(max_examples=25)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from browser import opened
-from calling import neardup
+from commands import neardup
 
 pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
 

@@ -14,9 +14,9 @@ from typing import Any
 import browser
 import pytest
 from browser import draw, opened
-from calling import neardup
-from markup import Markup, asks_for_nothing
-from saying import says
+from commands import neardup
+from page_markup import Markup, check_loads_nothing
+from sentences import says
 
 import neardup as nd
 
@@ -115,7 +115,7 @@ def put(view: Any, value: int) -> None:
 @pytest.mark.parametrize("kind", ["run", "replayed", "watched"])
 def test_a_page_draws_itself_fits_its_window_and_keeps_texts_texts(kind: str, request: pytest.FixtureRequest) -> None:
     path: Path = request.getfixturevalue(kind)
-    asks_for_nothing(Markup(path.read_text("utf-8")))
+    check_loads_nothing(Markup(path.read_text("utf-8")))
     for width, dark in ((1280, False), (360, True)):
         with opened(path, width=width, dark=dark) as page:
             draw(page)

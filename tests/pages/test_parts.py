@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markup import Markup
+from page_markup import Markup
 
 from neardup.pages import numbers
 from neardup.pages.charts import COLOURS, log_counts

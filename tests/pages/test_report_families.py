@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from trained import SETS, texts, trained
+from trained_classifiers import SETS, texts, trained
 from ways import TEXTS, WAYS
 
 import neardup as nd

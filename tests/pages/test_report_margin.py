@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
-from trained import SETS, texts, trained
+from sentences import says
+from trained_classifiers import SETS, texts, trained
 from ways import TEXTS, WAYS, moved, without_times
 
 from neardup.documents import corpus_of
@@ -165,7 +165,7 @@ def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], 
         assert sweep.pairs[at] == len(again.pairs)
         names = result.pairs.names
         gone = {drop.id for drop in again.dropped}
-        assert [names.one(place) in gone for place in watched.tolist()] == told.gone[at].tolist()
+        assert [names.name_at(place) in gone for place in watched.tolist()] == told.gone[at].tolist()
 
 
 @given(st.integers(0, 40))

@@ -9,11 +9,11 @@ from typing import Any
 import naive
 import pyarrow as pa
 import pytest
-from fixed_side import ENGINES, MEASURES, NEWS, OTHER, SMALL, WORDS, check, corpus, of_both
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
-from trained import DATED, FACTS, texts, trained
+from references import ENGINES, MEASURES, NEWS, OTHER, SMALL, WORDS, check, corpus, of_both
+from sentences import says
+from trained_classifiers import DATED, FACTS, texts, trained
 
 import neardup as nd
 from neardup.errors import InputError, RecipeError

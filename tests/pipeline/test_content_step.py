@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import needs_html, newspaper, page, paragraphs
-from places import SHARED
+from paths import SHARED
 
 import neardup as nd
 from neardup.errors import NeardupError
@@ -21,8 +21,8 @@ from neardup.pipeline.explanation import explain
 from neardup.recipe import Recipe
 from neardup.recipe.recipe import CONTENTS
 from neardup.text import html
-from neardup.text.encoding import page_text
-from neardup.text.html import content_of, contents, method_of
+from neardup.text.encoding import decode_page
+from neardup.text.html import content_method, content_of, extract_contents
 
 HTML = SHARED / "html"
 METHODS = [pytest.param("html", marks=needs_html), "tags"]
@@ -63,10 +63,10 @@ def found(result: nd.Result) -> dict[str, Any]:
 def test_a_recipe_and_the_step_know_the_same_contents() -> None:
     for name in CONTENTS:
         if name == "tags":
-            assert callable(method_of(name))
+            assert callable(content_method(name))
         assert Recipe(content=name).content == name
     with pytest.raises(KeyError):
-        method_of("")
+        content_method("")
     assert content_of("<p>as it is", "") == "<p>as it is"
 
 
@@ -75,7 +75,7 @@ def test_a_recipe_and_the_step_know_the_same_contents() -> None:
 def test_the_plain_twin_extracts_first(name: str, content: str) -> None:
     pages = newspaper()
     choices = RULES | RECIPES[name]
-    method, encoder = method_of(content), Letters()
+    method, encoder = content_method(content), Letters()
     twin = nd.dedup([method(text) for text in pages], encoder=encoder, **choices)
     mine = nd.dedup(pages, encoder=encoder, content=content, threads=3, **choices)
     assert found(mine) == found(twin)
@@ -94,7 +94,7 @@ def test_the_plain_twin_extracts_first(name: str, content: str) -> None:
 
 def test_neighbours_and_queries_are_those_of_the_twin() -> None:
     pages, content = newspaper()[:20], "tags"
-    method = method_of(content)
+    method = content_method(content)
     choices: dict[str, Any] = {"features": "words:2", "weights": "idf", "measure": "cosine"}
     texts = [method(text) for text in pages]
     assert list(nd.neighbors(pages, 2, content=content, **choices)) == list(nd.neighbors(texts, 2, **choices))
@@ -122,20 +122,20 @@ def test_an_article_is_found_under_any_navigation_and_navigation_alone_is_no_mat
 @pytest.mark.parametrize("content", METHODS)
 @given(st.lists(st.text() | st.text(alphabet="<>/pbh1 &;#xD80a"), max_size=4))
 def test_any_text_has_a_content_that_utf8_can_write(content: str, texts: list[str]) -> None:
-    written = contents(pa.array(texts, pa.large_string()), method_of(content))
+    written = extract_contents(pa.array(texts, pa.large_string()), content_method(content))
     written.validate(full=True)
     assert written.to_pylist() == [content_of(text, content) for text in texts]
     assert len(written) == len(texts)
 
 
 def test_without_content_nothing_of_it_is_imported_or_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.text.html.contents", None)
-    monkeypatch.setattr("neardup.text.html.method_of", None)
+    monkeypatch.setattr("neardup.text.html.extract_contents", None)
+    monkeypatch.setattr("neardup.text.html.content_method", None)
     assert nd.dedup(["a rose is a rose", "a rose is a rose"]).kept == [0]
 
 
 def test_a_missing_library_is_one_sentence_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    html._extract.cache_clear()
+    html._article_extractor.cache_clear()
     monkeypatch.setitem(sys.modules, "trafilatura", None)
     for ask in (
         lambda: nd.dedup(["<p>rose"], content="html"),
@@ -180,12 +180,12 @@ def test_a_missing_library_is_one_sentence_with_the_way_out(monkeypatch: pytest.
     ],
 )
 def test_bytes_of_pages_become_text(written: bytes, text: str) -> None:
-    assert page_text(written) == text
+    assert decode_page(written) == text
 
 
 @given(st.binary() | st.binary().map(lambda rest: b"<meta charset=shift_jis>" + rest))
 def test_no_byte_makes_a_page_unreadable(written: bytes) -> None:
-    page_text(written).encode()
+    decode_page(written).encode()
 
 
 def test_files_that_are_pages_are_read_in_their_encoding_and_written_as_they_are(tmp_path: Path) -> None:
@@ -209,11 +209,11 @@ def test_files_that_are_pages_are_read_in_their_encoding_and_written_as_they_are
 @pytest.mark.skipif(not HTML.is_dir(), reason="the pages are not in ../shared/data/html beside the project")
 class TestRealPages:
     def test_the_twin_of_real_pages(self) -> None:
-        pages = [page_text(path.read_bytes()) for path in sorted((HTML / "pages").iterdir())[::4]]
+        pages = [decode_page(path.read_bytes()) for path in sorted((HTML / "pages").iterdir())[::4]]
         for content in ("tags", "html"):
             if content == "html" and needs_html.args[0]:
                 continue
-            method = method_of(content)
+            method = content_method(content)
             several: list[dict[str, Any]] = [
                 {"features": "words:3", "threshold": 0.05},
                 {"recipe": "ddd", "threshold": 0.3},
@@ -227,7 +227,7 @@ class TestRealPages:
         gold = [json.loads(line) for line in (HTML / "gold.jsonl").read_text("utf-8").splitlines()][::4]
         files = {path.stem: path for path in (HTML / "pages").iterdir()}
         framed = [page(one["text"].split("\n"), 0) for one in gold]
-        pages = [page_text(files[one["id"]].read_bytes()) for one in gold]
+        pages = [decode_page(files[one["id"]].read_bytes()) for one in gold]
         choices: dict[str, Any] = {"features": "words:4", "threshold": 0.5}
         pairs = {(p.left, p.right) for p in nd.dedup(framed + pages, content="html", **choices).pairs}
         right = {(i, len(gold) + i) for i in range(len(gold))}

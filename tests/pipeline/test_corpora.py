@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import naive
 import pytest
 from naive_text import naive_tokens
-from places import SHARED as DATA
+from paths import SHARED as DATA
 
 import neardup as nd
 from neardup.recipe import Recipe

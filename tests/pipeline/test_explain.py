@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from places import SAMPLE
-from saying import says
+from paths import SAMPLE
+from sentences import says
 
 from neardup.documents import open_corpus
 from neardup.features.reading import gather_statistics
-from neardup.pipeline.counterfactual import bar_of, flip_of
+from neardup.pipeline.counterfactual import find_counterfactual, match_criterion
 from neardup.pipeline.explanation import explain
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
@@ -84,8 +84,8 @@ def test_numbers_are_those_of_a_plain_computation(n: int, multiset: bool, left: 
 @given(left=WORDS, right=WORDS, recipe=RECIPES)
 def test_verdict_flips_where_it_says(left: str, right: str, recipe: Recipe) -> None:
     why = explain(left, right, recipe)
-    (a, b), o, flip, bar = why.sizes, why.shared, why.flip, bar_of(recipe)
-    assert flip == flip_of(recipe, o, a, b)
+    (a, b), o, flip, bar = why.sizes, why.shared, why.flip, match_criterion(recipe)
+    assert flip == find_counterfactual(recipe, o, a, b)
     assert flip.sentences
     if not a or not b:
         assert (why.match, why.needed, flip.threshold, flip.shared, flip.changed_words) == (
@@ -95,23 +95,23 @@ def test_verdict_flips_where_it_says(left: str, right: str, recipe: Recipe) -> N
         return
     assert why.needed is not None
     assert why.match == (o >= why.needed)
-    assert bar.reached(why.needed, a, b)
-    assert not bar.reached(why.needed - 1, a, b)
+    assert bar.is_met(why.needed, a, b)
+    assert not bar.is_met(why.needed - 1, a, b)
     lower_matches = recipe.measure != "euclidean"
     if flip.threshold is not None:
         assert explain(left, right, recipe.changed(threshold=flip.threshold)).match != why.match
         step = Fraction(-1 if why.match == lower_matches else 1, 10_000)
         nearer = Fraction(str(flip.threshold)) + step
         if 0 < nearer <= (1 if lower_matches else 10):
-            assert bar.reached(o, a, b, nearer) == why.match
+            assert bar.is_met(o, a, b, nearer) == why.match
     elif not why.match:
-        assert not bar.reached(o, a, b, Fraction(1, 10**9) if lower_matches else Fraction(10))
+        assert not bar.is_met(o, a, b, Fraction(1, 10**9) if lower_matches else Fraction(10))
     if flip.shared is None:
         assert not why.match
-        assert not bar.reached(min(a, b), a, b)
+        assert not bar.is_met(min(a, b), a, b)
     else:
-        assert bar.reached(o + flip.shared, a, b) != why.match
-        assert bar.reached(o + flip.shared + (1 if why.match else -1), a, b) == why.match
+        assert bar.is_met(o + flip.shared, a, b) != why.match
+        assert bar.is_met(o + flip.shared + (1 if why.match else -1), a, b) == why.match
     assert (flip.changed_words is None) == (not why.match)
 
 
@@ -217,7 +217,7 @@ def test_scripts(left: str, right: str, shared: int) -> None:
     ],
 )
 def test_sentences(recipe: Recipe, numbers: tuple[int, int, int], sentences: list[tuple[str, ...]]) -> None:
-    for said, words in zip(flip_of(recipe, *numbers).sentences, sentences, strict=True):
+    for said, words in zip(find_counterfactual(recipe, *numbers).sentences, sentences, strict=True):
         assert says(said, *words)
 
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_features import Gram
-from saying import says
+from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.features.extraction import extract_features, gram_hashes
 from neardup.features.reading import gather_statistics
 from neardup.features.statistics import Statistics
-from neardup.pipeline.explanation import Explanation, Second, explain
+from neardup.pipeline.explanation import Explanation, SecondStepResult, explain
 from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 
@@ -97,7 +97,7 @@ class Definitions:
         df = naive_features.frequencies(map(self.grams, self.texts))
 
         def idf(gram: Gram) -> int:
-            if clip and not naive_features.stays(clip, df[gram], count):
+            if clip and not naive_features.passes_clip(clip, df[gram], count):
                 return 0
             return max(round(naive_features.idf(df[gram], count) * (1 << self.bits)), 1)
 
@@ -122,7 +122,7 @@ class Definitions:
         kept = [
             [gram for gram in own if gram in set(chosen)] for own, chosen in zip(grams, self.features(), strict=True)
         ]
-        return [naive_features.fixed(own, self.recipe.weights, df, count, self.bits) for own in kept]
+        return [naive_features.fixed_point_weights(own, self.recipe.weights, df, count, self.bits) for own in kept]
 
 
 def explained(texts: Sequence[str], recipe: Recipe, definitions: Definitions) -> Explanation | None:
@@ -170,11 +170,11 @@ def test_weights_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) 
     if why is None:
         return
     f, g = definitions.vectors()[:2]
-    assert why.counts[:3] == naive.counts_of_vectors(recipe.measure, f, g)
+    assert why.counts[:3] == naive.vector_counts(recipe.measure, f, g)
     assert (why.shared, *why.sizes) == (len(f.keys() & g.keys()), len(f), len(g))
     if f and g:
         scaled = [{x: w / 2**bits for x, w in vector.items()} for vector in (f, g)]
-        assert why.value == pytest.approx(naive.of_vectors(recipe.measure, *scaled), abs=1e-9)
+        assert why.value == pytest.approx(naive.vector_measure(recipe.measure, *scaled), abs=1e-9)
     if f and g and why.shared:
         assert why.match == (why.value <= 0.5 if recipe.measure == "euclidean" else why.value >= 0.5 - 1e-12)
     else:
@@ -218,7 +218,7 @@ def test_signatures_are_compared_as_a_run_does(recipe: Recipe, texts: list[str])
 def test_edit_distance_in_a_second_step(left: str, right: str) -> None:
     recipe = Recipe(features="qgrams:1", threshold=0.1, second_step="edit >= 0.6")
     why = explain(left, right, recipe)
-    assert isinstance(why.second, Second)
+    assert isinstance(why.second, SecondStepResult)
     longer = max(len(left), len(right))
     assert why.second.counts == (longer - naive.levenshtein(left, right), longer, longer)
     first = explain(left, right, recipe.changed(second_step=""))

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
-from trained import DATED, FACTS, SETS, texts, trained
+from sentences import says
+from trained_classifiers import DATED, FACTS, SETS, texts, trained
 
 from neardup.classifier.classifier import Classifier, parse_candidate_rule
 from neardup.classifier.measurer import Measurer
 from neardup.classifier.records import NO_TIME, Records
 from neardup.pipeline.explanation import Explanation, explain
-from neardup.pipeline.learned_explanation import LearnedStep
+from neardup.pipeline.learned_explanation import ClassifierResult
 
 PORT = "oslo port: 412 ships came in, up 17 from last week"
 OTHER = "oslo port: 398 ships came in, up 25 from last week"
@@ -28,7 +28,7 @@ def asked(left: str, right: str, classifier: Classifier) -> Explanation:
     return explain(left, right, classifier.recipe, classifier=classifier)
 
 
-def step_of(why: Explanation) -> LearnedStep:
+def step_of(why: Explanation) -> ClassifierResult:
     assert why.learned is not None
     return why.learned
 

@@ -9,10 +9,10 @@ from typing import Any
 import naive
 import naive_features
 import pytest
-from fixed_side import WORDS
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from references import WORDS
+from sentences import says
 
 import neardup as nd
 from neardup.errors import RecipeError
@@ -30,7 +30,7 @@ def plain_set(text: str, ignored: str, features: str) -> frozenset[Any]:
     known = {gram for segment in naive_features.grams(ignored, features, "words") for gram in segment}
     segments = naive_features.grams(text, features, "words")
     found = [gram for segment in segments for gram in segment if gram not in known]
-    return frozenset(naive_features.numbered(found) if "multiset" in features else found)
+    return frozenset(naive_features.numbered_repeats(found) if "multiset" in features else found)
 
 
 @given(WORDS, st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=6), st.sampled_from(KINDS))

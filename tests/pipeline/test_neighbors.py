@@ -7,15 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, UnknownDocument
 from neardup.pipeline.neighbors import Neighbor, Neighbors
-from neardup.pipeline.neighbors import neighbors_of as neighbors
+from neardup.pipeline.neighbors import find_neighbors as neighbors
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.query import Answer
-from neardup.pipeline.query import answer_of as query
+from neardup.pipeline.query import query_corpus as query
 from neardup.recipe import Recipe, load_recipe, names
 from neardup.search.matches import Similar
 
@@ -32,13 +32,13 @@ WORDS = Recipe(features="words:1", threshold=0.5)
 NUMBERS = list(range(6))
 
 
-def neighbors_of(ids: Sequence[Any] | None, recipe: Recipe = WORDS, k: int = 3, **options: Any) -> Neighbors:
+def find_neighbors(ids: Sequence[Any] | None, recipe: Recipe = WORDS, k: int = 3, **options: Any) -> Neighbors:
     table = pa.table({"text": TEXTS} if ids is None else {"id": ids, "text": TEXTS})
     with corpus_of(table) as corpus:
         return neighbors(corpus, recipe, k, **options)
 
 
-def answer_of(text: str, recipe: Recipe = WORDS, **options: Any) -> Answer:
+def query_corpus(text: str, recipe: Recipe = WORDS, **options: Any) -> Answer:
     with corpus_of(pa.table({"id": IDS, "text": TEXTS})) as corpus:
         return query(corpus, recipe, text, **options)
 
@@ -56,7 +56,7 @@ def test_rows_by_the_definition() -> None:
         ]
         near = sorted((pair for pair in others if pair[0]), key=lambda pair: -pair[0])[:3]
         expected += [Neighbor(document, rank, name, value) for rank, (value, name) in enumerate(near, 1)]
-    found = neighbors_of(IDS)
+    found = find_neighbors(IDS)
     assert list(found) == expected
     assert len(found) == len(expected)
     assert (found.documents, found.asked) == (6, 6)
@@ -66,7 +66,7 @@ def test_rows_by_the_definition() -> None:
 
 @pytest.mark.parametrize(("ids", "wanted"), [(IDS, ["rose2", "fox", "rose2"]), (NUMBERS, ["5", 0]), (None, [5, "0"])])
 def test_of_some_documents_in_the_order_asked_for(ids: Sequence[Any] | None, wanted: list[Any]) -> None:
-    found = neighbors_of(ids, k=1, of=wanted)
+    found = find_neighbors(ids, k=1, of=wanted)
     expected = ["rose2", "fox"] if ids is IDS else [5, 0]
     assert [row.document for row in found] == expected
     assert found.asked == 2
@@ -76,8 +76,8 @@ def test_recipes_of_every_kind_answer_alike() -> None:
     """The nearest documents of a text that is in the corpus are that one, and then its neighbours."""
     for name in names():
         recipe = load_recipe(name)
-        found = neighbors_of(IDS, recipe, k=5, of=["rose2"])
-        answer = list(answer_of(TEXTS[5], recipe, k=6))
+        found = find_neighbors(IDS, recipe, k=5, of=["rose2"])
+        answer = list(query_corpus(TEXTS[5], recipe, k=6))
         if not answer:
             continue
         assert Similar("rose2", 1.0) in answer, name
@@ -104,7 +104,7 @@ def test_queries_and_pairs_agree(recipe: Recipe) -> None:
     for place, text in enumerate(TEXTS):
         if not text:
             continue
-        found = {row.id: row.similarity for row in answer_of(text, recipe)}
+        found = {row.id: row.similarity for row in query_corpus(text, recipe)}
         with corpus_of(pa.table({"id": IDS, "text": TEXTS})) as corpus:
             pairs = run(corpus, recipe).pairs.to_arrow().to_pylist()
         expected = {IDS[place]: 1.0}
@@ -118,35 +118,35 @@ def test_queries_and_pairs_agree(recipe: Recipe) -> None:
 
 def test_refusals() -> None:
     with pytest.raises(RecipeError) as caught:
-        neighbors_of(IDS, k=6)
+        find_neighbors(IDS, k=6)
     assert says(caught.value, "k 6 is more", "of 6 documents", "at most 5")
     with pytest.raises(RecipeError) as caught:
-        answer_of("a", k=7)
+        query_corpus("a", k=7)
     assert says(caught.value, "k 7 is more", "of 6 documents", "at most 6")
     with pytest.raises(RecipeError) as caught:
         neighbors(corpus_of(["one"]), WORDS, 1)
     assert says(caught.value, "k 1 is more", "of 1 document ", "give more documents")
     with pytest.raises(RecipeError, match="k 0 is below 1"):
-        neighbors_of(IDS, k=0)
+        find_neighbors(IDS, k=0)
     with pytest.raises(RecipeError, match="k 0 is below 1"):
-        answer_of("a", k=0)
+        query_corpus("a", k=0)
     with pytest.raises(RecipeError, match="first 0 is below 1"):
-        neighbors_of(IDS, first=0)
+        find_neighbors(IDS, first=0)
     with pytest.raises(RecipeError, match="give one of the two"):
-        neighbors_of(IDS, first=1, of=["fox"])
+        find_neighbors(IDS, first=1, of=["fox"])
     with pytest.raises(RecipeError, match="measure 'semantic' compares embeddings"):
-        neighbors_of(IDS, Recipe(measure="semantic"))
+        find_neighbors(IDS, Recipe(measure="semantic"))
     with pytest.raises(UnknownDocument) as unknown:
-        neighbors_of(IDS, of=["fox", "foxx"])
+        find_neighbors(IDS, of=["fox", "foxx"])
     assert says(unknown.value, "no document", "id 'foxx'", "close ones", "'fox'")
     with pytest.raises(UnknownDocument) as unknown:
-        neighbors_of(None, of=[6])
+        find_neighbors(None, of=[6])
     assert says(unknown.value, "no document", "row number '6'")
     with pytest.raises(InputError) as empty:
-        answer_of("")
+        query_corpus("")
     assert says(empty.value, "text is empty", "nothing can match")
     with pytest.raises(InputError) as empty:
-        answer_of(" ... \n")
+        query_corpus(" ... \n")
     assert says(empty.value, "no features", "words:1", "nothing can match")
     with pytest.raises(InputError, match="no valid Unicode at character 1"):
-        answer_of("a\ud800")
+        query_corpus("a\ud800")

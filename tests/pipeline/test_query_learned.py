@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
-from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
+from sentences import says
+from trained_classifiers import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
 from neardup.errors import RecipeError

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.features.extraction import gram_hashes
-from neardup.pipeline.resolved_features import side_of
+from neardup.pipeline.resolved_features import text_grams
 from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 
@@ -84,7 +84,7 @@ def by_definition(text: str, recipe: Recipe) -> list[naive_features.Gram]:
 @settings(max_examples=20)
 @given(left=TEXTS, right=TEXTS)
 def test_grams_are_those_of_the_definitions_and_of_the_kernels(recipe: Recipe, left: str, right: str) -> None:
-    sides = side_of(left, recipe), side_of(right, recipe)
+    sides = text_grams(left, recipe), text_grams(right, recipe)
     expected = [by_definition(text, recipe) for text in (left, right)]
     assert [len(side.grams) for side in sides] == [len(grams) for grams in expected]
     assert pattern([*sides[0].grams, *sides[1].grams]) == pattern([*expected[0], *expected[1]])
@@ -97,7 +97,7 @@ def test_grams_are_those_of_the_definitions_and_of_the_kernels(recipe: Recipe, l
 @settings(max_examples=10)
 @given(text=TEXTS)
 def test_every_gram_stands_where_it_says(recipe: Recipe, text: str) -> None:
-    side = side_of(text, recipe)
+    side = text_grams(text, recipe)
     assert len(side.places) == len(side.grams)
     assert all(0 <= unit.start <= unit.end <= len(text) for unit in side.units)
     for gram, place in zip(side.grams, side.places, strict=True):

@@ -9,7 +9,7 @@ import naive
 import pandas as pd
 import pyarrow as pa
 import pytest
-from saying import says
+from sentences import says
 
 import neardup as nd
 

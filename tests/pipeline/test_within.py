@@ -10,8 +10,8 @@ from typing import Any
 import naive
 import pyarrow as pa
 import pytest
-from fixed_side import ENGINES, SMALL, Pairs, corpus
-from saying import says
+from references import ENGINES, SMALL, Pairs, corpus
+from sentences import says
 
 import neardup as nd
 from neardup.errors import InputError, RecipeError

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.errors import RecipeError
 from neardup.recipe.kinds import FEATURE_KINDS, SIGNATURE_KINDS, Clip, Features, Number, Signature

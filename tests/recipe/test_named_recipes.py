@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from places import ROOT
-from saying import says
+from paths import ROOT
+from sentences import says
 
 import neardup as nd
 from neardup.errors import RecipeError

@@ -14,7 +14,7 @@ import pytest
 import stop_words
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
@@ -156,7 +156,7 @@ def test_other_lists_of_stop_words_are_another_fingerprint(monkeypatch: pytest.M
     before = [recipe.fingerprint for recipe in recipes]
     own = stop_words.get_stop_words
     lists.stop_words.cache_clear()
-    lists._of_language.cache_clear()
+    lists._language_stop_words.cache_clear()
     monkeypatch.setattr(
         stop_words, "get_stop_words", lambda code: [*own(code), "harbour"] if code == "en" else own(code)
     )
@@ -164,7 +164,7 @@ def test_other_lists_of_stop_words_are_another_fingerprint(monkeypatch: pytest.M
         after = [recipe.fingerprint for recipe in recipes]
     finally:
         lists.stop_words.cache_clear()
-        lists._of_language.cache_clear()
+        lists._language_stop_words.cache_clear()
     assert [one != other for one, other in zip(before, after, strict=True)] == [False] * 3 + [True] * 4
 
 

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup.errors import RecipeError

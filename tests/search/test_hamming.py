@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels.hamming import rearrange
+from neardup.kernels.hamming import rearrange_bits
 from neardup.search import hamming
 from neardup.search.hamming import Near, choices_of, hamming_pairs
 
@@ -120,8 +120,8 @@ def test_blocks_move_there_and_back(listed: list[int], order: list[int]) -> None
     values = np.array(listed, np.uint64)
     moves = np.array([(8 * source, 8 * target, 255) for target, source in enumerate(order)], np.uint64)
     moved, back = np.empty_like(values), np.empty_like(values)
-    rearrange(values, moves, moved)
+    rearrange_bits(values, moves, moved)
     for value, other in zip(listed, moved.tolist(), strict=True):
         assert other == sum((value >> 8 * source & 255) << 8 * target for target, source in enumerate(order))
-    rearrange(moved, np.ascontiguousarray(moves[:, [1, 0, 2]]), back)
+    rearrange_bits(moved, np.ascontiguousarray(moves[:, [1, 0, 2]]), back)
     assert back.tolist() == listed

@@ -17,7 +17,7 @@ from neardup.features.extraction import extract_features
 from neardup.features.store import Block, FeatureStore
 from neardup.keep.keepers import families, graph, keepers
 from neardup.keep.pairs import Pairs
-from neardup.kernels.bounds import largest_partner, need, smallest_partner
+from neardup.kernels.bounds import largest_partner, required_overlap, smallest_partner
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, exact_fraction, measure, rule, similarities, threshold_of
 from neardup.runtime import Memory
@@ -124,10 +124,14 @@ def test_bounds_are_those_of_naive(name: str, threshold: float, floor: float) ->
     bound = rule(name, threshold, floor)
     t, f = threshold_of(name, threshold), exact_fraction(floor, "floor", zero=True)
     sizes = range(1, 33)
-    needed = {(a, b): naive.need(name, a, b, t, f) if _possible(name, a, b, t, f) else 99 for a in sizes for b in sizes}
+    needed = {
+        (a, b): naive.required_overlap(name, a, b, t, f) if _possible(name, a, b, t, f) else 99
+        for a in sizes
+        for b in sizes
+    }
     for a in sizes:
         for b in sizes:
-            assert min(need(bound, a, b), min(a, b) + 1) == min(needed[a, b], min(a, b) + 1)
+            assert min(required_overlap(bound, a, b), min(a, b) + 1) == min(needed[a, b], min(a, b) + 1)
         partners = [m for m in range(1, a + 1) if needed[m, a] <= m]
         assert smallest_partner(bound, a) == partners[0]
         for shared in range(1, a + 1):
@@ -145,7 +149,7 @@ def test_bounds_are_exact_for_huge_sets() -> None:
         for text in ("9999.5", "0.3333", "4000") if measure(name).distance else ("0.7", "0.333333333", "0.999999999"):
             bound = rule(name, float(text))
             for a, b in [(10**7, 10**7 + 1), (99_999_989, 100_000_007), (7, 10**8)]:
-                o = need(bound, a, b)
+                o = required_overlap(bound, a, b)
                 assert naive.reaches(name, o, a, b, Fraction(text))
                 assert o == 1 or not naive.reaches(name, o - 1, a, b, Fraction(text))
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
-from neardup.kernels.bits import first_is_greater
-from neardup.kernels.postings import closer
+from neardup.kernels.bits import is_product_greater
+from neardup.kernels.postings import is_closer
 from neardup.recipe.measures import MEASURES, similarities
 from neardup.search import nearest as nearest_module
 from neardup.search.nearest import Matching, Nearest, closest, matching, nearest
@@ -253,7 +253,7 @@ def _jitted() -> Any:
     from numba import njit
 
     if not hasattr(_jitted, "function"):
-        compiled = njit(lambda a, b, c, d, e, f: first_is_greater(a, b, c, d, e, f))
+        compiled = njit(lambda a, b, c, d, e, f: is_product_greater(a, b, c, d, e, f))
         _jitted.function = compiled  # type: ignore[attr-defined]
     return _jitted.function  # type: ignore[attr-defined]
 
@@ -275,7 +275,7 @@ def test_closer_is_decided_by_fractions(
         expected = first[0] > other[0] or (first[0] == other[0] and first[1] < other[1])
         o_first, o_other = o % min(a, b) + 1, second[0] % min(a, second[1]) + 1
         code = MEASURES[measure].code
-        assert closer(code, a, o_first, b, places[0], o_other, second[1], places[1]) == expected
+        assert is_closer(code, a, o_first, b, places[0], o_other, second[1], places[1]) == expected
 
 
 def test_refusals() -> None:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup import runtime
@@ -378,7 +378,7 @@ def test_counts_of_each_size_are_read_as_they_were_written(at_once: int, monkeyp
             np.testing.assert_array_equal(lengths, known[0])
             np.testing.assert_array_equal(of_them, known[1])
             begin += len(lengths)
-        found = part.whole()
+        found = part.read_all()
         for (first, lengths, of_them), *known in zip(part.blocks_from_last(), blocks[::-1], items[::-1], strict=True):
             begin -= len(lengths)
             assert first == begin

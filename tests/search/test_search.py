@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 import neardup as nd
 from neardup.documents import corpus_of
@@ -106,7 +106,7 @@ def vectors(texts: Sequence[str], recipe: Recipe) -> list[Vector]:
     df = naive_features.frequencies(documents)
     weighted: list[Vector] = [naive_features.weights(d, recipe.weights, df, len(texts)) for d in documents]
     if recipe.clip:
-        kept = {gram for gram in df if naive_features.stays(recipe.clip, df[gram], len(texts))}
+        kept = {gram for gram in df if naive_features.passes_clip(recipe.clip, df[gram], len(texts))}
         weighted = [{gram: w for gram, w in vector.items() if gram in kept} for vector in weighted]
     return weighted
 
@@ -117,7 +117,7 @@ def by_formula(weighted: Sequence[Vector], name: str, t: float, margin: float) -
     def pair(i: int, j: int) -> float | None:
         if not weighted[i].keys() & weighted[j].keys():
             return None
-        value = naive.of_vectors(name, weighted[i], weighted[j])
+        value = naive.vector_measure(name, weighted[i], weighted[j])
         if name == "euclidean":
             return 1 / (1 + value) if value <= t - margin else None
         return value if value >= t + margin else None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors

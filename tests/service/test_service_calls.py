@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from calling import refused
-from deciding import make_classifier
-from saying import says
+from commands import refused
+from flow_classifiers import make_classifier
+from sentences import says
 from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served, texts
 
 import neardup as nd
@@ -281,7 +281,7 @@ def test_many_callers_get_what_one_index_says_in_the_order_of_arrival(tmp_path: 
         assert all(reply.status_code == 201 for reply in replies)
     with nd.Index(window="endless", path=tmp_path / "news.db") as index:
         assert index.store is not None
-        order = [row.id for row in index.store.last(1000)]
+        order = [row.id for row in index.store.latest_documents(1000)]
     with nd.Index(window="endless") as index:
         expected = [index.add(nd.Document(name, stream[name])) for name in order]
     assert [(one.id, one.kind, one.of, one.similarity) for one in expected] == [

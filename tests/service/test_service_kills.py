@@ -82,7 +82,7 @@ def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
     # The last turn took everything.
     assert answered.keys() == stream.keys()
     with StoreReader(store) as reader:
-        rows = reader.last(len(stream) + 1)
+        rows = reader.latest_documents(len(stream) + 1)
     assert sorted(row.id for row in rows) == sorted(stream)
     stored = {row.id: (row.id, row.verdict.kind, row.verdict.of, row.verdict.similarity) for row in rows}
     assert stored == answered
@@ -107,10 +107,10 @@ def test_told_to_stop_it_answers_what_it_took(tmp_path: Path) -> None:
         code, heard = process.end(signal.SIGTERM)
         for caller in callers:
             caller.join()
-    assert (code, "stopped; every verdict that was answered is on the disk" in heard) == (0, True), heard
+    assert (code, "stopped; every returned verdict is on the disk" in heard) == (0, True), heard
     assert "Traceback" not in heard
     with StoreReader(store) as reader:
-        assert {row.id for row in reader.last(10_000)} >= answered.keys()
+        assert {row.id for row in reader.latest_documents(10_000)} >= answered.keys()
     # It was closed in order: nothing is left beside it.
     assert {path.name for path in tmp_path.iterdir()} == {"news.db", "news.db.lock"}
 

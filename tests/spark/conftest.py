@@ -14,12 +14,12 @@ from neardup.errors import RecipeError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: PySpark speaks of a pandas newer than itself, and leaves its sockets to the garbage collector.
-_THEIRS = ("ignore:PySpark does not yet fully support pandas", "ignore:unclosed:ResourceWarning")
+#: PySpark warns of a pandas newer than itself, and leaves sockets to the garbage collector.
+_IGNORED_WARNINGS = ("ignore:PySpark does not yet fully support pandas", "ignore:unclosed:ResourceWarning")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    for warning in _THEIRS:
+    for warning in _IGNORED_WARNINGS:
         item.add_marker(pytest.mark.filterwarnings(warning))
 
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ["--master", "local-cluster[2,1,1024]", "--spark-conf", "spark.sql.shuffle.partitions=2"]
 
 
-def test_workers_in_other_processes_change_no_byte(tmp_path: Path) -> None:
+def test_workers_in_other_processes_write_the_same_bytes(tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
         pytest.skip("Spark is not installed")
     given = ROOT / "examples" / "newswire.jsonl"
@@ -44,7 +44,7 @@ def faults() -> ModuleType:
 @pytest.mark.cluster
 @pytest.mark.skipif(os.environ.get("NEARDUP_CLUSTER") != "1", reason="NEARDUP_CLUSTER=1 starts clusters of Spark")
 @pytest.mark.parametrize("fault", ["none", "executor", "worker", "driver"])
-def test_what_dies_changes_no_byte(tmp_path: Path, fault: str) -> None:
+def test_a_killed_process_changes_no_byte(tmp_path: Path, fault: str) -> None:
     spark_faults = faults()
     # The first stage starts Python on the workers, which takes seconds however little there is to read.
     when = spark_faults.When("features" if fault in ("executor", "worker") else "candidates", 0.2)

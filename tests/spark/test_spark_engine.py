@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from deciding import make_classifier
-from saying import says
+from flow_classifiers import make_classifier
+from sentences import says
 from test_spark_search import corpus
 
 import neardup
@@ -64,7 +64,7 @@ def sorted_by(table: pa.Table, *names: str) -> dict[str, list[Any]]:
     return found
 
 
-def hold_equal(
+def check_as_in_memory(
     spark: SparkSession,
     table: pa.Table,
     recipe: Recipe | str,
@@ -79,50 +79,54 @@ def hold_equal(
     local = neardup.dedup(in_order, recipe=recipe, pairs_per_document=most, **choices)
     frame = spark.createDataFrame(table).repartition(partitions)
     with neardup.spark.run(frame, recipe, order=order, pairs_per_document=most, **choices) as found:
-        gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
+        dropped, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
         # Local tables of a classifier have further columns.
-        expected = local.duplicates().select(gone.column_names), local.pairs.to_arrow().select(pairs.column_names)
-        assert sorted_by(gone, "dropped") == sorted_by(expected[0], "dropped")
+        expected = local.duplicates().select(dropped.column_names), local.pairs.to_arrow().select(pairs.column_names)
+        assert sorted_by(dropped, "dropped") == sorted_by(expected[0], "dropped")
         assert sorted_by(pairs, "left", "right") == sorted_by(expected[1], "left", "right")
         assert repr(sorted_by(found.kept.toArrow(), "id")) == repr(sorted_by(local.table(), "id"))
         assert {name: found.summary[name] for name in COUNTS} == {name: local.summary[name] for name in COUNTS}
         return found.summary
 
 
-def test_too_many_pairs_are_told_as_in_memory(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_pairs_are_reported_as_in_memory(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
     monkeypatch.setattr(search, "_CANDIDATES_PER_PAIR", 10**6)
     recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
-    summary = hold_equal(spark, table_of(9, 60), recipe, most=0)
+    summary = check_as_in_memory(spark, table_of(9, 60), recipe, most=0)
     assert summary["all_pairs"] is False
 
 
-def test_where_kept_sets_come_first_the_answer_is_that_of_memory(
+def test_the_search_for_kept_pairs_gives_the_answer_of_memory(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
     monkeypatch.setattr(search, "_CANDIDATES_PER_PAIR", 1)
     monkeypatch.setattr(search, "_FEW_SETS", 40)
     recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
-    summary = hold_equal(spark, table_of(9, 100), recipe, most=0)
+    summary = check_as_in_memory(spark, table_of(9, 100), recipe, most=0)
     assert sum(stage["name"].startswith("part-") for stage in summary["stages"]) > 4
 
 
-def test_clipped_containment_with_a_floor_ordered_by_another_column(spark: SparkSession) -> None:
+def test_clipped_containment_with_a_floor_and_another_order_is_as_in_memory(spark: SparkSession) -> None:
     recipe = Recipe(features="qgrams:3", measure="containment", threshold=0.9, jaccard_floor=0.3, clip="df:2:0.5")
-    hold_equal(spark, table_of(3), recipe, partitions=3, order="rank", keep="score:lowest")
+    check_as_in_memory(spark, table_of(3), recipe, partitions=3, order="rank", keep="score:lowest")
 
 
-def test_a_classifier_with_titles_and_times(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_classifier_with_titles_and_times_decides_as_in_memory(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The documents are gone through several times for all candidates.
     monkeypatch.setattr(search, "_PAIRS_PER_PASS", 60)
     table = table_of(6, 80)
     table = table.append_column("title", pa.array([text[:9] for text in table["text"].to_pylist()]))
-    summary = hold_equal(spark, table, "default", partitions=2, classifier=make_classifier("times"), time_column="when")
+    summary = check_as_in_memory(
+        spark, table, "default", partitions=2, classifier=make_classifier("times"), time_column="when"
+    )
     assert summary["search"]["candidates"] > 60
 
 
-def test_what_is_no_document_is_rejected(spark: SparkSession) -> None:
+def test_rows_that_are_no_documents_are_rejected(spark: SparkSession) -> None:
     schema = pa.schema([("id", pa.string()), ("text", pa.string()), ("more", pa.int64())])
     text = "one two three four five six seven eight nine ten"
     rows = [
@@ -160,7 +164,7 @@ def test_several_columns_make_one_text(spark: SparkSession) -> None:
         assert sorted(row.id for row in found.kept.collect()) == memory.kept == [1, 3]
 
 
-def test_nothing_gives_nothing(spark: SparkSession) -> None:
+def test_an_empty_frame_has_an_empty_result(spark: SparkSession) -> None:
     frame = spark.createDataFrame([], "id bigint, text string")
     with neardup.spark.run(frame) as found:
         assert found.kept.count() == found.pairs.count() == found.duplicates.count() == 0
@@ -174,11 +178,11 @@ def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession, 
     recipe = Recipe(features="words:1", threshold=0.5)
     index = neardup.build_index(old, tmp_path / "index", recipe=recipe).remove(old["id"].to_pylist()[::5])
     local = neardup.dedup(new, against=old, recipe=recipe) if kind == "frame" else neardup.dedup(new, against=index)
-    frame, asked = spark.createDataFrame(new), recipe if kind == "frame" else None
+    frame, chosen_recipe = spark.createDataFrame(new), recipe if kind == "frame" else None
     against = spark.createDataFrame(old) if kind == "frame" else index
-    with neardup.spark.run(frame, asked, against=against) as found:
-        gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
-        assert sorted_by(gone, "dropped") == sorted_by(local.duplicates(), "dropped")
+    with neardup.spark.run(frame, chosen_recipe, against=against) as found:
+        dropped, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
+        assert sorted_by(dropped, "dropped") == sorted_by(local.duplicates(), "dropped")
         by = "left", "right", "right_from"
         assert sorted_by(pairs, *by) == sorted_by(local.pairs.to_arrow(), *by)
         assert sorted(row["id"] for row in found.kept.select("id").collect()) == sorted(local.kept)
@@ -186,7 +190,7 @@ def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession, 
     assert local.summary["reference"]["dropped"] > 0
 
 
-def test_an_index_that_does_not_fit(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_index_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     choices: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
     frame = spark.createDataFrame([(1, "a b c")], "id bigint, text string")
     index = neardup.build_index({"id": ["a"], "text": ["nothing"]}, tmp_path / "index", **choices)
@@ -197,15 +201,15 @@ def test_an_index_that_does_not_fit(spark: SparkSession, tmp_path: Path) -> None
         neardup.spark.run(frame, against=index)
     assert says(unlike.value, "'id'", "whole numbers", index.path, "id_column")
     shutil.rmtree(index.path)
-    with pytest.raises(StoreError) as gone:
+    with pytest.raises(StoreError) as missing:
         neardup.spark.run(frame.selectExpr("cast(id as string) id", "text"), against=index)
-    assert says(gone.value, "a worker", index.path, "all workers")
+    assert says(missing.value, "a worker", index.path, "all workers")
 
 
-def test_a_classifier_away_from_home_is_refused(spark: SparkSession) -> None:
+def test_a_classifier_outside_its_domain_is_refused(spark: SparkSession) -> None:
     table = table_of(6, 80)
-    home = Domain.of(np.zeros((1, 3)), ["x" * 10**6], np.ones(1), np.ones(1, np.bool_))
-    away = replace(make_classifier("sets"), domain=home)
+    part = Domain.of(np.zeros((1, 3)), ["x" * 10**6], np.ones(1), np.ones(1, np.bool_))
+    away = replace(make_classifier("sets"), domain=part)
     with pytest.raises(RecipeError) as local:
         neardup.dedup(table.sort_by("id"), classifier=away)
     frame = spark.createDataFrame(table)
@@ -217,7 +221,7 @@ def test_a_classifier_away_from_home_is_refused(spark: SparkSession) -> None:
         assert found.summary["classifier"] == forced.summary["classifier"]
 
 
-def test_a_frame_goes_on_from_its_stages_by_its_key_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_frame_goes_on_from_its_stages_only_with_the_same_key(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.createDataFrame([(1, "a b c d"), (2, "a b c d e"), (3, "x y z")], "id bigint, text string")
     given: dict[str, Any] = {"checkpoint_dir": str(tmp_path / "stages"), "features": "words:1"}
     first = neardup.spark.run(frame, **given, key="v1", threshold=0.5)
@@ -234,13 +238,13 @@ def test_a_frame_goes_on_from_its_stages_by_its_key_alone(spark: SparkSession, t
 
 
 @pytest.mark.parametrize(("recipe", "value"), [("simhash", "'hamming'"), ("terms", "'tfidf'")])
-def test_recipes_without_a_search_on_spark_are_refused(recipe: str, value: str) -> None:
+def test_recipes_that_spark_cannot_search_for_are_refused(recipe: str, value: str) -> None:
     with pytest.raises(RecipeError) as caught:
         neardup.spark.run(None, recipe)
     assert says(caught.value, value, "searched on Spark")
 
 
-def test_columns_that_are_not_there_are_refused(spark: SparkSession) -> None:
+def test_missing_columns_are_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("x", "y", 1)], "name string, text string, id bigint")
     with pytest.raises(InputError) as caught:
         neardup.spark.run(frame, order="day")

@@ -1,14 +1,15 @@
-"""What Spark says, as one sentence; and the options of the command line."""
+"""Errors of Spark as one sentence, and refused options of the command line."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from saying import says
+from sentences import says
 from typer.testing import CliRunner
 
 from neardup import errors
+from neardup.spark.failures import spark_errors
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
@@ -50,10 +51,8 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
         ("Answer from Java side is empty", errors.RecipeError, ("Java", "this machine", "gone", "memory")),
     ],
 )
-def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], parts: tuple[str, ...]) -> None:
+def test_errors_of_spark_become_one_sentence(message: str, kind: type[Exception], parts: tuple[str, ...]) -> None:
     from pyspark.errors import PySparkException
-
-    from neardup.spark.failures import spark_errors
 
     with pytest.raises(kind) as caught, spark_errors():
         raise PySparkException(message)
@@ -61,17 +60,13 @@ def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], 
     assert says(caught.value, *parts)
 
 
-def test_a_java_that_is_gone_refuses_connections() -> None:
-    from neardup.spark.failures import spark_errors
-
+def test_a_refused_connection_means_that_java_has_ended() -> None:
     with pytest.raises(errors.RecipeError) as caught, spark_errors():
         raise ConnectionRefusedError(111, "Connection refused")
     assert says(caught.value, "Java", "the same key")
 
 
-def test_other_errors_pass() -> None:
-    from neardup.spark.failures import spark_errors
-
+def test_other_errors_pass_unchanged() -> None:
     with pytest.raises(ZeroDivisionError), spark_errors():
         raise ZeroDivisionError
 
@@ -90,7 +85,9 @@ def test_other_errors_pass() -> None:
         (["--engine", "spark", "--recipe", "simhash"], ("hamming", "searched on Spark")),
     ],
 )
-def test_options_that_do_not_go_together(tmp_path: Path, options: list[str], parts: tuple[str, ...]) -> None:
+def test_options_that_do_not_go_together_are_refused(
+    tmp_path: Path, options: list[str], parts: tuple[str, ...]
+) -> None:
     from neardup.cli.app import app
 
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')

@@ -1,4 +1,4 @@
-"""Finding a Java, and what is said where there is none that does."""
+"""Checks before a session starts: Java, packages, master and options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.errors import RecipeError
 from neardup.recipe.named import load_recipe
@@ -17,7 +17,7 @@ from neardup.spark.engine import Engine
 
 
 def java(folder: Path, version: str) -> Path:
-    """A command that says it is a Java."""
+    """A command that claims to be Java."""
     path = folder / "bin" / "java"
     path.parent.mkdir(parents=True)
     path.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-01-01' >&2\n")
@@ -27,17 +27,17 @@ def java(folder: Path, version: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No Java of this machine."""
+    """Hide the Java of this machine."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
 
-def test_the_first_java_of_the_path_that_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = java(tmp_path, "21.0.1")
     monkeypatch.setenv("PATH", f"{path.parent}:/bin:/usr/bin")
     assert sessions.find_java() == sessions.Java(path, 21)
 
 
-def test_java_home_goes_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_takes_precedence_over_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named, other = java(tmp_path / "a", "17.0.15"), java(tmp_path / "b", "21")
     monkeypatch.setenv("PATH", f"{other.parent}:/bin:/usr/bin")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "a"))
@@ -45,7 +45,7 @@ def test_java_home_goes_before_the_path(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("version", "home", "parts"),
+    ("version", "part", "parts"),
     [
         ("", False, ("there is none", "apt-get install openjdk-17-jre-headless")),
         ("1.8.0_402", False, ("Java 8,", "17 or newer")),
@@ -53,21 +53,21 @@ def test_java_home_goes_before_the_path(tmp_path: Path, monkeypatch: pytest.Monk
         ("", True, ("JAVA_HOME", "no Java in it")),
     ],
 )
-def test_no_java_that_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, home: bool, parts: tuple[str, ...]
+def test_a_missing_or_old_java_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, part: bool, parts: tuple[str, ...]
 ) -> None:
     path = java(tmp_path, version) if version else tmp_path / "bin" / "java"
     monkeypatch.setenv("PATH", str(path.parent) if version else str(tmp_path))
     if version:
         (path.parent / "sh").symlink_to("/bin/sh")
-    if home:
+    if part:
         monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(RecipeError) as caught:
         sessions.find_java()
     assert says(caught.value, *parts, "openjdk-17-jre-headless")
 
 
-def test_no_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_or_old_packages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"pyspark": "4.3.0", "pandas": "2.2.3"}
 
     def version(name: str) -> str:
@@ -91,13 +91,13 @@ def test_no_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("master", ["", "local[x]", "spark://host", "http://host:1", "mesos"])
-def test_a_master_that_is_no_address(master: str) -> None:
+def test_a_master_that_is_no_address_is_refused(master: str) -> None:
     with pytest.raises(RecipeError) as caught, sessions.session(master):
         pass
     assert says(caught.value, repr(master), "address of a cluster")
 
 
-def test_what_spark_has_no_search_for_is_refused_before_all_else() -> None:
+def test_an_unsupported_recipe_is_refused_first() -> None:
     weighted = load_recipe("default").changed(measure="weighted_jaccard", weights="idf")
     for recipe, value in ((load_recipe("simhash"), "'hamming'"), (weighted, "'idf'")):
         with pytest.raises(RecipeError) as caught:
@@ -111,14 +111,14 @@ def test_resume_needs_stages() -> None:
     assert says(caught.value, "--resume", "--checkpoint-dir DIR")
 
 
-def test_workers_elsewhere_need_a_folder() -> None:
+def test_workers_on_other_machines_need_a_checkpoint_folder() -> None:
     with pytest.raises(RecipeError) as caught:
         Engine(master="spark://host:7077").check(load_recipe("default"))
     assert says(caught.value, "folder that all can write", "--checkpoint-dir")
     Engine(master="spark://127.0.0.1:7077").check(load_recipe("default"))
 
 
-def test_a_master_that_nobody_listens_at_is_told_at_once() -> None:
+def test_a_master_without_a_listener_is_refused_at_once() -> None:
     with pytest.raises(RecipeError) as caught:
         check_master("spark://127.0.0.1:9")
     assert says(caught.value, "no master", "spark://127.0.0.1:9 (", "): check")

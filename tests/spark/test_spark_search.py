@@ -1,4 +1,4 @@
-"""What the workers find together, against the engine in memory, for any cut of the input."""
+"""The pairs of all workers, against the engine in memory, for any partitions of the input."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from neardup.features.extraction import extract_features
 from neardup.features.store import FeatureStore
-from neardup.kernels.bounds import need
-from neardup.kernels.prefixes import partner_sizes
+from neardup.kernels.bounds import required_overlap
+from neardup.kernels.prefixes import partner_size_bounds
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, measure, rule, similarities
 from neardup.search.engines import find_pairs
@@ -37,10 +37,10 @@ def in_memory(texts: list[str], recipe: Recipe) -> tuple[dict[int, int], dict[tu
             most_pairs=None,
             progress=lambda done, total: None,
         )
-    standing = {d: int(r) for d, r in enumerate(found.representative) if r >= 0}
+    representatives = {d: int(r) for d, r in enumerate(found.representative) if r >= 0}
     similar = similarities(recipe.measure, found.counts)
     pairs = zip(found.left.tolist(), found.right.tolist(), strict=True)
-    return standing, {
+    return representatives, {
         pair: (*counts, s) for pair, counts, s in zip(pairs, found.counts.tolist(), similar.tolist(), strict=True)
     }
 
@@ -89,39 +89,39 @@ RECIPES = st.builds(
     st.sampled_from([1, 2, 5]),
     st.sampled_from([10, 16]),
 )
-def test_any_cut_gives_what_memory_gives(
-    recipe: Recipe, seed: int, count: int, partitions: int, homes: int, bits: int
+def test_any_partitions_give_the_pairs_of_memory(
+    recipe: Recipe, seed: int, count: int, partitions: int, parts: int, bits: int
 ) -> None:
     rng = random.Random(seed)
     texts = corpus(rng, count, rng.choice([3, 10, 100]))
-    assert workers.edges_of(texts, recipe, partitions=partitions, homes=homes, bits=bits) == in_memory(texts, recipe)
+    assert workers.find_edges(texts, recipe, partitions=partitions, parts=parts, bits=bits) == in_memory(texts, recipe)
 
 
 @settings(max_examples=15)
 @given(st.integers(0, 10**9), st.sampled_from([0.5, 0.8, 0.95]))
-def test_bands_give_what_bands_in_memory_give(seed: int, threshold: float) -> None:
+def test_bands_give_the_pairs_of_bands_in_memory(seed: int, threshold: float) -> None:
     rng = random.Random(seed)
     texts = corpus(rng, 50, 30)
     recipe = Recipe(features="words:1", threshold=threshold, search="lsh", num_perm=128, recall=0.9)
-    assert workers.edges_of(texts, recipe, homes=3) == in_memory(texts, recipe)
+    assert workers.find_edges(texts, recipe, parts=3) == in_memory(texts, recipe)
 
 
 @pytest.mark.parametrize("recipe", ["supershingle", "manber", "spotsigs", "checksum"])
-def test_signatures_that_are_sets_are_sets(recipe: str) -> None:
+def test_signatures_that_are_sets_give_the_pairs_of_memory(recipe: str) -> None:
     from neardup.recipe.named import load_recipe
 
     texts = corpus(random.Random(recipe), 60, 40)
-    wanted = load_recipe(recipe)
-    assert workers.edges_of(texts, wanted) == in_memory(texts, wanted)
+    set_rule = load_recipe(recipe)
+    assert workers.find_edges(texts, set_rule) == in_memory(texts, set_rule)
 
 
-def test_small_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_pieces_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(random.Random(5), 80, 12)
     recipe = Recipe(features="words:1", threshold=0.4)
-    expected = workers.edges_of(texts, recipe)
+    expected = workers.find_edges(texts, recipe)
     for name, value in (("_PIECE_BYTES", 50), ("_SLICE", 1 << 10)):
         monkeypatch.setattr(features, name, value)
-    assert workers.edges_of(texts, recipe, partitions=3) == expected
+    assert workers.find_edges(texts, recipe, partitions=3) == expected
 
 
 RULES = st.sampled_from(
@@ -131,15 +131,15 @@ RULES = st.sampled_from(
 
 @settings(max_examples=60)
 @given(RULES, st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40), st.booleans()), max_size=30))
-def test_sizes_of_partners_are_those_of_a_plain_loop(wanted: Rule, entries: list[tuple[int, int, bool]]) -> None:
+def test_sizes_of_partners_are_those_of_a_plain_loop(set_rule: Rule, entries: list[tuple[int, int, bool]]) -> None:
     sizes = np.array([size for size, _, _ in entries], np.int64)
     rests = np.array([min(size, rest) * (1 if looked_for else -1) for size, rest, looked_for in entries], np.int64)
     high, reach = np.empty(len(entries), np.int64), np.empty(len(entries), np.int64)
-    partner_sizes(sizes, rests, wanted, high, reach)
+    partner_size_bounds(sizes, rests, set_rule, high, reach)
     for i, (size, rest) in enumerate(zip(sizes.tolist(), rests.tolist(), strict=True)):
-        smaller = [m for m in range(1, size + 1) if need(wanted, m, size) <= min(m, abs(rest))]
-        assert [m for m in range(1, high[i] + 1) if need(wanted, m, size) <= m] == smaller
-        larger = [m for m in range(size, 400) if rest > 0 and need(wanted, size, m) <= rest]
+        smaller = [m for m in range(1, size + 1) if required_overlap(set_rule, m, size) <= min(m, abs(rest))]
+        assert [m for m in range(1, high[i] + 1) if required_overlap(set_rule, m, size) <= m] == smaller
+        larger = [m for m in range(size, 400) if rest > 0 and required_overlap(set_rule, size, m) <= rest]
         assert list(range(size, min(reach[i], 399) + 1)) == larger
 
 
@@ -149,7 +149,7 @@ ENTRIES = st.tuples(st.integers(1, 4), st.integers(0, 3), st.integers(0, 12), st
 @settings(max_examples=80)
 @given(RULES, st.lists(st.tuples(ENTRIES, st.booleans()), max_size=40), st.booleans(), st.integers(1, 5))
 def test_pairs_of_a_key_are_those_of_a_plain_loop(
-    wanted: Rule, drawn: list[tuple[Any, bool]], apart: bool, room: int
+    set_rule: Rule, drawn: list[tuple[Any, bool]], has_sides: bool, room: int
 ) -> None:
     # A set stands at a key once, and has one size; some are of a reference.
     sizes = {entry[2]: entry[3] for entry, _ in drawn}
@@ -170,16 +170,18 @@ def test_pairs_of_a_key_are_those_of_a_plain_loop(
     batch = pa.record_batch({"data": [np.array(entries, search._ENTRY).tobytes()]})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "_PAIRS_PER_BATCH", room)
-        found = list(search.candidate_batches(wanted, workers.here(some) if apart else None, None, iter([batch])))
+        found = list(
+            search.candidate_batches(set_rule, workers.local_value(some) if has_sides else None, None, iter([batch]))
+        )
     pairs = sorted({(row["left"], row["right"]) for row in workers.rows_of([found])})
-    assert pairs == workers.joined(entries, wanted, second if apart else None)
+    assert pairs == workers.naive_candidates(entries, set_rule, second if has_sides else None)
 
 
-def test_pairs_beyond_a_number_are_cut_off_and_that_is_said() -> None:
+def test_candidates_beyond_the_limit_are_cut_off_with_a_marker() -> None:
     entries = np.array([(7, 0, row, 5, 5) for row in range(5)], search._ENTRY)
     batch = pa.record_batch({"data": [entries.tobytes()]})
-    wanted = rule("jaccard", 0.9)
-    every = workers.rows_of([list(search.candidate_batches(wanted, None, 10, iter([batch])))])
+    set_rule = rule("jaccard", 0.9)
+    every = workers.rows_of([list(search.candidate_batches(set_rule, None, 10, iter([batch])))])
     assert [(row["left"], row["right"]) for row in every] == [(i, j) for i in range(5) for j in range(i + 1, 5)]
-    cut_off = workers.rows_of([list(search.candidate_batches(wanted, None, 4, iter([batch])))])
+    cut_off = workers.rows_of([list(search.candidate_batches(set_rule, None, 4, iter([batch])))])
     assert cut_off == [*every[:4], {"left": -1, "right": -1}]

@@ -1,4 +1,4 @@
-"""Steps in the workers, each against what it stands for in memory."""
+"""Steps of the workers, each against the engine in memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from saying import says
+from sentences import says
 from test_spark_search import corpus
-from workers import here
+from workers import local_value
 
 import neardup
 from neardup.errors import InputError
@@ -25,7 +25,7 @@ from neardup.spark import second_step as second
 
 @pytest.mark.parametrize("then", ["edit >= 0.6", "jaccard(qgrams:2) >= 0.5"])
 @pytest.mark.parametrize("content", ["", "tags"])
-def test_a_second_step_looks_at_texts_as_in_memory(then: str, content: str) -> None:
+def test_a_second_step_judges_texts_as_in_memory(then: str, content: str) -> None:
     recipe = Recipe(features="words:1", second_step=then, content=content)
     texts = [f"<b>{text}</b> é語 \x00" if content else f"{text} é" for text in corpus(random.Random(4), 30, 9)]
     left, right = np.triu_indices(30, 1)
@@ -33,7 +33,7 @@ def test_a_second_step_looks_at_texts_as_in_memory(then: str, content: str) -> N
         pa.array(np.random.default_rng(1).permutation(30))
     )
     pairs = pa.table({"pair": np.arange(len(left)), "left": left, "right": right})
-    found = second.judge_texts(recipe, here(None), documents, pairs).sort_by("pair").to_pylist()
+    found = second.judge_texts(recipe, local_value(None), documents, pairs).sort_by("pair").to_pylist()
     from neardup.text.html import content_of
 
     step: Any = recipe.parsed_second_step
@@ -44,7 +44,7 @@ def test_a_second_step_looks_at_texts_as_in_memory(then: str, content: str) -> N
     assert [[row[name] for name in "oab"] for row in found[1:]] == counts.tolist()
 
 
-def test_texts_that_are_none_are_rejected() -> None:
+def test_missing_and_broken_texts_are_rejected() -> None:
     ids = pa.array([1, None, 3, 4], pa.int64())
     texts = pa.array([b"one two", b"x", None, b"\xff"], pa.binary())
     batch = pa.record_batch({"row": pa.array(range(4), pa.int64()), "text": texts, "id": ids})
@@ -54,7 +54,7 @@ def test_texts_that_are_none_are_rejected() -> None:
     assert found.column("id").to_pylist() == [1, None, 3, 4]
 
 
-def test_a_text_that_no_row_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_too_large_for_a_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(features, "_MAX_FEATURES", 3)
     batch = pa.record_batch({"row": pa.array([5], pa.int64()), "text": ["a b c d"]})
     with pytest.raises(InputError) as caught:
@@ -80,7 +80,7 @@ def test_a_text_that_no_row_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch)
     ],
     ids=lambda values: str(values.type),
 )
-def test_values_of_a_keep_order_are_texts_on_the_way(values: pa.Array) -> None:
+def test_order_values_survive_as_strings(values: pa.Array) -> None:
     column = {"id": range(len(values)), "text": ["a b c"] * len(values), "by": values}
     memory = neardup.dedup(pa.table(column), keep="by", features="words:1")
     kind = documents._compared_type({values.type}, "by")

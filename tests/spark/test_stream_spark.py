@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from saying import says
+from sentences import says
 
 import neardup as nd
 import neardup.spark
@@ -47,8 +47,8 @@ SECOND = [
 WORDS = Recipe(features="words:1", threshold=0.3, second_step="edit >= 0.6")
 
 
-def written(folder: Path, name: str, rows: list[Any]) -> None:
-    """A file that appears whole."""
+def write_file(folder: Path, name: str, rows: list[Any]) -> None:
+    """Write a file that appears as a whole."""
     folder.mkdir(exist_ok=True)
     draft = folder / f".{name}"
     lines = [json.dumps({"key": key, "body": text, "when": when}, ensure_ascii=False) for key, text, when in rows]
@@ -61,8 +61,8 @@ def source(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.readStream.schema("key string, body string, when double").json(str(folder))
 
 
-def ended(verdicts: DataFrame, folder: Path) -> list[dict[str, Any]]:
-    """All that a stream has written when it has taken what is there, in order of arrival."""
+def run_stream(verdicts: DataFrame, folder: Path) -> list[dict[str, Any]]:
+    """Run a stream until it has read all files, and return its rows in order of arrival."""
     writer = verdicts.writeStream.format("parquet").option("path", str(folder / "verdicts"))
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     with spark_errors():
@@ -71,14 +71,14 @@ def ended(verdicts: DataFrame, folder: Path) -> list[dict[str, Any]]:
     return [row.asDict() for row in found.orderBy("serial").collect()]
 
 
-def plain(verdict: nd.Verdict, serial: int, by: str = "") -> dict[str, Any]:
+def expected_row(verdict: nd.Verdict, serial: int, by: str = "") -> dict[str, Any]:
     o, a, b = verdict.counts or (None, None, None)
     found = verdict.as_dict() | {"o": o, "a": a, "b": b, "serial": serial, "by": by}
     return {name: value for name, value in found.items() if name not in ("counts", "measures")}
 
 
-def told(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its time as a verdict has it: a data frame's times are of this machine's zone."""
+def with_seconds(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with its time in seconds: times of a data frame are in this machine's zone."""
     return row | {"time": row["time"].astimezone(UTC).timestamp()}
 
 
@@ -86,7 +86,7 @@ def told(row: dict[str, Any]) -> dict[str, Any]:
     ("recipe", "against"),
     [("default", "originals"), (WORDS, "everything")] if os.environ.get("NEARDUP_LONG") else [(WORDS, "everything")],
 )
-def test_a_stream_that_is_stopped_and_goes_on_says_what_an_index_says(
+def test_a_stopped_stream_goes_on_with_the_verdicts_of_an_index(
     spark: SparkSession, tmp_path: Path, recipe: Any, against: str
 ) -> None:
     def judged() -> DataFrame:
@@ -100,51 +100,51 @@ def test_a_stream_that_is_stopped_and_goes_on_says_what_an_index_says(
     for name, rows in (("a.json", FIRST), ("b.json", SECOND)):
         ordered = sorted(rows, key=lambda row: (not row[0].isdigit(), int(row[0]) if row[0].isdigit() else 0, row[0]))
         timed = [(key, text, NOON + when) for key, text, when in ordered]
-        written(tmp_path / "inbox", name, timed)
+        write_file(tmp_path / "inbox", name, timed)
         documents = [nd.Document(*row) for row in timed]
         serial = len(expected)
-        expected += [plain(verdict, serial + i) for i, verdict in enumerate(index.add_many(documents))]
-        assert [told(row) for row in ended(judged(), tmp_path)] == expected
+        expected += [expected_row(verdict, serial + i) for i, verdict in enumerate(index.add_many(documents))]
+        assert [with_seconds(row) for row in run_stream(judged(), tmp_path)] == expected
     assert {row["flag"] for row in expected} == {"", "late", "ahead", "future", "undecidable"}
     assert {row["kind"] for row in expected} == {"original", "near", "exact"}
     if against == "originals":
-        written(tmp_path / "inbox", "c.json", [("14", STORY, NOON)])
+        write_file(tmp_path / "inbox", "c.json", [("14", STORY, NOON)])
         frame = source(spark, tmp_path / "inbox")
         columns: dict[str, Any] = {"text_column": "body", "id_column": "key", "time_column": "when"}
         other = neardup.spark.stream(frame, recipe, window="7d", **columns)
         with pytest.raises(RecipeError) as caught:
-            ended(other, tmp_path)
+            run_stream(other, tmp_path)
         assert says(caught.value, "window 24h", "168h")
 
 
-def test_groups_have_windows_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_group_has_its_own_window(spark: SparkSession, tmp_path: Path) -> None:
     rows = [(f"{i}{group}", STORY, NOON + i) for i in range(3) for group in "ab"]
-    written(tmp_path / "inbox", "a.json", rows)
+    write_file(tmp_path / "inbox", "a.json", rows)
     frame = source(spark, tmp_path / "inbox").selectExpr(
         "key as id", "body as text", "when as time", "right(key, 1) as side"
     )
-    found = ended(neardup.spark.stream(frame, by="side"), tmp_path)
+    found = run_stream(neardup.spark.stream(frame, by="side"), tmp_path)
     assert sorted((row["by"], row["serial"], row["id"], row["of"]) for row in found) == [
         (group, i, f"{i}{group}", None if i == 0 else f"0{group}") for group in "ab" for i in range(3)
     ]
 
 
-def test_rows_that_are_no_documents_come_out_as_rejected(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_are_no_documents_are_reported_as_rejected(spark: SparkSession, tmp_path: Path) -> None:
     rows = [(None, STORY, NOON), ("a", None, NOON), ("b", STORY, None), ("c", STORY, NOON), ("c", STORY, NOON + 1)]
-    written(tmp_path / "inbox", "a.json", rows)
+    write_file(tmp_path / "inbox", "a.json", rows)
     frame = source(spark, tmp_path / "inbox").withColumnRenamed("body", "text").withColumnRenamed("key", "id")
     timed = frame.selectExpr("id", "text", "timestamp_micros(cast(when * 1000000 as bigint)) as time")
-    # Spark's own watermark drops nothing here.
-    found = ended(neardup.spark.stream(timed.withWatermark("time", "1 second")), tmp_path)
-    aside = sorted((row["id"] or "", row["flag"]) for row in found if row["kind"] == "set-aside")
-    assert aside == [("", "no id"), ("a", "no text"), ("b", "no readable time")]
+    # Spark's own watermark drops nothing local_value.
+    found = run_stream(neardup.spark.stream(timed.withWatermark("time", "1 second")), tmp_path)
+    rejected = sorted((row["id"] or "", row["flag"]) for row in found if row["kind"] == "set-aside")
+    assert rejected == [("", "no id"), ("a", "no text"), ("b", "no readable time")]
     assert [(row["id"], row["kind"], row["of"]) for row in found if row["serial"] is not None] == [
         ("c", "original", None),
         ("c", "exact", "c"),
     ]
 
 
-def test_what_cannot_work_is_refused_before_it_starts(
+def test_unsuitable_streams_are_refused_before_they_start(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frame = source(spark, tmp_path / "inbox").withColumnRenamed("body", "text").withColumnRenamed("key", "id")
@@ -172,7 +172,3 @@ def test_what_cannot_work_is_refused_before_it_starts(
     with pytest.raises(RecipeError) as failed:
         neardup.spark.stream(timed)
     assert says(failed.value, "protobuf 6.33 or newer", "6.31.1", "pip install")
-
-
-def test_times_are_seconds_since_1970() -> None:
-    assert datetime.fromtimestamp(NOON, UTC) == datetime(1987, 2, 26, 12, tzinfo=UTC)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from neardup.stream.document import Verdict
-from neardup.stream.store import Mark, Store, Stored
+from neardup.stream.store import Store, StoredDocument, StoreIdentity
 
-MARK = Mark("f1", {"window": "24h", "window_by": "time", "against": "originals"})
+MARK = StoreIdentity("f1", {"window": "24h", "window_by": "time", "against": "originals"})
 FLAGS = ("late", "ahead", "future", "undecidable")
 
 
@@ -16,13 +16,13 @@ def opened(path: Path, **changes: Any) -> Store:
     return Store(path, MARK._replace(**changes))
 
 
-def stored(serial: int, name: str | None = None, *, text: str | None = "a text", **changes: Any) -> Stored:
+def stored(serial: int, name: str | None = None, *, text: str | None = "a text", **changes: Any) -> StoredDocument:
     verdict = Verdict(f"doc{serial}" if name is None else name, "original", None, None, serial / 4, "", None)
-    row = Stored(serial, verdict, "", serial * 250_000, serial * 250_000, text is not None, text)
+    row = StoredDocument(serial, verdict, "", serial * 250_000, serial * 250_000, text is not None, text)
     return row._replace(**changes)
 
 
-def batch(number: int, size: int = 7) -> list[Stored]:
+def batch(number: int, size: int = 7) -> list[StoredDocument]:
     """Return one of many batches; its texts are of many lengths, some over several pages."""
     first = number * size
     return [
@@ -35,12 +35,12 @@ class Twin:
     """What a store says, from dicts."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, Stored] = {}
+        self.rows: dict[int, StoredDocument] = {}
         self.held: set[int] = set()
         self.unplaced: set[int] = set()
         self.state: dict[str, str] = {}
 
-    def record(self, rows: list[Stored], state: dict[str, str]) -> None:
+    def record(self, rows: list[StoredDocument], state: dict[str, str]) -> None:
         self.rows |= {row.serial: row for row in rows}
         self.held |= {row.serial for row in rows if row.held}
         self.unplaced |= {row.serial for row in rows if row.origin}
@@ -49,25 +49,25 @@ class Twin:
     def forget(self, below: int) -> None:
         self.held = {serial for serial in self.held if serial >= below}
 
-    def now(self, serial: int) -> Stored:
+    def now(self, serial: int) -> StoredDocument:
         row = self.rows[serial]
         return row if serial in self.held else row._replace(held=False, text=None, title="")
 
     def check(self, store: Store) -> None:
         for size in (2, 4096):
-            batches = list(store.held(size))
+            batches = list(store.held_documents(size))
             assert all(len(found) == size for found in batches[:-1])
             assert [row for found in batches for row in found] == [self.now(serial) for serial in sorted(self.held)]
-        assert list(store.unplaced()) == [self.now(serial) for serial in sorted(self.unplaced)]
+        assert list(store.unplaced_documents()) == [self.now(serial) for serial in sorted(self.unplaced)]
         assert store.next_serial == max(self.rows, default=-1) + 1
         verdicts = [row.verdict for row in self.rows.values()]
         duplicates = sum(verdict.is_duplicate for verdict in verdicts)
         counts = {"arrived": len(verdicts), "originals": len(verdicts) - duplicates, "duplicates": duplicates}
         assert store.counts == counts | {flag: sum(v.flag == flag for v in verdicts) for flag in FLAGS}
         names = [row.id for row in self.rows.values()]
-        assert store.known([*names, "unheard of", "\ud800"]) == set(names)
+        assert store.judged_ids([*names, "unheard of", "\ud800"]) == set(names)
         for serial, row in self.rows.items():
             assert (store.verdict_of(row.id), store.text_of(row.id)) == (row.verdict, self.now(serial).text)
         for origin in {row.origin for row in self.rows.values()} - {""}:
-            assert store.judged(origin) == sum(row.origin == origin for row in self.rows.values())
+            assert store.judged_count(origin) == sum(row.origin == origin for row in self.rows.values())
         assert {key: store.state(key) for key in self.state} == self.state

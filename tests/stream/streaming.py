@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from deciding import LearnedIndex, make_classifier
+from flow_classifiers import NaiveClassifierIndex, make_classifier
 from hypothesis import strategies as st
 from naive_window import Expected, NaiveIndex
 
@@ -134,7 +134,7 @@ def both(recipe: str | Recipe, **choices: Any) -> tuple[nd.Index, NaiveIndex]:
     index = index_of(recipe, **choices)
     twin = {key: value for key, value in choices.items() if key != "path"}
     if index.classifier is not None:
-        return index, LearnedIndex(index.classifier, **twin)
+        return index, NaiveClassifierIndex(index.classifier, **twin)
     return index, NaiveIndex(index.recipe, **twin)
 
 

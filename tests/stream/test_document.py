@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from saying import says
+from sentences import says
 
 from neardup.classifier.evidence import Contribution
 from neardup.errors import InputError

@@ -18,19 +18,19 @@ from test_index_properties import STREAMS, WINDOWS, Step, follow, timed
 
 import neardup as nd
 from neardup.kernels.bits import mix
-from neardup.kernels.bounds import need, smallest_partner
+from neardup.kernels.bounds import required_overlap, smallest_partner
 from neardup.kernels.window import (
-    BITS,
-    EQUAL,
+    BUCKET_WORDS,
+    CELL_BITS,
     FIRST,
-    LEAST,
+    LEAST_SIZE,
     NEXT,
-    WORDS,
-    credit_to_enter,
-    enter_in_buckets,
-    meet_in_buckets,
-    row_of,
-    signatures_of,
+    SHARED_KEYS,
+    count_bucket_hits,
+    insert_in_buckets,
+    insertion_credit,
+    pair_signatures,
+    plan_row,
 )
 from neardup.recipe import Recipe, load_recipe
 from neardup.recipe.measures import Rule, rule
@@ -78,11 +78,11 @@ SALTS = st.integers(0, (1 << 63) - 1).map(lambda x: 2 * x + 1)
 
 def asked_by(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words:
     """The keys by which a document asks for those of a row, as ``meet_sets`` does."""
-    size, equal = len(order), int(plan[row, EQUAL])
-    low = max(int(plan[row, LEAST]), smallest_partner(found, size))
-    entering = row_of(plan, size) == row
-    credit = credit_to_enter(found, size, equal) if entering else size - need(found, size, low) + equal
-    keys: Words = signatures_of(order, credit, int(plan[row, BITS]), np.uint64(salt))
+    size, equal = len(order), int(plan[row, SHARED_KEYS])
+    low = max(int(plan[row, LEAST_SIZE]), smallest_partner(found, size))
+    entering = plan_row(plan, size) == row
+    credit = insertion_credit(found, size, equal) if entering else size - required_overlap(found, size, low) + equal
+    keys: Words = pair_signatures(order, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
     return keys
 
 
@@ -92,15 +92,15 @@ def test_documents_that_match_share_enough_signatures(found: Rule, first: int, d
     with pytest.MonkeyPatch.context() as patch:
         small_plans(patch, first)
         plan = plan_of(found, _CLASSES)
-    begins = [int(least) for least in plan[:, LEAST] if least <= 300]
+    begins = [int(least) for least in plan[:, LEAST_SIZE] if least <= 300]
     if not begins:
         return
     begin = data.draw(st.sampled_from(begins))
     size = data.draw(st.integers(begin, begin + 200))
-    row = row_of(plan, size)
-    partners = [m for m in range(1, 2 * size) if need(found, size, m) <= min(size, m)]
+    row = plan_row(plan, size)
+    partners = [m for m in range(1, 2 * size) if required_overlap(found, size, m) <= min(size, m)]
     other = data.draw(st.sampled_from(partners))
-    least = need(found, size, other)
+    least = required_overlap(found, size, other)
     shared = data.draw(st.integers(least, min(size, other, least + 2)))
     # What one has alone may come first in the order, last, or anywhere.
     seed = data.draw(st.integers(0, 1 << 30))
@@ -113,10 +113,10 @@ def test_documents_that_match_share_enough_signatures(found: Rule, first: int, d
     own = common + [x + place[0] * span for x in marks[shared:size]]
     theirs = common + [x + place[1] * span for x in marks[size:]]
     entered, asking = np.array(sorted(own), np.uint64), np.array(sorted(theirs), np.uint64)
-    equal = int(plan[row, EQUAL])
-    credit = credit_to_enter(found, size, equal)
-    keys = signatures_of(entered, credit, int(plan[row, BITS]), np.uint64(salt))
-    assert Counter(keys.tolist()) == naive_signatures(entered.tolist(), credit, int(plan[row, BITS]), salt)
+    equal = int(plan[row, SHARED_KEYS])
+    credit = insertion_credit(found, size, equal)
+    keys = pair_signatures(entered, credit, int(plan[row, CELL_BITS]), np.uint64(salt))
+    assert Counter(keys.tolist()) == naive_signatures(entered.tolist(), credit, int(plan[row, CELL_BITS]), salt)
     both = Counter(keys.tolist()) & Counter(asked_by(asking, found, plan, row, salt).tolist())
     assert both.total() >= equal >= 1
 
@@ -128,10 +128,10 @@ def test_recipes_choose_whom_signatures_serve() -> None:
         assert bool(len(plan)) == served, (name, kind)
         if served:
             assert plan[0].tolist() == [1448, 9, 32, 0]
-            assert set(plan[:, LEAST]) <= set(_CLASSES.tolist())
+            assert set(plan[:, LEAST_SIZE]) <= set(_CLASSES.tolist())
     assert not len(plan_of(rule("jaccard", 0.2), _CLASSES))
     # Of a distance, far larger sets than those of small differences match.
-    assert plan_of(rule("euclidean", 60.0), _CLASSES)[0, LEAST] > 1448
+    assert plan_of(rule("euclidean", 60.0), _CLASSES)[0, LEAST_SIZE] > 1448
 
 
 @settings(max_examples=examples(60))
@@ -147,21 +147,21 @@ def test_buckets_forget_nobody_who_is_held(data: st.DataObject) -> None:
     held: dict[int, Counter[int]] = {}
     for document in range(data.draw(st.integers(1, 40))):
         keys = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=30))
-        enter_in_buckets(np.array(keys, np.uint64), document, lists)
+        insert_in_buckets(np.array(keys, np.uint64), document, lists)
         held[document] = Counter(keys)
         lists.counters[NEXT] = document + 1
         does = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
-        if does == "lengthen" and len(lists.buckets) // WORDS < 64:
+        if does == "lengthen" and len(lists.buckets) // BUCKET_WORDS < 64:
             lists = longer(lists, 2)
         elif does == "drop":
             first = data.draw(st.integers(int(lists.counters[FIRST]), document))
             lists.counters[FIRST] = first
             held = {d: c for d, c in held.items() if d >= first}
         query = data.draw(st.sets(st.sampled_from(pool), min_size=1))
-        meet_in_buckets(np.array(sorted(query), np.uint64), lists)
+        count_bucket_hits(np.array(sorted(query), np.uint64), lists)
         for d, own in held.items():
-            assert lists.met[d] >= min(sum(own[key] for key in query), 127)
-        lists.met[:] = 0
+            assert lists.hits[d] >= min(sum(own[key] for key in query), 127)
+        lists.hits[:] = 0
 
 
 SERVED = ["default", "ddd", "words", "multiset", "overlap", "dice", "cosine", "containment", "euclidean", "positional"]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex, QuickIndex
-from places import SHARED as DATA
+from paths import SHARED as DATA
 from streaming import (
     AT_LENGTH,
     CLASSIFIERS,

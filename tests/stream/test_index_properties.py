@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
-from deciding import LearnedIndex
+from flow_classifiers import NaiveClassifierIndex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex
@@ -78,7 +78,7 @@ def follow(
     index: nd.Index, twin: NaiveIndex, clock: SetClock, steps: Sequence[tuple[Step, nd.Document, float]]
 ) -> None:
     """Do the same with both and hold every answer equal."""
-    learned = isinstance(twin, LearnedIndex)
+    learned = isinstance(twin, NaiveClassifierIndex)
     counts = not (twin.recipe.second_step or learned)
     for step, document, now in steps:
         clock.time = now

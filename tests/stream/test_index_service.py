@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deciding import make_classifier
+from flow_classifiers import make_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, documents, examples, said
@@ -97,20 +97,20 @@ def test_a_store_that_keeps_texts_knows_a_text_again_and_gives_it_back(tmp_path:
     with nd.Index(**options) as index:
         index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", EDITED, NOON + 60)])
         store = store_of(index)
-        known = store.given(["a", "b", "nobody", "\ud800"])
+        known = store.judged_documents(["a", "b", "nobody", "\ud800"])
         assert {name: one.digest for name, one in known.items()} == {"a": text_digest(FOX), "b": text_digest(EDITED)}
         assert known["b"].verdict == index.verdict_of("b")
         assert store.stopped_text("b") == (EDITED, "")
         assert store.stopped_text("a") is None
-        assert store.with_words(["FARMER", "today"], 10, 100) == ["b"]
-        assert store.with_words(["fox"], 1, 100) == ["b"]
-        assert store.with_words(["%"], 10, 100) == []
+        assert store.ids_with_words(["FARMER", "today"], 10, 100) == ["b"]
+        assert store.ids_with_words(["fox"], 1, 100) == ["b"]
+        assert store.ids_with_words(["%"], 10, 100) == []
     with nd.Index(**options) as index:
         assert index.release("b").kind == "original"
-        assert store_of(index).given(["b"])["b"].digest == text_digest(EDITED)
+        assert store_of(index).judged_documents(["b"])["b"].digest == text_digest(EDITED)
         assert index.text_of("b") == EDITED
     with StoreReader(tmp_path / "news.db") as reader:
-        assert reader.given(["b"])["b"].digest == text_digest(EDITED)
+        assert reader.judged_documents(["b"])["b"].digest == text_digest(EDITED)
 
 
 def test_texts_of_duplicates_leave_with_the_window_and_their_digests_stay(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_texts_of_duplicates_leave_with_the_window_and_their_digests_stay(tmp_pa
         index.add_many([nd.Document(f"x{n}", f"other words number {n} of a text that is new") for n in range(300)])
         index.add(nd.Document("last", "and one more of them"))
         assert store_of(index).stopped_text("1") is None
-        assert store_of(index).given(["1"])["1"].digest == text_digest(FOX)
+        assert store_of(index).judged_documents(["1"])["1"].digest == text_digest(FOX)
     with contextlib.closing(sqlite3.connect(tmp_path / "news.db")) as connection:
         assert connection.execute("SELECT text FROM kept WHERE serial = 1").fetchone() == (None,)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -137,7 +137,7 @@ def test_a_kept_text_that_is_not_what_was_written_is_refused(tmp_path: Path) -> 
         with pytest.raises(StoreError, match="damaged"):
             reader.stopped_text("b")
         with pytest.raises(StoreError, match="damaged"):
-            reader.given(["a"])
+            reader.judged_documents(["a"])
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -164,7 +164,7 @@ def test_a_replacement_that_cannot_be_written_leaves_all_as_it_was(
         before = index.add(nd.Document("a", FOX, NOON))
         with monkeypatch.context() as broken:
             broken.setattr(
-                "neardup.stream.store.statements", lambda *_, **__: [("INSERT INTO nowhere VALUES (1)", [()])]
+                "neardup.stream.store.insert_statements", lambda *_, **__: [("INSERT INTO nowhere VALUES (1)", [()])]
             )
             with pytest.raises(StoreError):
                 index.replace(nd.Document("a", "other words of another text", NOON + 60))

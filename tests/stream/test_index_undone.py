@@ -228,7 +228,7 @@ def test_a_verdict_is_given_where_only_the_forgetting_fails(tmp_path: Path, monk
 def test_questions_are_answered_while_the_disk_works(tmp_path: Path, fails: str) -> None:
     begun, goes_on = threading.Event(), threading.Event()
 
-    class Waiting(Connection):
+    class AheadDocument(Connection):
         def execute(self, statement: str, *values: Any) -> Any:
             if statement == "COMMIT":
                 begun.set()
@@ -240,7 +240,7 @@ def test_questions_are_answered_while_the_disk_works(tmp_path: Path, fails: str)
         index.add(documents[0])
         assert index.store is not None
         real = index.store._connection
-        index.store._connection = Waiting(real, fails)  # type: ignore[assignment]
+        index.store._connection = AheadDocument(real, fails)  # type: ignore[assignment]
         adding = threads.submit(index.add, documents[1])
         try:
             assert begun.wait(60)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deciding import make_classifier
+from flow_classifiers import make_classifier
 from naive_window import NaiveIndex
 from streaming import NOON, asked, documents, said
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deciding import make_classifier
+from flow_classifiers import make_classifier
 from streaming import HOUR, NOON, SetClock
 
 import neardup as nd

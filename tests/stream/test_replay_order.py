@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 
 from neardup.documents import Corpus, corpus_of, open_corpus
 from neardup.errors import InputError, OutputError
-from neardup.stream.replay import NO_TIME, Item, Timeline, arrivals, rejected, survey
+from neardup.stream.replay import NO_TIME, Item, Timeline, read_items, read_timeline, reject_undated
 
 
 def silent(stage: str, done: int, total: int | None) -> None:
@@ -28,7 +28,7 @@ def opened(rows: list[dict[str, Any]]) -> Corpus:
 
 
 def surveyed(corpus: Corpus, *, as_listed: bool = False) -> Timeline:
-    return survey(corpus, as_listed=as_listed, report=silent)
+    return read_timeline(corpus, as_listed=as_listed, report=silent)
 
 
 def plainly(rows: list[dict[str, Any]], *, as_listed: bool) -> list[Item]:
@@ -60,9 +60,9 @@ def test_documents_come_in_order(rows: list[dict[str, Any]], as_listed: bool, wa
     corpus = corpus_of(table, order_column="time")
     timeline = surveyed(corpus, as_listed=as_listed)
     expected = plainly(rows, as_listed=as_listed)
-    assert list(arrivals(corpus, timeline, waiting=waiting)) == expected
+    assert list(read_items(corpus, timeline, waiting=waiting)) == expected
     assert timeline.text_bytes == sum(item.size for item in expected)
-    rejected(corpus, timeline)
+    reject_undated(corpus, timeline)
     assert corpus.rejected.counts[NO_TIME] == sum(row["time"] is None for row in rows)
 
 
@@ -80,8 +80,8 @@ def test_files_of_several_batches(tmp_path: Path) -> None:
     with open_corpus([lines, columns], order_column="time") as corpus:
         timeline = surveyed(corpus)
         expected = plainly(rows, as_listed=False)
-        assert list(arrivals(corpus, timeline, waiting=1 << 20)) == expected
-        assert list(arrivals(corpus, timeline)) == expected
+        assert list(read_items(corpus, timeline, waiting=1 << 20)) == expected
+        assert list(read_items(corpus, timeline)) == expected
 
 
 @pytest.mark.parametrize("waiting", [0, 10**9])
@@ -97,7 +97,7 @@ def test_an_input_that_changes_is_noticed(tmp_path: Path, change: str, waiting: 
         changed[1] = changed[1] | {"text": text}
         path.write_text("".join(json.dumps(row) + "\n" for row in changed))
         with pytest.raises(InputError, match="changed"):
-            list(arrivals(corpus, timeline, waiting=waiting))
+            list(read_items(corpus, timeline, waiting=waiting))
 
 
 def test_a_full_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,5 +116,5 @@ def test_a_full_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.stream.replay.tempfile.TemporaryFile", lambda **_: Full())
     corpus = opened([{"text": "b", "time": 2}, {"text": "a", "time": 1}])
     with pytest.raises(OutputError) as caught:
-        list(arrivals(corpus, surveyed(corpus), waiting=0))
+        list(read_items(corpus, surveyed(corpus), waiting=0))
     assert says(caught.value, "No space left", "sort the input", "by time")

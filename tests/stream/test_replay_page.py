@@ -11,7 +11,7 @@ from browser import draw, opened
 
 from neardup.pages.report import Report
 from neardup.recipe import load_recipe
-from neardup.stream.replay import Hour, ReplaySettings, Totals
+from neardup.stream.replay import Hour, ReplaySettings, ReplayTotals
 from neardup.stream.replay_report import page_content, replay_page
 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
@@ -23,9 +23,9 @@ def content(hours: int = 3, *, window: str = "2h", **changes: Any) -> dict[str, 
         "batch": 1,
     }
     told = [Hour(400_000 + 5 * at, 10, 8, 2, 30, 4000 * at, 120.0 * at, 900.0) for at in range(hours)]
-    totals = Totals(30, 1, 5, first=0, last=10**15, cpu=10**6, wall=2 * 10**6)
+    totals = ReplayTotals(30, 1, 5, first=0, last=10**15, cpu=10**6, wall=2 * 10**6)
     made = page_content(settings | changes, told, totals.as_dict(10))
-    return made if hours else made | {"totals": Totals().as_dict(10)}
+    return made if hours else made | {"totals": ReplayTotals().as_dict(10)}
 
 
 #: What arrived is another matter, in tests/reporting.

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from naive_text import naive_normalize
-from places import SHARED
+from paths import SHARED
 from scipy.sparse import csr_array
 
 from neardup.documents import corpus_of
 from neardup.recipe import load_recipe
 from neardup.stream.document import Verdict
-from neardup.stream.replay import Item, Replay, ReplaySettings, arrivals, survey
+from neardup.stream.replay import Item, Replay, ReplaySettings, read_items, read_timeline
 
 AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
 REUTERS = SHARED / "reuters" / "reuters.jsonl.gz"
@@ -100,11 +100,11 @@ def plain(against: str, *, whole_hours: bool) -> Found:
 def test_reuters_item_for_item(against: str, window_by: str, batch: int) -> None:
     columns = {name: [row[name] for row in rows()] for name in ("id", "text", "timestamp")}
     corpus = corpus_of(columns, id_column="id", text_column="text", order_column="timestamp")
-    timeline = survey(corpus, as_listed=False, report=lambda stage, done, total: None)
+    timeline = read_timeline(corpus, as_listed=False, report=lambda stage, done, total: None)
     verdicts: list[tuple[Item, Verdict]] = []
     with ReplaySettings(load_recipe("ddd"), "24h", window_by, against).index() as index:
         run = Replay(index, batch=batch, see=lambda items, judged: verdicts.extend(zip(items, judged, strict=True)))
-        hours = list(run.hours(arrivals(corpus, timeline)))
+        hours = list(run.hours(read_items(corpus, timeline)))
     expected = plain(against, whole_hours=window_by == "hour")
     found = {item.id: (v.of, v.similarity) if v.is_duplicate else None for item, v in verdicts}
     assert found == expected

@@ -16,7 +16,7 @@ import pytest
 import stop_words
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 from storing import FLAGS, Twin, opened, stored
 from streaming import examples
 
@@ -25,7 +25,7 @@ from neardup.classifier.evidence import Contribution
 from neardup.errors import StoreError
 from neardup.stream import store as store_module
 from neardup.stream.document import Verdict
-from neardup.stream.store import Store, Stored, StoreReader, request_release
+from neardup.stream.store import Store, StoredDocument, StoreReader, request_release
 from neardup.text import stop_words as lists
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -35,11 +35,11 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 PUSHES = st.lists(
     st.builds(Contribution, TEXTS, st.none() | FINITE, FINITE), unique_by=lambda push: push.measure, max_size=4
 )
-LEARNED = st.tuples(FINITE, PUSHES.map(tuple))
+CLASSIFIER_SCHEMA = st.tuples(FINITE, PUSHES.map(tuple))
 
 
 @st.composite
-def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[Stored]:
+def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[StoredDocument]:
     rows = []
     for _ in range(draw(st.integers(0, 6))):
         first += draw(st.sampled_from([0, 0, 0, 1, 50]))
@@ -53,12 +53,12 @@ def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[Stored]:
             draw(st.floats(-1e11, 1e11)),
             draw(st.sampled_from(["", *FLAGS])),
             draw(st.none() | st.tuples(WHOLE, WHOLE, WHOLE)),
-            *draw(st.just((None, ())) | LEARNED),
+            *draw(st.just((None, ())) | CLASSIFIER_SCHEMA),
         )
         text = draw(st.none() | TEXTS | st.integers(1, 5).map(lambda n: "long é" * 1500 * n))
         origin = draw(st.sampled_from(["", "in/a", "in/b\0c"]))
         title = "" if text is None else draw(st.just("") | TEXTS)
-        rows.append(Stored(first, verdict, origin, draw(WHOLE), draw(WHOLE), text is not None, text, title))
+        rows.append(StoredDocument(first, verdict, origin, draw(WHOLE), draw(WHOLE), text is not None, text, title))
         first += 1
     return rows
 
@@ -68,7 +68,12 @@ def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[Stored]:
 def test_it_says_what_plain_dicts_say(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("_PIECE", "_SWEEP", "_IDS", "_INSERTED"):  # so small that what is forgotten lingers
+    for name in (
+        "_FORGET_BATCH",
+        "_SWEEP",
+        "_IDS_PER_QUERY",
+        "_ROWS_PER_INSERT",
+    ):  # so small that what is forgotten lingers
         monkeypatch.setattr(store_module, name, 2)
     path = tmp_path_factory.mktemp("store") / "news.db"
     twin, taken = Twin(), set[str]()
@@ -97,11 +102,11 @@ def follow(data: st.DataObject, step: str, store: Store, twin: Twin, taken: set[
             twin.forget(below)
         case "unhold" if twin.rows:
             serial = data.draw(st.sampled_from(sorted(twin.rows)))
-            store.unhold(serial)
+            store.delete_text(serial)
             twin.held.discard(serial)
         case "placed" if twin.rows:
             serials = data.draw(st.lists(st.sampled_from(sorted(twin.rows)), max_size=4))
-            store.placed(serials)
+            store.mark_placed(serials)
             twin.unplaced -= set(serials)
         case "state":
             key, value = data.draw(TEXTS), data.draw(TEXTS)
@@ -112,11 +117,11 @@ def follow(data: st.DataObject, step: str, store: Store, twin: Twin, taken: set[
 def test_what_is_unplaced_can_be_placed_meanwhile(tmp_path: Path) -> None:
     with opened(tmp_path / "news.db") as store:
         store.record([stored(serial, origin="in/a") for serial in range(300)])
-        for count, row in enumerate(store.unplaced()):
+        for count, row in enumerate(store.unplaced_documents()):
             assert row.serial == count
             if count % 10 == 9:
-                store.placed(range(count - 9, count + 1))
-        assert list(store.unplaced()) == []
+                store.mark_placed(range(count - 9, count + 1))
+        assert list(store.unplaced_documents()) == []
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,7 @@ def test_what_is_unplaced_can_be_placed_meanwhile(tmp_path: Path) -> None:
     ],
     ids=["id", "serial", "twice", "kind"],
 )
-def test_a_document_that_has_no_place_takes_its_batch_with_it(rows: list[Stored], tmp_path: Path) -> None:
+def test_a_document_that_has_no_place_takes_its_batch_with_it(rows: list[StoredDocument], tmp_path: Path) -> None:
     twin = Twin()
     with opened(tmp_path / "news.db") as store:
         twin.record(first := [stored(0), stored(1)], {"clock": "1"})
@@ -141,12 +146,12 @@ def test_a_document_that_has_no_place_takes_its_batch_with_it(rows: list[Stored]
 
 
 def test_an_interrupt_before_or_after_the_commit_leaves_the_numbers_right(tmp_path: Path) -> None:
-    class Interrupted(list[Stored]):
+    class Interrupted(list[StoredDocument]):
         """Interrupts when it is gone through for the third time, within the transaction."""
 
         times = 0
 
-        def __iter__(self) -> Iterator[Stored]:
+        def __iter__(self) -> Iterator[StoredDocument]:
             self.times += 1
             if self.times == 3:
                 raise KeyboardInterrupt
@@ -162,7 +167,7 @@ def test_an_interrupt_before_or_after_the_commit_leaves_the_numbers_right(tmp_pa
         store.record([stored(0)])
         with pytest.raises(KeyboardInterrupt):
             store.record(Interrupted([stored(1)]))
-        assert (store.known(["doc1"]), store.counts["arrived"]) == (set(), 1)
+        assert (store.judged_ids(["doc1"]), store.counts["arrived"]) == (set(), 1)
         with pytest.raises(KeyboardInterrupt):
             interrupted_after_the_commit()
         assert store.counts["late"] == 7
@@ -204,7 +209,7 @@ def test_others_may_read_it_while_it_is_in_use_and_leave_nothing_behind(tmp_path
             found = shell.execute("SELECT score, measures FROM documents WHERE score NOT NULL").fetchall()
             assert found == [(1.25, '{"jaccard(words:4)":[0.75,1.5],"title":[null,-0.25]}')]
         with StoreReader(path) as reader:
-            assert [row.id for row in reader.stopped(0.0)] == ["doc1"]
+            assert [row.id for row in reader.stopped_documents(0.0)] == ["doc1"]
     with StoreReader(path) as reader:
         assert reader.verdict_of("doc1") == near
     assert sorted(found.name for found in tmp_path.iterdir()) == [path.name, f"{path.name}.lock"]
@@ -232,7 +237,7 @@ def test_a_request_is_answered_by_who_has_the_store(tmp_path: Path) -> None:
         while not (found := store.requests()):
             pass
         assert found == [("b", "ann")]
-        store.answer("b", {"file": "out/b.txt"})
+        store.answer_request("b", {"file": "out/b.txt"})
         asking.join()
         assert (answers, store.requests()) == ([{"file": "out/b.txt"}], [])
 
@@ -267,11 +272,11 @@ def test_a_recipe_that_means_something_else_by_now_is_refused(tmp_path: Path, mo
         assert "Unicode tables differ" in reopened(path, stop_words="en")
     with monkeypatch.context() as patch:
         patch.setattr(stop_words, "get_stop_words", lambda code: own(code) + ["harbour"] * (code == "en"))
-        for cached in (lists.stop_words, lists._of_language):
+        for cached in (lists.stop_words, lists._language_stop_words):
             cached.cache_clear()
         assert "other stop words" in reopened(path, stop_words="en")
         assert again(tmp_path / "plain.db") == "exact"
-    for cached in (lists.stop_words, lists._of_language):
+    for cached in (lists.stop_words, lists._language_stop_words):
         cached.cache_clear()
     assert says(
         reopened(path, stop_words="en", threshold=0.5), "news.db was made", "another recipe", "name another path"

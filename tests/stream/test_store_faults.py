@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from saying import says
+from sentences import says
 from storing import MARK, Twin, batch, opened, stored
 from streaming import AT_LENGTH
 
@@ -81,12 +81,12 @@ def complete(store: Store) -> int:
     assert store.counts["arrived"] == number * 7
     assert store.state("batch") == (str(number - 1) if number else None)
     forgotten = max([done * 7 - 140 for done in range(49, number, 50)], default=0)
-    held = [row for found in store.held() for row in found]
+    held = [row for found in store.held_documents() for row in found]
     # The kill may come between a record and the forgetting after it.
     first = held[0].serial if held else 0
     assert first in {max(forgotten, 0), max(forgotten - 350, 0)}
     assert held == [row for done in range(number) for row in batch(done) if row.serial >= first]
-    assert [row.serial for row in store.unplaced()] == list(range(number * 7))
+    assert [row.serial for row in store.unplaced_documents()] == list(range(number * 7))
     return number
 
 
@@ -211,7 +211,7 @@ def test_a_changed_text_or_row_is_found_when_it_is_read(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(copy)) as connection, connection:
             connection.execute(change)
         with opened(copy) as store, pytest.raises(StoreError, match=words):
-            list(store.held())
+            list(store.held_documents())
 
 
 def test_damage_that_shows_later_is_an_error_of_ours(path: Path) -> None:
@@ -227,7 +227,7 @@ def test_damage_that_shows_later_is_an_error_of_ours(path: Path) -> None:
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
     with opened(path) as store:
         with pytest.raises(StoreError, match="is damaged"):
-            store.known(["doc1"])
+            store.judged_ids(["doc1"])
         with pytest.raises(StoreError, match="is damaged"):
             store.record([stored(store.next_serial)])
         assert store.next_serial == 28
@@ -290,7 +290,7 @@ def test_a_store_has_one_writer_and_a_dead_one_is_none(path: Path) -> None:
 
 
 def test_another_program_that_writes_is_named_as_the_cause(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.stream.store._BUSY_S", 0.05)
+    monkeypatch.setattr("neardup.stream.store._BUSY_SECONDS", 0.05)
     with opened(path) as store, contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError) as caught:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
+from sentences import says
 from streaming import AT_LENGTH, NOON, RECIPES, TIMED, SetClock, examples, index_of
 from test_index_properties import STREAMS, WINDOWS, Step, timed
 

@@ -1,4 +1,4 @@
-"""The article of a page: found, kept from what is around it, and never at a price that a page could raise."""
+"""The article of a page: found without its surroundings, at a cost that no page can raise."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import needs_html, page, paragraphs
-from places import SHARED
+from paths import SHARED
 
 from neardup.text import html
-from neardup.text.encoding import page_text
-from neardup.text.html import main_text, read_page, strip_tags
+from neardup.text.encoding import decode_page
+from neardup.text.html import extract_article, main_text, strip_tags
 
 HTML = SHARED / "html"
 
@@ -32,18 +32,18 @@ def alike(left: str, right: str) -> float:
     return (a & b).total() / max(1, (a | b).total())
 
 
-def test_one_article_under_other_navigation_is_one_text() -> None:
+def test_an_article_gives_the_same_text_under_any_navigation() -> None:
     for seed in range(5):
         texts = [main_text(page(paragraphs(seed), site)) for site in range(3)]
         assert all(alike(a, b) > 0.98 for a, b in combinations(texts, 2))
         assert all(paragraph in text for text in texts for paragraph in paragraphs(seed))
 
 
-def test_other_articles_under_one_navigation_are_other_texts() -> None:
+def test_different_articles_under_the_same_navigation_give_different_texts() -> None:
     for site in range(3):
         texts = [main_text(page(paragraphs(seed), site)) for seed in range(4)]
         stripped = [strip_tags(page(paragraphs(seed), site)) for seed in range(4)]
-        # The made articles share their few words; what they share beyond those is navigation.
+        # The generated articles share their few words; anything else that they share is navigation.
         own = [alike("\n".join(paragraphs(a)), "\n".join(paragraphs(b))) for a, b in combinations(range(4), 2)]
         found = [alike(a, b) for a, b in combinations(texts, 2)]
         assert all(abs(a - b) < 0.03 for a, b in zip(own, found, strict=True))
@@ -64,15 +64,15 @@ def test_other_articles_under_one_navigation_are_other_texts() -> None:
     ],
 )
 def test_pages_without_an_article_give_all_their_text(markup: str, text: str, fallback: str) -> None:
-    assert read_page(markup) == (text, fallback)
+    assert extract_article(markup) == (text, fallback)
 
 
-def test_a_library_that_gives_up_leaves_all_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_text_is_returned_if_the_library_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(markup: str) -> str:
         raise RecursionError(markup[:1])
 
-    monkeypatch.setattr(html, "_extract", lambda: fail)
-    assert read_page("<p>some words</p>") == ("some words", "failed")
+    monkeypatch.setattr(html, "_article_extractor", lambda: fail)
+    assert extract_article("<p>some words</p>") == ("some words", "failed")
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_a_library_that_gives_up_leaves_all_text(monkeypatch: pytest.MonkeyPatch
         ("utf-16", "Grüße aus Köln, 新闻 📰, und noch einige Wörter mehr, damit es ein Artikel wird. "),
     ],
 )
-def test_bytes_are_read_in_their_encoding(encoding: str, sentence: str) -> None:
+def test_bytes_are_decoded_by_their_encoding(encoding: str, sentence: str) -> None:
     body = "".join(f"<p>{number} {sentence * 4}</p>" for number in range(6))
     markup = f'<html><head><meta charset="{encoding}"></head><body><article>{body}</article></body></html>'
-    found = read_page(markup.encode(encoding))
+    found = extract_article(markup.encode(encoding))
     assert found.fallback == ""
     assert found.text.count(sentence.strip()) == 24
 
@@ -126,9 +126,9 @@ _PIECES += [
 
 @given(st.one_of(st.binary(max_size=300), st.lists(st.sampled_from(_PIECES), max_size=50).map("".join)))
 def test_no_markup_raises(markup: str | bytes) -> None:
-    found = read_page(markup)
+    found = extract_article(markup)
     assert found.fallback in ("", "long", "tags", "deep", "little", "failed")
-    assert found.text or not strip_tags(markup if isinstance(markup, str) else page_text(markup))
+    assert found.text or not strip_tags(markup if isinstance(markup, str) else decode_page(markup))
 
 
 @pytest.mark.shared
@@ -148,9 +148,9 @@ def test_the_articles_of_real_pages_are_found() -> None:
         return 2 * common / given_words, sum(each) / len(each)
 
     micro, macro = f1(main_text)
-    plain_micro, plain_macro = f1(lambda content: strip_tags(page_text(content)))
+    plain_micro, plain_macro = f1(lambda content: strip_tags(decode_page(content)))
     assert micro > 0.975
     assert macro > 0.96
     assert plain_micro < 0.8
     assert plain_macro < 0.75
-    assert {read_page(content).fallback for content in pages} == {""}
+    assert {extract_article(content).fallback for content in pages} == {""}

@@ -1,4 +1,4 @@
-"""Text to comparable text: the kernel, `normalize` and `tokens` against the naive twin."""
+"""Text to comparable text: the kernel, `normalize` and `tokens` compared with the naive twin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from naive_text import (
     UNASSIGNED,
     is_ignorable,
-    is_later,
+    is_newer,
     is_point,
     is_single,
     naive_fold,
@@ -24,10 +24,10 @@ from naive_text import (
 from numba import njit
 
 from neardup.kernels import unicode_tables
-from neardup.kernels.characters import composed, fold, properties
+from neardup.kernels.characters import compose, fold, properties
 from neardup.kernels.unicode import normalize_utf8
 from neardup.text.normalize import (
-    EMPTY,
+    EMPTY_PLACEHOLDER,
     MAX_EXPANSION,
     NORMALIZERS,
     has_kernel,
@@ -84,7 +84,7 @@ def kernel(text: str, normalizer: str = "words") -> str | None:
 
 
 def every_way(text: str, normalizer: str = "words") -> set[str]:
-    """Normalize by all ways there are; one result is right."""
+    """Normalize by all implementations; all results must be equal."""
     glue = "" if normalizer == "compact" else " "
     ways = {normalize(text, normalizer), glue.join(t.text for t in tokens(text, normalizer))}
     by_kernel = kernel(text, normalizer) if has_kernel(normalizer) else None
@@ -101,8 +101,8 @@ def test_kernel_normalize_and_tokens_equal_the_twin(text: str, normalizer: str) 
 @pytest.mark.parametrize("normalizer", WITH_KERNEL)
 @pytest.mark.parametrize("pattern", ["{}", "q{}q"] if AT_LENGTH else ["q{}q"])
 def test_every_code_point_equals_the_twin(normalizer: str, pattern: str) -> None:
-    # A line feed melts into nothing, so one text holds all cases; q is no half of any composite.
-    unsure = kernel_tables(normalizer).kinds == unicode_tables.UNSURE
+    # A line feed composes with nothing, so one text can contain all cases; q is part of no composite.
+    unsure = kernel_tables(normalizer).kinds == unicode_tables.UNSUPPORTED
     text = "\n".join(pattern.format(c) for c in CHARACTERS if not unsure[ord(c)])
     want = naive_normalize(text, normalizer)
     assert kernel(text, normalizer) == want
@@ -114,17 +114,17 @@ def test_every_code_point_equals_the_twin(normalizer: str, pattern: str) -> None
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
-def test_every_code_point_is_found_in_its_place(normalizer: str) -> None:
+def test_every_code_point_has_correct_offsets(normalizer: str) -> None:
     text = "\n".join(CHARACTERS if AT_LENGTH else CHARACTERS[::7])
     assert [t.text for t in tokens(text, normalizer)] == naive_tokens(text, normalizer)
 
 
-def test_marks_on_whatever_composes_or_decomposes_equal_the_twin() -> None:
+def test_marks_on_composing_and_decomposing_characters_equal_the_twin() -> None:
     kinds, orders = kernel_tables("words")[:2]
     bases = [c for c in CHARACTERS if unicodedata.normalize("NFKD", c) != c]
     bases = bases[::97] + sorted({first for first, _ in unicode_tables.composites()})[::3]
-    clinging = np.flatnonzero(kinds & (unicode_tables.MOVES | unicode_tables.JOINS))
-    one_of_a_class = {(orders[c], c if kinds[c] & unicode_tables.JOINS else 0): chr(c) for c in clinging.tolist()}
+    clinging = np.flatnonzero(kinds & (unicode_tables.REORDERS | unicode_tables.COMPOSES))
+    one_of_a_class = {(orders[c], c if kinds[c] & unicode_tables.COMPOSES else 0): chr(c) for c in clinging.tolist()}
     assert len(one_of_a_class) > 100
     for mark in list(one_of_a_class.values())[:: 1 if AT_LENGTH else 3]:
         lines = [f"{base}{mark}q" for base in bases]
@@ -186,7 +186,7 @@ def test_worked_examples_of_words(text: str, want: str) -> None:
         ("a\u20c1b \U0001ccd6c", "a b c"),
     ],
 )
-def test_characters_that_came_after_unicode_14_are_letters_without_case(text: str, want: str) -> None:
+def test_characters_newer_than_unicode_14_are_letters_without_case(text: str, want: str) -> None:
     assert every_way(text) == {want} == {naive_normalize(text)}
 
 
@@ -199,13 +199,13 @@ def test_normalizing_again_changes_nothing(text: str, normalizer: str) -> None:
 
 @unhurried
 @given(text=TEXTS, normalizer=st.sampled_from(sorted(NORMALIZERS)))
-def test_spans_hold_what_the_token_came_from(text: str, normalizer: str) -> None:
+def test_offsets_enclose_the_source_of_a_token(text: str, normalizer: str) -> None:
     before = 0
     for token in tokens(text, normalizer):
         assert 0 <= before <= token.start < token.end <= len(text)
         source = text[token.start : token.end]
         if normalizer == "strip":  # which would strip a token of its own punctuation
-            assert token.text == (EMPTY if source == " " else source)
+            assert token.text == (EMPTY_PLACEHOLDER if source == " " else source)
         else:
             assert token.text in naive_tokens(source, normalizer)
         before = token.start
@@ -222,7 +222,7 @@ def points() -> list[str]:
 
 @unhurried
 @given(st.data())
-def test_points_are_as_if_they_were_not_there(data: st.DataObject) -> None:
+def test_points_are_ignored(data: st.DataObject) -> None:
     text = data.draw(st.text(LETTERS_OF_ABJADS, max_size=20))
     some = st.text(st.sampled_from(points()), max_size=3)
     pointed = "".join(data.draw(some) + character for character in text) + data.draw(some)
@@ -234,17 +234,17 @@ def test_points_are_as_if_they_were_not_there(data: st.DataObject) -> None:
 
 @unhurried
 @given(st.data())
-def test_tokens_of_pointed_text_lie_where_they_are_written(data: st.DataObject) -> None:
+def test_tokens_of_pointed_text_have_correct_offsets(data: st.DataObject) -> None:
     text = data.draw(st.text(st.sampled_from(LETTERS_OF_ABJADS + "".join(points()[::7])), max_size=20))
     found = tokens(text)
     for token in found:
         assert normalize(text[token.start : token.end]).split().count(token.text)
-        # What is marked in a page ends behind the points of the last letter, not before them.
+        # A highlighted token includes the points of its last letter.
         assert token.end == len(text) or not is_point(text[token.end])
 
 
 def test_folding_a_character_never_moves_a_boundary() -> None:
-    # What lets the tables treat characters one by one: no folded character begins with a moving mark.
+    # The tables treat characters one by one, because no folded character begins with a mark that reorders.
     kinds = kernel_tables("words").kinds
     for character in CHARACTERS:
         if kinds[ord(character)] == unicode_tables.MAPPED:
@@ -263,20 +263,20 @@ def test_ranges_agree_with_names_and_categories() -> None:
 
 
 @pytest.mark.parametrize("normalizer", WITH_KERNEL)
-def test_output_fits_the_stated_room(normalizer: str) -> None:
-    # `kernel` checks the bytes behind the room; each ideograph makes room for a space on either side.
+def test_output_fits_the_stated_maximum(normalizer: str) -> None:
+    # `kernel` checks the bytes behind the buffer; each ideograph needs a space on either side.
     for start in range(0, len(CHARACTERS), 512):
         kernel("漢".join(CHARACTERS[start : start + 512]), normalizer)
         kernel("a".join(CHARACTERS[start : start + 512]), normalizer)
 
 
-def test_kernel_gives_up_where_replacements_outgrow_the_room() -> None:
+def test_the_kernel_gives_up_if_replacements_outgrow_the_buffer() -> None:
     assert kernel("ﷺ" * 100) is None
     assert kernel("ﷺ") == "صلى الله عليه وسلم"
     assert kernel("و" * 50 + "ﷺ") is not None
 
 
-def test_kernel_gives_up_on_endless_marks() -> None:
+def test_the_kernel_gives_up_on_too_many_marks() -> None:
     assert kernel("a" + "\u0316" * 30) == "a" + "\u0316" * 30
     assert kernel("a" + "\u0316" * 31) is None
 
@@ -287,7 +287,7 @@ def test_decomposed_text_stays_in_the_kernel(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["e\u0308\u0323", "ᾳ\u0301", "ｶﾞ", "x\u0344"])
-def test_kernel_gives_up_where_marks_compose_out_of_order(text: str) -> None:
+def test_the_kernel_gives_up_if_marks_compose_out_of_order(text: str) -> None:
     assert kernel(text) is None
 
 
@@ -300,13 +300,13 @@ def test_what_unicode_14_leaves_unassigned_is_listed() -> None:
         assert every - noncharacters < UNASSIGNED
 
 
-def test_later_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newer_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     class Unicode14:
-        """What any newer version does with text of Unicode 14.0, and no answer on anything else."""
+        """A newer version of `unicodedata` that refuses characters newer than Unicode 14.0."""
 
         def __getattr__(self, name: str) -> Any:
             def asked(*given: str) -> Any:
-                assert not any(map(is_later, given[-1]))
+                assert not any(map(is_newer, given[-1]))
                 return getattr(unicodedata, name)(*given)
 
             return asked
@@ -315,6 +315,6 @@ def test_later_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("neardup.kernels.unicode_tables.unicodedata", Unicode14())
     text = "".join(map(chr, sorted(UNASSIGNED)))[:1000] + "é\U0001e030\U0002ebf0\U0001fae8\u0301"
     assert fold(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
-    assert composed(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
+    assert compose(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
     for function in (properties, unicode_tables.composites, unicode_tables.word_tables):
         assert function.__wrapped__() is not None

@@ -1,4 +1,4 @@
-"""Sentences and clauses: the kernel, `cut` and a walk over the characters."""
+"""Sentences and clauses: the kernel and `cut_text` compared with a loop over characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.text.sentences import Unit, cut, segments
+from neardup.text.sentences import Unit, cut_text, segment_texts
 
 UNITS = get_args(Unit)
 TERMINATORS = (
@@ -63,7 +63,7 @@ def by_kernel(texts: list[str], unit: Unit) -> list[list[str]]:
     encoded = [text.encode() for text in texts]
     data = np.frombuffer(b"\xd8" + b"".join(encoded) + b".\n\n", np.uint8)
     offsets = np.cumsum([1, *map(len, encoded)], dtype=np.int64)
-    ends, heads = segments(data, offsets, unit)
+    ends, heads = segment_texts(data, offsets, unit)
     assert {ends.dtype, heads.dtype} == {np.dtype(np.int64)}
     assert ends[heads].tolist() == offsets.tolist()
     assert len(ends) == heads[-1] + 1
@@ -73,31 +73,31 @@ def by_kernel(texts: list[str], unit: Unit) -> list[list[str]]:
 
 @unhurried
 @given(texts=st.lists(TEXTS, max_size=6), unit=st.sampled_from(UNITS))
-def test_kernel_and_cut_equal_the_walk(texts: list[str], unit: Unit) -> None:
+def test_kernel_and_cut_text_equal_the_twin(texts: list[str], unit: Unit) -> None:
     want = [naive(text, unit) for text in texts]
     assert by_kernel(texts, unit) == want
-    assert [[text[lo:hi] for lo, hi in cut(text, unit)] for text in texts] == want
+    assert [[text[lo:hi] for lo, hi in cut_text(text, unit)] for text in texts] == want
 
 
 @unhurried
 @given(text=TEXTS, unit=st.sampled_from(UNITS))
-def test_segments_are_the_text_and_only_an_empty_text_has_an_empty_one(text: str, unit: Unit) -> None:
-    spans = cut(text, unit)
+def test_segments_concatenate_to_the_text_and_only_an_empty_text_has_an_empty_segment(text: str, unit: Unit) -> None:
+    spans = cut_text(text, unit)
     assert (spans[0][0], spans[-1][1]) == (0, len(text))
     assert all(before[1] == after[0] for before, after in itertools.pairwise(spans))
     assert all(lo < hi for lo, hi in spans) or spans == [(0, 0)]
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_every_character_is_a_break_or_none(unit: Unit) -> None:
-    # Of the code points that are nothing yet, or private, one in 64.
+def test_exactly_the_listed_characters_are_breaks(unit: Unit) -> None:
+    # One in 64 of the unassigned and private code points.
     kinds = ((chr(c), unicodedata.category(chr(c))) for c in range(0x110000))
     known = [c for c, kind in kinds if kind != "Cs" and (kind not in ("Cn", "Co") or ord(c) % 64 == 0)]
     texts = [f"é{character}é" for character in known]
     wanted = {f"é{character}" for character in BREAKS[unit]}
     found = {pieces[0] for pieces in by_kernel(texts, unit) if len(pieces) > 1}
     assert found == wanted
-    assert {text[: spans[0][1]] for text in texts if len(spans := cut(text, unit)) > 1} == wanted
+    assert {text[: spans[0][1]] for text in texts if len(spans := cut_text(text, unit)) > 1} == wanted
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_every_character_is_a_break_or_none(unit: Unit) -> None:
     ],
 )
 def test_worked_examples(unit: Unit, text: str, want: list[str]) -> None:
-    assert [text[lo:hi] for lo, hi in cut(text, unit)] == want == naive(text, unit)
+    assert [text[lo:hi] for lo, hi in cut_text(text, unit)] == want == naive(text, unit)
     assert by_kernel([text], unit) == [want]
 
 

@@ -1,16 +1,16 @@
-"""Stop words: lists of tokens by language, and refusals."""
+"""Stop words: tokens by language, and errors for unknown languages."""
 
 from __future__ import annotations
 
 import pytest
 from naive_text import naive_tokens
-from saying import says
+from sentences import says
 
 from neardup.errors import RecipeError
 from neardup.text.stop_words import ANTECEDENTS, antecedents, languages, stop_words
 
 
-def test_many_languages_are_known_by_code_and_name() -> None:
+def test_many_languages_are_supported_by_code_and_name() -> None:
     known = languages()
     assert len(known) >= 30
     assert list(known) == sorted(known)
@@ -40,17 +40,17 @@ def test_every_language_has_words_that_are_tokens(code: str) -> None:
         ("tr", {"ve", "bir"}),
     ],
 )
-def test_words_that_all_lists_have_are_there(code: str, some: set[str]) -> None:
+def test_common_stop_words_are_included(code: str, some: set[str]) -> None:
     assert some <= stop_words(code)
 
 
-def test_languages_add_up_in_any_order() -> None:
+def test_languages_combine_in_any_order() -> None:
     assert stop_words("en,de") == stop_words(" de , en ") == stop_words("en") | stop_words("de")
     assert stop_words("no") == stop_words("nb")
     assert stop_words("") == stop_words(" ") == antecedents("") == frozenset()
 
 
-def test_antecedents_are_few_words_of_english_and_all_stop_words_of_others() -> None:
+def test_antecedents_are_few_english_words_and_all_stop_words_of_other_languages() -> None:
     assert antecedents("en") == frozenset(ANTECEDENTS) < stop_words("en")
     assert antecedents("fr,en") == frozenset(ANTECEDENTS) | stop_words("fr")
 
@@ -58,7 +58,7 @@ def test_antecedents_are_few_words_of_english_and_all_stop_words_of_others() -> 
 @pytest.mark.parametrize(
     ("given", "wrong"), [("xx", "'xx'"), ("en,,de", "''"), ("EN", "'EN'"), ("english", "'english'")]
 )
-def test_an_unknown_language_names_the_known_ones(given: str, wrong: str) -> None:
+def test_an_unknown_language_error_lists_the_supported_ones(given: str, wrong: str) -> None:
     for function in (stop_words, antecedents):
         with pytest.raises(RecipeError) as caught:
             function(given)

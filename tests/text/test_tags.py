@@ -1,4 +1,4 @@
-"""Tags out of markup: what is text, in time that grows with the markup and no faster."""
+"""Tag removal: correct text, in linear time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.text import html as tags
-from neardup.text.html import WINDOW, Tags, strip_tags
+from neardup.text.html import PATTERN_WINDOW, TagScanner, strip_tags
 
 _PIECES = ["<", ">", "</", "<a", "<b ", "<p>", "</p>", "<!--", "-->", "<!", "<?", "=", '"', "'", '="', "='", "/>", " "]
 _PIECES += [
@@ -62,26 +62,26 @@ hostile = st.lists(st.sampled_from(_PIECES), max_size=60).map("".join)
         (f"<p title='{'x > ' * 1000}'>y</p>", "y"),
     ],
 )
-def test_text_is_what_a_reader_sees(markup: str, text: str) -> None:
+def test_stripped_text_is_what_a_reader_sees(markup: str, text: str) -> None:
     assert strip_tags(markup) == text
 
 
 @given(st.text("ab \t\x1f\u2003", max_size=60), st.integers(1, 9))
-def test_long_lines_are_spaced_like_short_ones(line: str, long: int) -> None:
+def test_long_lines_are_collapsed_like_short_ones(line: str, long: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tags, "_LONG_LINE", long)
-        assert tags.lines_of(line) == " ".join(line.split())
+        assert tags.collapse_lines(line) == " ".join(line.split())
 
 
 @given(hostile)
-def test_long_and_short_tags_are_told_alike(markup: str) -> None:
-    assert list(Tags(markup)) == list(Tags(markup, window=0))
+def test_the_pattern_and_the_scan_find_the_same_tags(markup: str) -> None:
+    assert list(TagScanner(markup)) == list(TagScanner(markup, window=0))
 
 
 @given(st.one_of(st.text(max_size=200), hostile))
-def test_tags_stand_in_order_and_within_the_markup(markup: str) -> None:
+def test_tags_are_in_order_and_within_the_markup(markup: str) -> None:
     at = 0
-    for tag in Tags(markup):
+    for tag in TagScanner(markup):
         assert at <= tag.start <= tag.end <= len(markup)
         assert not tag.name or markup[tag.start] == "<"
         at = tag.end
@@ -89,7 +89,7 @@ def test_tags_stand_in_order_and_within_the_markup(markup: str) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["p", "b", "div", "td", "h1"]), st.text("abc <>=/'&;-!?", max_size=12))))
-def test_what_stands_in_tags_is_never_shown(attributes: list[tuple[str, str]]) -> None:
+def test_the_inside_of_tags_is_never_shown(attributes: list[tuple[str, str]]) -> None:
     markup = "".join(
         f'<{name} title="SECRET {value}" data-x=SECRET>{i}</{name}><!-- SECRET --><script>"SECRET {value}"</script>'
         for i, (name, value) in enumerate(attributes)
@@ -116,19 +116,19 @@ REPEATED = [
 
 
 @pytest.mark.parametrize("begin", ["", "<a ", "<script>", "<!--", '<a b="'])
-def test_no_markup_is_looked_at_again_and_again(begin: str) -> None:
+def test_no_markup_is_scanned_repeatedly(begin: str) -> None:
     for piece, end in product(REPEATED, ["", ">", '"', "-->"]):
         markup = begin + piece * (4_000 // len(piece)) + end
-        seen = Tags(markup)
+        seen = TagScanner(markup)
         for _ in seen:
             pass
-        assert seen.looked <= 8 * len(markup) + 4 * WINDOW, piece
+        assert seen.scanned <= 8 * len(markup) + 4 * PATTERN_WINDOW, piece
 
 
 @given(hostile)
-def test_looking_is_linear_for_any_mixture(piece: str) -> None:
+def test_scanning_is_linear_for_any_mixture(piece: str) -> None:
     markup = piece * (1 + 4_000 // max(1, len(piece)))
-    seen = Tags(markup, window=64)
+    seen = TagScanner(markup, window=64)
     for _ in seen:
         pass
-    assert seen.looked <= 12 * len(markup) + 4 * WINDOW
+    assert seen.scanned <= 12 * len(markup) + 4 * PATTERN_WINDOW

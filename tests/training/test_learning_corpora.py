@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 import pytest
-from places import SHARED as DATA
+from paths import SHARED as DATA
 
 from neardup.documents import open_corpus
 from neardup.training.pairs import LabelOptions, labelled_pairs

@@ -86,7 +86,7 @@ def test_documents_where_one_group_holds_most() -> None:
     labels = left % 5 == right % 5
     folds = make_folds(left, right, labels, count=4, seed=0)
     assert folds is not None
-    assert (folds.unit, folds.count) == ("documents", 4)
+    assert (folds.unit, folds.fold_count) == ("documents", 4)
     assert folds.largest_share > 0.9
     assert len(folds.splits) <= 4 * 5 // 2
     check(folds, left, right, labels, np.ones(200, np.bool_))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from labelled_texts import Row, labelled
-from saying import says
-from trained import Texts
+from labelled_stories import Row, labelled
+from sentences import says
+from trained_classifiers import Texts
 
 import neardup as nd
 from neardup.classifier.classifier import parse_candidate_rule

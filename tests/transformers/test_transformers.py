@@ -122,7 +122,7 @@ def test_rows_have_the_similarities_that_a_run_finds(texts: list[str], chain: tu
     assert {(pair.left, pair.right): pair.similarity for pair in found} == expected
 
 
-def test_values_are_ones_counts_and_weights_in_real_units() -> None:
+def test_values_are_ones_counts_and_weights() -> None:
     texts = ["a rose is a rose", "a tulip"]
 
     def values(text: str, **choices: Any) -> list[float]:
@@ -141,7 +141,7 @@ def test_values_are_ones_counts_and_weights_in_real_units() -> None:
 
 @settings(max_examples=20)
 @given(TEXTS, st.integers(1, 40), st.sampled_from(["words:1", "words:1:multiset", "windows:6:8"]))
-def test_a_feature_stands_in_its_column_and_those_that_meet_are_added(texts: list[str], n: int, kind: str) -> None:
+def test_features_in_the_same_column_are_added_up(texts: list[str], n: int, kind: str) -> None:
     transformer = FeatureTransformer(kind, n_columns=n, threads=1)
     block = extract_features(
         array(texts), Recipe(features=kind.removesuffix(":multiset"), weights="tf", measure="cosine")
@@ -167,7 +167,7 @@ def digest(matrix: Any) -> tuple[bytes, ...]:
 @pytest.mark.parametrize("make", ALL)
 @settings(max_examples=15)
 @given(texts=TEXTS, cut=st.integers(0, 8), threads=st.sampled_from([1, 2]), piece=st.integers(1, 60))
-def test_bytes_do_not_depend_on_how_texts_are_parted(
+def test_bytes_do_not_depend_on_how_texts_are_divided(
     make: Any, texts: list[str], cut: int, threads: int, piece: int
 ) -> None:
     plain = make(features="terms:4", threads=1).fit(texts)
@@ -223,7 +223,7 @@ def test_simhashes_are_those_of_the_features_and_of_a_run(texts: list[str], weig
     }
 
 
-def test_steps_of_a_pipeline() -> None:
+def test_transformers_work_in_pipelines_unions_and_grid_searches() -> None:
     texts, labels = NEWS[:5], [0, 0, 0, 1, 1]
     model = Pipeline([("features", FeatureTransformer("words:1", weights="tfidf")), ("model", LogisticRegression())])
     assert model.fit(texts, labels).predict(texts).tolist() == labels
@@ -237,7 +237,7 @@ def test_steps_of_a_pipeline() -> None:
     assert search.best_score_ >= 0.5
 
 
-def test_without_scikit_learn_one_sentence_says_what_to_do() -> None:
+def test_without_scikit_learn_one_sentence_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['sklearn'] = None\n"
         "from neardup.errors import RecipeError\n"
@@ -249,7 +249,7 @@ def test_without_scikit_learn_one_sentence_says_what_to_do() -> None:
     assert "\n" not in done.stdout.strip()
 
 
-def test_examples() -> None:
+def test_the_examples_of_the_docstrings_run() -> None:
     assert doctest.testmod(steps, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
 
 
@@ -300,7 +300,7 @@ class SimHashesOfNumbers(OfNumbers, SimHashTransformer):
         SimHashesOfNumbers("words:1", weights="idf", output="values"),
     ]
 )
-def test_checks_of_scikit_learn_on_numbers_written_as_texts(estimator: Any, check: Any) -> None:
+def test_checks_of_scikit_learn_pass_on_numbers_written_as_texts(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
@@ -322,12 +322,12 @@ def test_checks_of_scikit_learn_on_numbers_written_as_texts(estimator: Any, chec
     ],
     ids=lambda check: check.__name__,
 )
-def test_checks_of_scikit_learn_that_need_no_numbers(make: Any, check: Any) -> None:
+def test_checks_of_scikit_learn_pass_that_need_no_numbers(make: Any, check: Any) -> None:
     check(make.__name__, make())
 
 
 @pytest.mark.parametrize("make", ALL)
-def test_scikit_learn_knows_that_the_input_are_texts(make: Any) -> None:
+def test_scikit_learn_knows_that_the_input_is_texts(make: Any) -> None:
     with pytest.warns(SkipTestWarning, match="requires input"):
         estimator_checks.check_estimator(make())
     tags = make().__sklearn_tags__().input_tags

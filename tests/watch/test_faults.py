@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from newsroom import Newsroom, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
-from saying import says
+from sentences import says
 
 from neardup.errors import InputError, OutputError, StoreError
 from neardup.stream.store import Store

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deciding import make_classifier
-from markup import Markup
+from flow_classifiers import make_classifier
 from newsroom import Newsroom, edited, feed_of, lines_of, text_of
-from saying import says
+from page_markup import Markup
+from sentences import says
 
 from neardup.errors import RecipeError, StoreError
 from neardup.pages.verdicts import ORIGINAL
@@ -101,7 +101,7 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
     room.deliver("b.txt", edited(text_of(1)))
     room.take()
     with StoreReader(room.store) as reader:
-        origin = {row.id: row.origin for row in reader.last(9)}
+        origin = {row.id: row.origin for row in reader.latest_documents(9)}
     folder = Delivered(str(room.out), str(room.duplicates), "auto", 10**6)
     assert folder.find("b.txt", origin["b.txt"], is_duplicate=True) is not None
     assert folder.find("other", origin["b.txt"], is_duplicate=True) is None

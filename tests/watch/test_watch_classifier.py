@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from deciding import make_classifier
+from flow_classifiers import make_classifier
 from newsroom import Newsroom, edited, files_in, sidecar, text_of
-from saying import says
+from sentences import says
 
 from neardup.errors import OutputError
 from neardup.watch.placement import Placer

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
-from saying import says
+from sentences import says
 
 from neardup.watch import watcher as watching
 from neardup.watch.inbox import Inbox

@@ -574,7 +574,7 @@ def classifier_recipe(
     for name, value in choices.items():
         if value is None or name == "keep" or (name == "content" and value == rule.content):
             continue
-        content = f"content {rule.content!r}" if rule.content else "whole texts"
+        content = f"content {rule.content!r}" if rule.content else "texts as they are"
         why = _CONFLICTS.get(name, _CONFLICTS["recipe"]).format(content=content, precision=precision)
         raise RecipeError(f"{say(name, value)} does not go with a classifier, which {why}")
     return classifier.recipe.changed(keep=choices.get("keep") or rule.keep)

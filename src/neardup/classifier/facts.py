@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.kernels import Bytes, Integers, Words
-from neardup.kernels.characters import IGNORABLE_RANGES, UNSPACED_RANGES, composed, in_ranges, properties
+from neardup.kernels.characters import IGNORABLE_RANGES, UNSPACED_RANGES, compose, in_ranges, properties
 from neardup.kernels.facts import (
-    BEYOND,
     DIGIT,
     FEED,
     IGNORED,
@@ -26,13 +25,14 @@ from neardup.kernels.facts import (
     QUOTE,
     SINGLE,
     STOP,
+    TABLE_SIZE,
     UPPER,
     find_facts,
-    find_prefixes,
+    token_prefixes,
 )
-from neardup.kernels.pairs import add_shared, add_up, overlaps, sort_rows
-from neardup.kernels.unicode_tables import KNOWN_VERSIONS, digest_of
-from neardup.text.bulk import comparable, text_buffers
+from neardup.kernels.pairs import count_overlaps, shared_weights, sort_rows, weight_sums
+from neardup.kernels.unicode_tables import KNOWN_VERSIONS, arrays_digest
+from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 
 _NO_WEIGHTS = np.empty(0, np.int64)
@@ -58,7 +58,7 @@ class FeatureRows(NamedTuple):
         sums = squares = sizes
         if len(weights):
             sums, squares = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
-            add_up(offsets, weights, sums, squares)
+            weight_sums(offsets, weights, sums, squares)
         return cls(offsets, features, weights, sums, squares)
 
     @classmethod
@@ -84,10 +84,10 @@ class FeatureRows(NamedTuple):
         """
         shared = np.empty(len(left), np.int64)
         if not weighted:
-            overlaps(self.offsets, self.features, left, right, shared)
+            count_overlaps(self.offsets, self.features, left, right, shared)
             a, b = (self.offsets[rows + 1] - self.offsets[rows] for rows in (left, right))
             return np.column_stack([shared, a, b])
-        add_shared(self.offsets, self.features, self.weights, not minima, left, right, shared)
+        shared_weights(self.offsets, self.features, self.weights, not minima, left, right, shared)
         totals = self.sums if minima else self.squares
         return np.column_stack([shared, totals[left], totals[right]])
 
@@ -129,20 +129,20 @@ class Facts(NamedTuple):
 @cache
 def fact_tables() -> tuple[Bytes, Bytes, npt.NDArray[np.int32]]:
     """Return the class, digit value and lower-case letter of each code point, for ``find_facts``."""
-    classes = np.full(BEYOND, OTHER, np.uint8)
-    values = np.zeros(BEYOND, np.uint8)
-    lower = np.arange(BEYOND, dtype=np.int32)
+    classes = np.full(TABLE_SIZE, OTHER, np.uint8)
+    values = np.zeros(TABLE_SIZE, np.uint8)
+    lower = np.arange(TABLE_SIZE, dtype=np.int32)
     table = properties()
-    classes[table.later & table.alnum] = LETTER
-    for cp in np.flatnonzero(~(table.later | table.ignorable)).tolist():
+    classes[table.newer & table.alnum] = LETTER
+    for cp in np.flatnonzero(~(table.newer | table.ignorable)).tolist():
         character = chr(cp)
         classes[cp] = _CLASSES.get(unicodedata.category(character), OTHER)
         if classes[cp] == DIGIT:
             values[cp] = unicodedata.decimal(character)
         elif classes[cp] == UPPER and len(character.lower()) == 1:
             lower[cp] = ord(character.lower())
-    classes[in_ranges(UNSPACED_RANGES, BEYOND) & (classes == LETTER)] = SINGLE
-    classes[in_ranges(IGNORABLE_RANGES, BEYOND)] = IGNORED
+    classes[in_ranges(UNSPACED_RANGES, TABLE_SIZE) & (classes == LETTER)] = SINGLE
+    classes[in_ranges(IGNORABLE_RANGES, TABLE_SIZE)] = IGNORED
     punctuation = {ASCII_TERMINATORS + TERMINATORS: STOP, PAUSES: PAUSE, QUOTES: QUOTE, "\n": FEED}
     for characters, character_class in punctuation.items():
         classes[[ord(character) for character in characters]] = character_class
@@ -151,7 +151,7 @@ def fact_tables() -> tuple[Bytes, Bytes, npt.NDArray[np.int32]]:
 
 def facts_digest() -> str:
     """Return the digest of `fact_tables`, sixteen hex digits; it is computed only for an unknown Unicode version."""
-    return _DIGEST if unicodedata.unidata_version in KNOWN_VERSIONS else digest_of(fact_tables())
+    return _DIGEST if unicodedata.unidata_version in KNOWN_VERSIONS else arrays_digest(fact_tables())
 
 
 def extract_facts(texts: pa.LargeStringArray) -> Facts:
@@ -171,14 +171,14 @@ def extract_facts(texts: pa.LargeStringArray) -> Facts:
 def extract_prefixes(texts: pa.LargeStringArray, letters: int) -> FeatureRows:
     """Return hashes of the first letters of each text's words: stems, for languages that inflect at the end."""
     data, offsets = text_buffers(texts)
-    text, spans = comparable(data, offsets, "words")
+    text, spans = normalize_texts(data, offsets, "words")
     hashes = np.empty(int((spans[:, 1] - spans[:, 0] + 1).sum()) // 2 + len(texts), np.uint64)
     sizes = np.empty(len(texts), np.int64)
-    find_prefixes(text, spans, letters, hashes, sizes)
+    token_prefixes(text, spans, letters, hashes, sizes)
     return FeatureRows.from_sizes(sizes, hashes[: sizes.sum()].copy())
 
 
 def _composed(texts: pa.LargeStringArray) -> pa.LargeStringArray:
     if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
         return texts
-    return pa.array([composed(text) for text in texts.to_pylist()], pa.large_string())
+    return pa.array([compose(text) for text in texts.to_pylist()], pa.large_string())

@@ -20,7 +20,7 @@ from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.kernels import Floats, Integers
 from neardup.kernels.grams import LISTED
-from neardup.kernels.pairs import align
+from neardup.kernels.pairs import edit_distances
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, similarities
 from neardup.runtime import in_order
@@ -85,14 +85,14 @@ def _length_ratio(documents: PreparedDocuments, left: Integers, right: Integers)
 def _word_edit(documents: PreparedDocuments, left: Integers, right: Integers) -> Floats:
     _, longer = _token_counts(documents, left, right)
     distances = np.empty(len(left), np.int64)
-    align(documents.rows["tokens"].offsets, documents.rows["tokens"].features, left, right, distances, _UNUSED)
+    edit_distances(documents.rows["tokens"].offsets, documents.rows["tokens"].features, left, right, distances, _UNUSED)
     return _ratio(longer - distances, longer, 1.0)
 
 
 def _in_order(documents: PreparedDocuments, left: Integers, right: Integers) -> Floats:
     shorter, longer = _token_counts(documents, left, right)
     lengths = np.empty(len(left), np.int64)
-    align(documents.rows["tokens"].offsets, documents.rows["tokens"].features, left, right, _UNUSED, lengths)
+    edit_distances(documents.rows["tokens"].offsets, documents.rows["tokens"].features, left, right, _UNUSED, lengths)
     return _ratio(lengths, shorter, (longer == 0).astype(np.float64))
 
 

@@ -329,5 +329,5 @@ def vector_statistics(
     for component in vector.components:
         if component.df_features and component.df_features not in statistics:
             recipe = component.recipe.changed(content=content)
-            statistics[component.df_features] = gather_statistics(corpus, recipe, threads=threads, report=report)
+            statistics[component.df_features] = gather_statistics(corpus, recipe, threads=threads, progress=report)
     return statistics

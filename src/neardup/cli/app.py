@@ -1,4 +1,4 @@
-"""The command ``neardup``: its commands, and what an error looks like."""
+"""The command ``neardup``: its commands, and how errors are reported."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from neardup.cli.command import Command, UsageError, sentence_of, shown, write_exit_codes
-from neardup.cli.screen import EXIT_CODE, TYPED, say
+from neardup.cli.command import Command, UsageError, usage_message, usage_of, write_exit_codes
+from neardup.cli.screen import EXIT_CODE, TYPED_ARGUMENTS, print_message
 from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, command_running
 from neardup.version import __version__
 
-#: The commands and what they do. Each is a module of its name, imported when the command is called.
+#: The commands and what they do. Each is in the module of its name, imported when the command is called.
 COMMANDS = {
     "explore": "Show how similar a corpus is to itself, and suggest features and a threshold.",
     "dedup": "Remove the near-duplicates of a corpus.",
@@ -32,17 +32,17 @@ COMMANDS = {
     "audit": "Estimate the precision and recall of a result from a random sample of it.",
     "replay": "Run a dated corpus through the window, as if its documents arrived one by one.",
     "watch": "Judge files as they appear in a folder: originals pass, duplicates stop.",
-    "serve": "Answer over HTTP whether a document repeats one that came before.",
+    "serve": "Answer over HTTP whether a document repeats an earlier one.",
     "mcp": "Give agents tools over MCP: check, enter, query, explain.",
     "report": "Write a page on what a flow stopped and why, from its store.",
     "stopped": "List what was stopped and why: the item it repeats, the similarity and the time.",
     "release": "Release a stopped item: its file goes to the originals.",
     "contamination": "Find which items of a test set occur in training texts, and where.",
-    "index": "Keep an index on disk, which new documents are compared with.",
+    "index": "Keep an index on disk to compare new documents with.",
     "recipe": "List, show, check and cite recipes.",
     "demo": "Remove the near-duplicates of 199 sample news items, and explain one of them.",
 }
-#: How each is called; a command without arguments shows it, and so does its page of the manual.
+#: Examples of each command: shown if it is called without arguments, and in the manual.
 EXAMPLES = {
     "explore": ("explore news.jsonl", "explore news.jsonl -o explored.html"),
     "dedup": ("dedup news.jsonl -o kept.jsonl", "dedup news/*.parquet --dry-run --report report.html"),
@@ -64,62 +64,63 @@ EXAMPLES = {
     "contamination": ("contamination train/*.parquet --test test.jsonl --fail-over 0.1%",),
 }
 #: The modules of commands that share one.
-_MODULES = {"release": "stopped"}
+_MODULES = dict.fromkeys(("stopped", "release", "report"), "store")
 
 
 @cache
-def command_of(name: str) -> Any:
+def load_command(name: str) -> Any:
     """Return a command with its options."""
     module = import_module(f"neardup.cli.{_MODULES.get(name, name)}")
-    one = module.app if hasattr(module, "app") else typer.Typer(add_completion=False, rich_markup_mode=None)
-    if not hasattr(module, "app"):
-        one.command(name=name, cls=Command, no_args_is_help=name in EXAMPLES)(getattr(module, name))
-    command = typer.main.get_command(one)
-    command.name = name
-    # Where every option has a default, the command itself says what is wanting.
-    needs = hasattr(module, "app") or any(one.required for one in command.params)
-    command.no_args_is_help = command.no_args_is_help and needs
+    is_group = hasattr(module, "app")
+    typer_app = module.app if is_group else typer.Typer(add_completion=False, rich_markup_mode=None)
+    if not is_group:
+        typer_app.command(name=name, cls=Command, no_args_is_help=name in EXAMPLES)(getattr(module, name))
+    command = typer.main.get_command(typer_app)
+    command.name, command.help = name, COMMANDS[name] if is_group else command.help
+    # A command whose options all have defaults says itself what is missing.
+    needs_arguments = is_group or any(parameter.required for parameter in command.params)
+    command.no_args_is_help = command.no_args_is_help and needs_arguments
     return command
 
 
 class Commands(TyperGroup):
-    """Commands that answer the user's errors with one sentence and an exit code, never a traceback."""
+    """Commands that report errors of the user with one sentence and an exit code, never a traceback."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperCommand(name, help=said, rich_markup_mode=None) for name, said in COMMANDS.items()}
+        self.commands = {name: TyperCommand(name, help=help, rich_markup_mode=None) for name, help in COMMANDS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is called; the others stay names with a line of help."""
+        """Return the called command with its options; only its module is imported."""
         name, _, rest = super().resolve_command(ctx, args)
-        return name, command_of(str(name)), rest
+        return name, load_command(str(name)), rest
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write what each command does, whole."""
+        """Write the full help line of each command."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
         write_exit_codes(formatter)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run the command line; a wrong use ends with 2, as every refusal does."""
+        """Run the command line; wrong usage exits with 2, as every refusal does."""
         try:
             code = super().main(*args, **(extra | {"standalone_mode": False}))
         except UsageError as error:
-            _say_usage(error)
+            _print_usage_error(error)
             code = 2
         sys.exit(code if isinstance(code, int) else 0)
 
-    def make_context(self, info_name: str | None, args: list[str], *others: Any, **extra: Any) -> Any:
-        """Remember what was typed, for reports."""
-        TYPED.set(tuple(args))
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        """Keep the typed arguments, for reports."""
+        TYPED_ARGUMENTS.set(tuple(args))
         EXIT_CODE.set(0)
-        return super().make_context(info_name, args, *others, **extra)
+        return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command: 2 for an error of the input or the caller, 3 for a torn input, 130 when interrupted."""
+        """Run the command; exit with 2 if it is refused, with 3 for a torn input, with 130 if interrupted."""
         try:
             with command_running(), warnings.catch_warnings():
-                warnings.showwarning = _say_warning
+                warnings.showwarning = _print_warning
                 result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -128,64 +129,66 @@ class Commands(TyperGroup):
             return result
         except NeardupError as error:
             if isinstance(error.__context__, BrokenPipeError):
-                _let_go_of_stdout()
+                _discard_stdout()
                 raise typer.Exit(1) from None
-            say(str(error))
+            print_message(str(error))
             raise typer.Exit(2) from None
         except KeyboardInterrupt as interrupt:
             raise _interrupted(interrupt) from None
         except BrokenPipeError:
-            _let_go_of_stdout()
+            _discard_stdout()
             raise typer.Exit(1) from None
         except OSError as error:
             if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
-            # Files name themselves in an OutputError; what is left is stdout.
-            _let_go_of_stdout()
-            say(f"standard output cannot be written: {error.strerror}; free some space")
+            # For files there is an OutputError, so this is stdout.
+            _discard_stdout()
+            print_message(f"standard output cannot be written: {error.strerror}; free some space")
             raise typer.Exit(2) from None
         except ValueError as error:
-            # What was being written when it was interrupted may be in no state to be closed.
-            if isinstance(error.__context__, KeyboardInterrupt):
-                raise _interrupted(error.__context__) from None
-            raise
+            # A file that was being written when the run was interrupted may fail to close.
+            context: BaseException | None = error
+            while context is not None and not isinstance(context, KeyboardInterrupt):
+                context = context.__context__
+            if context is None:
+                raise
+            raise _interrupted(context) from None
 
 
 def _interrupted(interrupt: KeyboardInterrupt) -> typer.Exit:
-    """Say that the run was interrupted, and return how it ends."""
-    say(f"interrupted; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
+    """Print that the run was interrupted, and return its exit."""
+    print_message(f"interrupted; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
     return typer.Exit(130)
 
 
-def _say_usage(error: Any) -> None:
-    """Say in a sentence what is wrong with a use; show a command that is called with nothing how to call it."""
+def _print_usage_error(error: Any) -> None:
+    """Print what is wrong with a call; for a call without arguments print examples."""
     name = error.ctx.command.name if error.ctx is not None else None
-    bare = type(error).__name__ == "NoArgsIsHelpError"
-    if not bare:
-        say(sentence_of(error))
+    if type(error).__name__ != "NoArgsIsHelpError":
+        print_message(usage_message(error))
     elif name not in EXAMPLES:
         typer.echo(error.ctx.get_help(), err=True)
     else:
-        needed = [one for one in error.ctx.command.params if one.required]
-        say(f"{name} needs {' and '.join(map(shown, needed))}")
-        lines = ["", COMMANDS[name], "", *(f"  neardup {one}" for one in EXAMPLES[name]), ""]
-        lines.append(f"neardup {name} --help shows the usual options, --help-all all of them.")
+        needed = [parameter for parameter in error.ctx.command.params if parameter.required]
+        print_message(f"{name} needs {' and '.join(map(usage_of, needed))}")
+        lines = ["", COMMANDS[name], "", *(f"  neardup {example}" for example in EXAMPLES[name]), ""]
+        lines.append(f"neardup {name} --help shows the usual options, --help-all all options.")
         typer.echo("\n".join(lines), err=True)
 
 
 _show_warning = warnings.showwarning
 
 
-def _say_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    """Say what Python would be warned of; others' warnings look as ever."""
+def _print_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """Print the warnings of neardup as messages; others keep their form."""
     if issubclass(category, ManyCandidates | ForeignDocuments):
-        say(str(message))
+        print_message(str(message))
     else:
         _show_warning(message, category, *where, **more)
 
 
-def _let_go_of_stdout() -> None:
-    """Keep Python from complaining, on its way out, about a reader that has left."""
+def _discard_stdout() -> None:
+    """Keep Python from reporting a closed stdout when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -194,14 +197,14 @@ app = typer.Typer(
     name="neardup",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # Rich would take as long to import as the rest of a start.
+    # Rich takes as long to import as everything else at the start.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(typed: bool) -> None:
+    if typed:
         typer.echo(f"neardup {__version__}")
         raise typer.Exit
 
@@ -209,7 +212,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def neardup(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Find near-duplicate documents exactly, fast, and say why."""

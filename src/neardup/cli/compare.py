@@ -1,11 +1,12 @@
-"""``neardup compare``: which recipe or classifier, at which threshold, finds what people call duplicates."""
+"""``neardup compare``: which recipe or classifier, at which threshold, agrees best with labels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from neardup.cli.command import CLASSIFIER, LABELS, option, refuse_ignored, switch, with_options
+from neardup.cli.command import CLASSIFIER, LABELS, option, output_option, refuse_ignored, switch, with_options
 from neardup.cli.options import (
+    FOR_CLASSIFIERS,
     Content,
     Force,
     Html,
@@ -16,21 +17,21 @@ from neardup.cli.options import (
     RunOptions,
     TimeColumn,
     TitleColumn,
-    check_outputs,
-    chosen_content,
+    resolve_content,
 )
+from neardup.cli.outputs import check_outputs, written_files
 from neardup.cli.screen import (
-    count_text,
-    figure_text,
-    grid,
-    interruptible,
-    reading,
-    say,
-    show_json,
+    add_row,
+    format_figure,
+    make_table,
+    print_json,
+    print_message,
+    printable_line,
+    reading_progress,
     typed_command,
-    visible,
 )
 from neardup.errors import RecipeError
+from neardup.pages.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,17 +41,22 @@ if TYPE_CHECKING:
     from neardup.evaluation.comparison import Comparison, Row, Scored
     from neardup.recipe import Recipe
 
-#: On narrower terminals intervals stand below their figures; the second where accuracy is told, too.
-_WIDE, _WIDEST = 120, 140
-#: What recipes of all kinds use.
-_KERNELS = ("prefixes.match", "prefixes.band_pairs", "hamming.near_in_runs", "weighted.fill_postings")
+#: On narrower terminals intervals are below their figures; the larger width is for tables with accuracy.
+_WIDTH, _WIDTH_WITH_ACCURACY = 120, 140
+#: The kernels that recipes of all kinds use.
+_KERNELS = (
+    "prefixes.match_ranks",
+    "prefixes.pairs_by_band",
+    "hamming.pairs_within_distance",
+    "weighted.fill_weighted_lists",
+)
 
 
 @with_options
 def compare(
     inputs: Inputs,
-    read: ReadOptions,
-    running: RunOptions,
+    read_options: ReadOptions,
+    run_options: RunOptions,
     *,
     html: Html = False,
     content: Content = None,
@@ -61,13 +67,11 @@ def compare(
     clusters: Annotated[
         str | None,
         option(
-            "COLUMN",
-            "Instead of --labels: a column of the inputs; documents with equal values are duplicates.",
-            LABELS,
+            "COLUMN", "A column of the inputs instead of --labels: documents with equal values are duplicates.", LABELS
         ),
     ] = None,
-    reading_labels: LabelOptions,
-    complete: Annotated[bool, switch("--complete", "Pairs that are not listed are not duplicates.", LABELS)] = False,
+    label_options: LabelOptions,
+    complete: Annotated[bool, switch("--complete", "Treat pairs without a label as different.", LABELS)] = False,
     recipes: Annotated[
         str | None, option("NAME,NAME", "Recipes or TOML files, separated by commas; by default all named ones.")
     ] = None,
@@ -92,88 +96,80 @@ def compare(
     time_column: TimeColumn = None,
     output: Annotated[
         list[str] | None,
-        option(
-            "FILE",
+        output_option(
             "A page with curves (.html), everything (.json), a table for a paper (.tex), or all rows as a table "
-            "(.csv, .parquet); repeatable.",
-            None,
-            "--output",
-            "-o",
+            "(.csv, .parquet); repeatable."
         ),
     ] = None,
     report: Annotated[str | None, option("FILE.html", "An offline page with curves; the same as -o FILE.html.")] = None,
-    every: Annotated[bool, switch("--all", "Print every threshold, not only each recipe's best.")] = False,
+    all_thresholds: Annotated[bool, switch("--all", "Print every threshold, not only each recipe's best.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Compare recipes on labelled documents: precision, recall, F1 and time.
 
-    Each recipe is tried at several thresholds and at its own. For simhash these are Hamming distances from 0 to 10;
-    recipes without a threshold, such as checksum, run once. Classifiers are tried at probabilities, and
-    at the cut that they were saved with.
+    Each recipe is tried at several thresholds and at its own. For simhash the thresholds are Hamming distances from 0
+    to 10; recipes without a threshold, such as checksum, run once. Classifiers are tried at several probabilities and
+    at their saved cut.
     """
     if labels is None and clusters is None:
         raise RecipeError("there are no labels: give --labels FILE or --clusters COLUMN")
     if labels is not None and clusters is not None:
         raise RecipeError(f"--labels {labels} and --clusters {clusters} both say what is a duplicate: leave out one")
     if clusters is not None:
-        rows_of_labels = "label_column", "positive", "only", "complete", "ignore_unknown"
-        refuse_ignored(rows_of_labels, "is for --labels, not for --clusters; leave it out")
+        names = "label_column", "positive", "only", "complete", "ignore_unknown"
+        refuse_ignored(names, "is for --labels, not for --clusters; leave it out")
     if not classifiers:
-        refuse_ignored(("title_column", "time_column"), "is for a classifier; give one with --classifier FILE")
-    outputs = [*(output or []), *([report] if report is not None else [])]
+        refuse_ignored(("title_column", "time_column"), FOR_CLASSIFIERS)
     check_outputs(
         [*inputs, *([labels] if labels is not None else []), *(classifiers or [])],
-        *(("-o", name) for name in output or ()),
-        ("--report", report),
+        {"-o": output, "--report": report},
         force=force,
         checks={"-o": _check_output},
     )
-    chosen = _recipes(recipes, chosen_content(html, content))
+    loaded_recipes = _load_recipes(recipes, resolve_content(html, content))
 
     from neardup.documents import OrderColumn
     from neardup.evaluation.comparison import compare as compare_recipes
 
     column = None if clusters is None else OrderColumn(clusters, "--clusters")
-    with read.open(inputs, order_column=column) as corpus, reading(corpus, *chosen, kernels=_KERNELS) as progress:
+    with (
+        read_options.open(inputs, order_column=column) as corpus,
+        reading_progress(corpus, *loaded_recipes, kernels=_KERNELS) as progress,
+    ):
         found = compare_recipes(
             corpus,
             labels,
-            recipes=chosen,
+            recipes=loaded_recipes,
             classifiers=classifiers or (),
             thresholds=thresholds,
             complete=complete,
-            **reading_labels.given,
+            **label_options.as_dict(),
             title_column=title_column,
             time_column=time_column,
             progress=progress,
-            **running.limits,
+            **run_options.limits,
         )
     for warning in found.warnings:
-        say(warning)
-    written: list[str] = []
-    with interruptible(written):
-        for name in outputs:
+        print_message(warning)
+    with written_files() as written:
+        for name in [*(output or ()), *([report] if report is not None else ())]:
             found.write(name, force=force, command=typed_command())
             written.append(name)
     if as_json:
-        show_json(found.to_dict())
+        print_json(found.to_dict())
     else:
-        _show(found, every=every)
+        _print_comparison(found, all_thresholds=all_thresholds)
     for name in written:
-        say(f"written: {name}")
+        print_message(f"written: {name}")
 
 
-def _recipes(given: str | None, content: str | None) -> list[Recipe]:
-    """Return the recipes to compare, all with the content where one is given."""
+def _load_recipes(listed: str | None, content: str | None) -> list[Recipe]:
+    """Return the listed recipes, or all named ones; with the content if one is given."""
     from neardup.recipe import load_recipe, names
 
-    chosen = (
-        [load_recipe(name.strip()) for name in given.split(",")]
-        if given is not None
-        else [load_recipe(n) for n in names()]
-    )
-    return chosen if content is None else [recipe.changed(content=content) for recipe in chosen]
+    recipes = [load_recipe(name.strip()) for name in (names() if listed is None else listed.split(","))]
+    return recipes if content is None else [recipe.changed(content=content) for recipe in recipes]
 
 
 def _check_output(name: str, inputs: Sequence[str], force: bool) -> None:
@@ -185,36 +181,35 @@ def _check_output(name: str, inputs: Sequence[str], force: bool) -> None:
         check_drawing(name)
 
 
-def _show(found: Comparison, *, every: bool) -> None:
-    """Print the table for people to stdout."""
+def _print_comparison(found: Comparison, *, all_thresholds: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
     from neardup.evaluation.comparison_page import lead_sentences
 
     console = Console(highlight=False)
-    wide = console.width >= (_WIDE if found.complete else _WIDEST)
+    wide = console.width >= (_WIDTH if found.complete else _WIDTH_WITH_ACCURACY)
     table = _table(found, wide=wide)
     per_document = 1000 / max(found.documents, 1)
     for scored in found.recipes:
-        for row in scored.rows if every else _told(scored):
+        for row in scored.rows if all_thresholds else _usual_rows(scored):
             best = row is scored.best
-            cells = [visible(scored.name, lines=False), _threshold(scored, row, wide=wide)]
+            cells = [printable_line(scored.name), _threshold(scored, row, wide=wide)]
             figures = [row.f1, row.precision, row.recall, *([] if found.complete else [row.accuracy])]
-            cells += [figure_text(figure, " " if wide else "\n") for figure in figures]
+            cells += [format_figure(figure, " " if wide else "\n") for figure in figures]
             cells += _counts(row, found, wide=wide)
             cells.append(f"{scored.cpu_s * per_document:.2g}" if best else "")
-            table.add_row(*map(Text, cells), style="bold" if best and scored.name == found.best else "")
-    duplicates = count_text(found.duplicates, "labelled duplicate")
-    others = "all other pairs are different" if found.complete else f"{found.others:,} labelled as different"
-    console.print(f"{count_text(found.documents, 'document')}, {duplicates}, {others}; [dim]95% intervals[/dim]")
+            add_row(table, cells, bold=best and scored.name == found.best)
+    duplicates = counted(found.duplicates, "labelled duplicate")
+    different = "all other pairs are different" if found.complete else f"{found.others:,} labelled as different"
+    console.print(f"{counted(found.documents, 'document')}, {duplicates}, {different}; [dim]95% intervals[/dim]")
     console.print(table)
     for sentence in lead_sentences(found.to_dict()):
-        console.print(Text(visible(sentence, lines=False)))
+        console.print(Text(printable_line(sentence)))
 
 
-def _told(scored: Scored) -> list[Row]:
-    """Return what is printed by default: the best threshold, and of a classifier its own, too."""
+def _usual_rows(scored: Scored) -> list[Row]:
+    """Return the best threshold, and for a classifier its own."""
     return [row for row in scored.rows if row is scored.best or (row.own and scored.scale == "probability")]
 
 
@@ -224,9 +219,9 @@ def _table(found: Comparison, *, wide: bool) -> Table:
         names += ["returned", "correct", *([] if found.complete else ["unlabelled"])]
     else:
         names += ["correct/\nreturned"]
-    # With accuracy, 80 columns have no room for more than one space between figures.
-    close = {} if found.complete or wide else {"padding": 0}
-    table = grid("recipe", *names, "CPU ms/doc" if wide else "CPU\nms/doc", **close)
+    # With accuracy, 80 columns have room for only one space between figures.
+    padding = {} if found.complete or wide else {"padding": 0}
+    table = make_table("recipe", *names, "CPU ms/doc" if wide else "CPU\nms/doc", **padding)
     table.columns[0].min_width = 9
     return table
 

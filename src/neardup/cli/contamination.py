@@ -1,4 +1,4 @@
-"""``neardup contamination``: which items of a test set stand in training texts."""
+"""``neardup contamination``: which items of a test set occur in training texts."""
 
 from __future__ import annotations
 
@@ -7,31 +7,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.command import option, with_options
-from neardup.cli.options import Force, Inputs, Json, ReadOptions, Threads, check_outputs
+from neardup.cli.command import option, output_option, with_options
+from neardup.cli.options import Force, Inputs, Json, ReadOptions, Threads
+from neardup.cli.outputs import check_outputs, written_files
 from neardup.cli.screen import (
     EXIT_CODE,
-    count_text,
-    interruptible,
-    reading,
-    say,
-    say_rejected,
-    show_json,
-    show_rows,
-    size_text,
+    print_json,
+    print_message,
+    print_rejected_records,
+    print_summary,
+    reading_progress,
     typed_command,
 )
 from neardup.errors import InputError
+from neardup.pages.numbers import counted, sized
 
 if TYPE_CHECKING:
     from neardup.contamination.contamination import Contamination
 
 
-#: The exit code where more is contaminated than --fail-over allows.
-FAILED = 1
+_EXIT_CONTAMINATED = 1
 
 
-def parse_share(text: str | float) -> float:
+def _parse_share(text: str | float) -> float:
     """Return a share that is written as 0.5 or as 50%."""
     text = str(text)
     try:
@@ -39,45 +37,44 @@ def parse_share(text: str | float) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise typer.BadParameter(f"{text!r} is no share: give one from 0 to 1, such as 0.5 or 50%")
+        raise typer.BadParameter(f"{text!r} is not a share: give one from 0 to 1, such as 0.5 or 50%")
     return share
 
 
 @with_options
 def contamination(
     inputs: Inputs,
-    test: Annotated[list[str], option("FILE", "A file of the test set; repeatable.", None, "--test")],
-    read: ReadOptions,
+    test: Annotated[list[str], option("FILE", "Test set, as a file; repeatable.", None, "--test")],
+    read_options: ReadOptions,
     test_column: Annotated[
         str | None,
         option(
             "NAME,...",
-            "Columns of the test set to look for, apart and together, such as question,answer; its texts by default.",
+            "Columns of the test set to look for, separately and together: question,answer; by default its texts.",
         ),
     ] = None,
     test_id_column: Annotated[str | None, option("NAME", "Column of the items' ids.")] = None,
-    ngrams: Annotated[int, option("NUMBER", "Words of an n-gram.", min=1)] = 13,
+    ngrams: Annotated[int, option("NUMBER", "Words per n-gram.", min=1)] = 13,
     at_least: Annotated[
         float,
         option(
             "SHARE",
-            "Share of an item's n-grams that one training text must have.",
-            parser=parse_share,
+            "Share of an item's n-grams that one training text must contain.",
+            parser=_parse_share,
             show_default="0.5",
         ),
     ] = 0.5,
     min_words: Annotated[int, option("NUMBER", "Skip texts of the test set with fewer words.", min=1)] = 8,
     fail_over: Annotated[
         float | None,
-        option("SHARE", "Exit with 1 if a larger share of items is found, such as 0.1%.", parser=parse_share),
+        option("SHARE", "Exit with 1 if a larger share of items is contaminated, such as 0.1%.", parser=_parse_share),
     ] = None,
     output: Annotated[
-        str | None,
-        option("FILE", "A table of what was found: a row for each span in both texts.", None, "--output", "-o"),
+        str | None, output_option("A table of the matches: a row for each span that both texts share.")
     ] = None,
     items: Annotated[str | None, option("FILE", "A table of all items with their largest containment.")] = None,
     clean: Annotated[str | None, option("FILE", "The training texts without those that contain an item.")] = None,
-    report: Annotated[str | None, option("FILE.html", "An offline page to read.")] = None,
+    report: Annotated[str | None, option("FILE.html", "An offline page with the contaminated items.")] = None,
     threads: Threads = None,
     force: Force = False,
     as_json: Json = False,
@@ -87,24 +84,23 @@ def contamination(
     The answer is exact, and the training texts are read once.
     """
     columns = [] if test_column is None else [name.strip() for name in test_column.split(",")]
-    tables = ("-o", output), ("--items", items), ("--clean", clean), ("--quarantine", read.quarantine)
-    check_outputs([*inputs, *test], *tables, ("--report", report), force=force)
+    outputs = {"-o": output, "--items": items, "--clean": clean, "--quarantine": read_options.quarantine}
+    check_outputs([*inputs, *test], outputs | {"--report": report}, force=force)
 
     from neardup.contamination.contamination import SPANS, contamination_of
-    from neardup.documents import open_corpus, open_writer
+    from neardup.documents import open_corpus, open_writer, write_table
 
-    with read.open(inputs, write=True) as train, ExitStack() as stack:
+    with read_options.open(inputs) as train, ExitStack() as stack:
         first = columns[0] if columns else None
         try:
             tests = stack.enter_context(
-                open_corpus(test, text_column=first, id_column=test_id_column, strict=read.strict)
+                open_corpus(test, text_column=first, id_column=test_id_column, strict=read_options.strict)
             )
         except InputError as error:
-            # The test set's columns have options of their own.
-            said = str(error).replace("--text-column", "--test-column").replace("--id-column", "--test-id-column")
-            raise InputError(said) from None
-        written: list[str] = []
-        with interruptible(written), reading(train, kernels=["contamination.find_grams"]) as progress:
+            # The columns of the test set have options of their own.
+            message = str(error).replace("--text-column", "--test-column").replace("--id-column", "--test-id-column")
+            raise InputError(message) from None
+        with written_files(), reading_progress(train, kernels=["contamination.find_grams"]) as progress:
             writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
             found = contamination_of(
                 train,
@@ -118,44 +114,38 @@ def contamination(
                 see=None if writer is None else writer.write,
             )
             if items is not None:
-                _write(found, items, force=force)
+                write_table(found.table(), items, force=force)
             if clean is not None:
                 train.copy(found.clean_rows(train.raw_rows), clean, force=force)
             if report is not None:
                 from neardup.contamination.page import write_page
 
                 write_page(found, report, force=force, fail_over=fail_over, typed=typed_command())
-        say_rejected(tests)
+        print_rejected_records(tests)
     failed = fail_over is not None and found.share > fail_over
     if failed:
-        EXIT_CODE.set(FAILED)
+        EXIT_CODE.set(_EXIT_CONTAMINATED)
     if as_json:
-        show_json(found.summary | {"fail_over": fail_over, "failed": failed})
-    _show(found, {"spans": output, "items": items, "clean": clean, "report": report})
+        print_json(found.summary | {"fail_over": fail_over, "failed": failed})
+    _print_contamination(found, {"spans": output, "items": items, "clean": clean, "report": report})
     if failed:
-        say(f"{found.share:.2%} of the items are contaminated, and --fail-over allows {100 * (fail_over or 0):g}%")
+        limit = f"{100 * (fail_over or 0):g}%"
+        print_message(f"{found.share:.2%} of the items are contaminated, and --fail-over allows {limit}")
 
 
-def _write(found: Contamination, output: str, *, force: bool) -> None:
-    from neardup.documents.output import write_table
-
-    write_table(found.table(), output, force=force)
-
-
-def _show(found: Contamination, places: dict[str, str | None]) -> None:
-    """Print the summary for people to stderr."""
+def _print_contamination(found: Contamination, places: dict[str, str | None]) -> None:
     summary = found.summary
     rows = {}
     for name, column in summary["columns"].items():
-        short = f"; {column['too_short']:,} too short to tell" if column["too_short"] else ""
+        short = f"; {column['too_short']:,} too short to judge" if column["too_short"] else ""
         share = f" ({column['share']:.2%})" if column["looked_for"] else ""
         rows[name] = f"{column['contaminated']:,} of {column['looked_for']:,}{share}{short}"
     rows["training"] = (
-        f"{count_text(summary['contaminated_documents'], 'document')} of {summary['documents']:,} contain an item "
-        f"({size_text(summary['text_bytes'])} of text)"
+        f"{counted(summary['contaminated_documents'], 'document')} of {summary['documents']:,} contain an item "
+        f"({sized(summary['text_bytes'])} of text)"
     )
     rows["rule"] = f"{summary['at_least']:.4g} of an item's {summary['ngrams']}-grams of words in one training text"
     rows["time"] = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in summary["stages"])
     rows |= {name: place or "" for name, place in places.items()}
-    head = f"{count_text(summary['items'], 'item')}: {summary['contaminated']:,} contaminated ({summary['share']:.2%})"
-    show_rows(head, rows)
+    heading = f"{counted(summary['items'], 'item')}: {summary['contaminated']:,} contaminated ({summary['share']:.2%})"
+    print_summary(heading, rows)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.cli.command import MORE, option, refuse_ignored, switch, with_options
-from neardup.cli.index import IndexBehind
+from neardup.cli.command import MORE, option, output_option, refuse_ignored, switch, with_options
 from neardup.cli.options import (
     Against,
-    ClassifierOptions,
+    CorpusClassifierOptions,
     EngineOptions,
     Force,
     Inputs,
@@ -23,38 +22,21 @@ from neardup.cli.options import (
     RecipeOptions,
     ReportOptions,
     RunOptions,
-    check_outputs,
-    classifier_text,
-    on_spark,
-    opened_index,
-    recipe_beside_index,
-    say_if_foreign,
 )
-from neardup.cli.screen import (
-    count_text,
-    interruptible,
-    lsh_text,
-    reading,
-    show_json,
-    show_rows,
-    size_text,
-    stages_of,
-    write_json,
-)
+from neardup.cli.outputs import check_outputs, write_json, written_files
+from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_foreign
+from neardup.cli.screen import describe_lsh, print_json, print_summary, reading_progress, stage_names
 from neardup.errors import OutputError, RecipeError
+from neardup.pages.numbers import counted, sized
 
 if TYPE_CHECKING:
     from neardup.features.reading import Progress
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe
 
-_ONLY_WITH_KEPT = (
-    ", only those of dropped documents with kept ones: there are more than --pairs-per-document allows to find all"
-)
 
-
-def _parse_most(text: str | float) -> float:
-    """Return how many pairs a document may have; any number of them is infinity."""
+def _parse_pairs_per_document(text: str | float) -> float:
+    """Return the number of pairs that a document may have; infinity for ``all``."""
     try:
         return math.inf if text == "all" else float(text)
     except ValueError:
@@ -65,24 +47,20 @@ def _parse_most(text: str | float) -> float:
 def dedup(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    decided: ClassifierOptions,
-    read: ReadOptions,
-    running: RunOptions,
-    where: EngineOptions,
-    reported: ReportOptions,
+    classifier_options: CorpusClassifierOptions,
+    read_options: ReadOptions,
+    run_options: RunOptions,
+    engine_options: EngineOptions,
+    report_options: ReportOptions,
     output: Annotated[
         str | None,
-        option(
-            "FILE|FOLDER/",
+        output_option(
             "Write the kept documents, in the format of the name; a folder gets a file for each input; - for stdout.",
-            None,
-            "--output",
-            "-o",
+            "FILE|FOLDER/",
         ),
     ] = None,
     duplicates: Annotated[
-        str | None,
-        option("FILE", "Write a table of the dropped documents: dropped, keeper, similarity, family."),
+        str | None, option("FILE", "Write a table of the dropped documents: dropped, keeper, similarity, family.")
     ] = None,
     summary: Annotated[str | None, option("FILE", "Write counts, times, memory and the recipe as JSON.")] = None,
     against: Against = None,
@@ -90,36 +68,38 @@ def dedup(
         bool, switch("--add", "Add the kept documents to the index of --against, in one step.", MORE)
     ] = False,
     annotate: Annotated[
-        bool, switch("--annotate", "Write dropped documents to -o, too, with columns that give the verdict.", MORE)
+        bool, switch("--annotate", "Write all documents to -o, with columns that give the verdict.", MORE)
     ] = False,
     annotate_prefix: Annotated[str, option("PREFIX", "Prefix of the columns that --annotate adds.", MORE)] = "neardup_",
     within: Annotated[
         str | None,
         option(
             "COLUMN",
-            "Compare only documents with the same value there, such as language; those without a value are a group.",
+            "Compare only documents with the same value in this column, such as language; those without a value form "
+            "one group.",
             MORE,
         ),
     ] = None,
     prefer: Annotated[
         str | None,
         option(
-            "COLUMN=a,b,c", "Of matches keep one with an earlier of these values; --keep decides between equals.", MORE
+            "COLUMN=a,b,c",
+            "Of matching documents, keep the one whose value comes first in this list; --keep decides ties.",
+            MORE,
         ),
     ] = None,
     keep: Keep = None,
     time_column: Annotated[
-        str | None,
-        option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE),
+        str | None, option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE)
     ] = None,
     pairs_per_document: Annotated[
         float,
         option(
             "NUMBER|all",
-            "Find all pairs up to N per document (and a million); beyond that, only pairs of dropped with kept "
-            "documents, which decide what is kept.",
+            "Find all pairs up to N per document (and a million); beyond that, only pairs of a dropped and a kept "
+            "document, which decide what is kept.",
             MORE,
-            parser=_parse_most,
+            parser=_parse_pairs_per_document,
             show_default="20",
         ),
     ] = 20.0,
@@ -137,83 +117,77 @@ def dedup(
         refuse_ignored(("annotate_prefix",), "names columns of --annotate: give that, too, or leave it out")
     if as_json and output == "-" and not dry_run:
         raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
-    by_time = keep in ("newest", "oldest") or decided.classifier is None or reported.report is not None
-    classifier = decided.loaded(time_column, also_for=by_time, titles=reported.report is not None)
-    index = opened_index(against)
-    recipe = recipe_beside_index(recipe_options, classifier, index, keep=keep)
-    behind = IndexBehind(index, add=add, dry_run=dry_run)
-    by_time = recipe.keep in ("newest", "oldest") or reported.report is not None
-    if time_column is not None and classifier is None and not by_time:
-        raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
-    margin = reported.margin(recipe)
+    has_report = report_options.report is not None
+    times_used = keep in ("newest", "oldest") or classifier_options.classifier is None or has_report
+    classifier = classifier_options.load_for_corpus(time_column, times_used=times_used, titles_used=has_report)
+    index = find_index(against)
+    recipe = recipe_options.resolve(classifier, index, keep=keep)
+    reference = IndexReference(index, add=add, dry_run=dry_run)
+    if time_column is not None and classifier is None and recipe.keep not in ("newest", "oldest") and not has_report:
+        raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: leave it out")
+    margin = report_options.margin(recipe)
 
-    from neardup.keep.order import preference
+    from neardup.keep.order import order_column, preference
 
-    trusted = preference(prefer)
-    wanted = reported.wanted(title_column=decided.title_column, time_column=time_column)
-    limits = running.limits
-    engine = where.chosen(
-        recipe,
-        **{"--threads": limits["threads"], "--memory": limits["memory"]},
-        **{"--classifier": classifier, "--report": reported.report},
-        **{"--within": within, "--prefer": prefer},
-    )
-    most = None if math.isinf(pairs_per_document) else pairs_per_document
-    written_too = (
-        ("-o", output),
-        ("--duplicates", duplicates),
-        ("--quarantine", read.quarantine),
-        ("--summary", summary),
-    )
-    sources = [*inputs, *(against or ())]
-    check_outputs(sources, *(() if dry_run else written_too), ("--report", reported.report), force=force)
+    preferred = preference(prefer)
+    engine = engine_options.spark_engine(recipe, run_options.threads)
+    written_too = {
+        "-o": output,
+        "--duplicates": duplicates,
+        "--quarantine": read_options.quarantine,
+        "--summary": summary,
+    }
+    outputs = ({} if dry_run else written_too) | {"--report": report_options.report}
+    check_outputs([*inputs, *(against or ())], outputs, force=force)
 
-    from neardup.keep.order import order_column
-    from neardup.pipeline.pipeline import run
-
-    column, kernels = order_column(recipe, time_column), behind.kernels if engine is None else None
-    with ExitStack() as held:
-        held.enter_context(behind)
-        corpus = held.enter_context(
-            read.open(inputs, order_column=column, write=not dry_run, against=against, index=index)
+    with ExitStack() as stack:
+        stack.enter_context(reference)
+        corpus = stack.enter_context(
+            read_options.open(
+                inputs,
+                order_column=order_column(recipe, time_column),
+                write=not dry_run,
+                against=against if index is None else None,
+            )
         )
         if output is not None and not dry_run:
             corpus.check_folder(output)
-        stages = stages_of(recipe, margin=margin is not None, write=not dry_run) if engine is None else ()
-        with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
-            if engine is not None:
-                records = read.quarantine is not None and not dry_run
-                more = {"pairs_per_document": most, "index": behind.index}
-                result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records, **more))
-            else:
-                behind.look_up(corpus, limits["threads"], report, margin=margin)
-                result = run(
-                    corpus,
-                    recipe,
-                    classifier=classifier,
-                    progress=report,
-                    pairs_per_document=most,
-                    margin=margin,
-                    within=within,
-                    prefer=trusted,
-                    **limits,
+        kernels = reference.kernels if engine is None else None
+        stages = stage_names(recipe, margin=margin is not None, write=not dry_run) if engine is None else ()
+        progress = stack.enter_context(reading_progress(corpus, recipe, kernels=kernels, stages=stages))
+        result = stack.enter_context(
+            run_recipe(
+                corpus,
+                recipe,
+                reference,
+                engine,
+                run_options,
+                progress,
+                keep_rejected=read_options.quarantine is not None and not dry_run,
+                classifier=classifier,
+                pairs_per_document=None if math.isinf(pairs_per_document) else pairs_per_document,
+                margin=margin,
+                within=within,
+                prefer=preferred,
+            )
+        )
+        reference.add_kept(corpus, result, run_options.threads, progress)
+        with written_files() as written:
+            if not dry_run:
+                prefix = annotate_prefix if annotate else None
+                _write(result, output or "", prefix, duplicates, summary, written, force=force, progress=progress)
+            if report_options.report is not None:
+                page_options = report_options.page_options(
+                    title_column=classifier_options.title_column, time_column=time_column
                 )
-            written: list[str] = []
-            behind.add_kept(corpus, result, limits["threads"], report)
-            with interruptible(written):
-                if not dry_run:
-                    prefix = annotate_prefix if annotate else None
-                    _write(result, output or "", prefix, duplicates, summary, written, force=force, report=report)
-                if reported.report is not None:
-                    result.report(reported.report, force=force, **wanted)
-                behind.commit()
-    found = result.summary
+                result.report(report_options.report, force=force, **page_options)
+            reference.commit()
     if as_json:
-        show_json(found)
-    places = {} if dry_run else {"kept": output, "duplicates": duplicates, "summary": summary}
-    places |= {} if dry_run else {"quarantine": read.quarantine}
-    _show(found, recipe, places | {"report": reported.report}, limits["memory"])
-    say_if_foreign(classifier, found)
+        print_json(result.summary)
+    names = {option.removeprefix("--"): name for option, name in outputs.items() if option != "-o"}
+    places = ({} if dry_run else {"kept": output}) | names
+    _print_summary(result.summary, recipe, places, run_options.memory)
+    warn_if_foreign(classifier, result.summary)
 
 
 def _write(
@@ -225,34 +199,34 @@ def _write(
     written: list[str],
     *,
     force: bool,
-    report: Progress | None,
+    progress: Progress | None,
 ) -> None:
-    """Write all tables, the documents first; ``written`` gets the names of what is there already.
+    """Write all tables, the documents first, and append their names to ``written``.
 
-    With a prefix they are all documents, with columns that say what became of each.
+    With a prefix all documents are written, with columns that give their verdicts.
     """
     from neardup.documents import open_writer
 
-    write, which, done = result.write, "kept", 0
+    write, count_name, done = result.write, "kept", 0
     if prefix is not None:
-        write, which = partial(result.write_annotated, prefix=prefix), "documents"
-    total = result.summary[which] if report is not None else None
+        write, count_name = partial(result.write_annotated, prefix=prefix), "documents"
+    total = result.summary[count_name] if progress is not None else None
 
-    def progress(rows: int) -> None:
+    def add_progress(rows: int) -> None:
         nonlocal done
         done += rows
-        if report is not None:
-            report("write", done, total)
+        if progress is not None:
+            progress("write", done, total)
 
     if duplicates is None:
-        write(output, force=force, progress=progress)
+        write(output, force=force, progress=add_progress)
         written.append(output)
     else:
         table = result.duplicates()
-        # Filled before and put in its place after the kept documents: a full disk then leaves neither.
+        # Filled before the kept documents and put in place after them: a full disk then leaves neither.
         with open_writer(duplicates, table.schema, force) as writer:
             writer.write(table)
-            write(output, force=force, progress=progress)
+            write(output, force=force, progress=add_progress)
             written.append(output)
         written.append(duplicates)
     if summary is not None:
@@ -260,56 +234,56 @@ def _write(
         written.append(summary)
 
 
-def _undecidable(number: int, recipe: dict[str, Any]) -> str:
-    """Return what to say of documents without features."""
-    if not number:
+def _describe_undecidable(count: int, recipe: dict[str, Any]) -> str:
+    """Return why documents without features are kept; empty if there are none."""
+    if not count:
         return ""
     least = recipe["signature"].partition(":")[2]
-    what = f"fewer than {least} terms of the lexicon" if recipe["signature"].startswith("imatch") else "no features"
-    return f"{count_text(number, 'document')} with {what}: too little text to compare; kept"
+    lack = f"fewer than {least} terms of the lexicon" if recipe["signature"].startswith("imatch") else "no features"
+    return f"{counted(count, 'document')} with {lack}: too little text to compare; kept"
 
 
-def _beyond(peak: int, budget: int | None) -> str:
-    """Return that a run took more memory than it was given, of which the program's own part cannot be less."""
-    if budget is None or peak <= budget:
+def _describe_excess(peak: int, memory: int | None) -> str:
+    """Return that a run exceeded its memory limit, and what the program itself needs; empty if it did not."""
+    if memory is None or peak <= memory:
         return ""
     from neardup.runtime import BASE
 
-    return f", more than --memory {size_text(budget)}; the program alone takes up to {size_text(BASE)}"
+    return f", more than --memory {sized(memory)}; the program alone takes up to {sized(BASE)}"
 
 
-def _reference_text(reference: dict[str, Any] | None) -> str:
+def _describe_reference(reference: dict[str, Any] | None) -> str:
     if reference is None:
         return ""
     if not reference["documents"]:
-        return "it holds no document, so nothing was compared with it"
-    return f"{count_text(reference['documents'], 'document')}; {reference['dropped']:,} dropped for one of them"
+        return "it has no documents, so nothing was compared with it"
+    return f"{counted(reference['documents'], 'document')}; {reference['dropped']:,} dropped as matches"
 
 
-def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None], budget: int | None) -> None:
-    """Print the summary for people to stderr."""
-    recipe, stages = found["recipe"], found["stages"]
-    texts = "contents" if recipe["content"] else "texts"
+def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, str | None], memory: int | None) -> None:
+    values, stages = summary["recipe"], summary["stages"]
+    texts = "contents" if values["content"] else "texts"
     times = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in stages)
     peak = max((stage.get("peak_memory_bytes", 0) for stage in stages), default=0)
-    families = f"{found['families']:,}, the largest of {found['largest_family']:,} documents"
+    families = f"{summary['families']:,}, the largest of {summary['largest_family']:,} documents"
+    partial_pairs = ", only those of a dropped and a kept document: all would exceed --pairs-per-document"
     rows = {
-        "reference": _reference_text(found.get("reference")),
-        "exact copies": f"{found['exact_copies']:,}, {texts} that are equal byte for byte",
-        "families": families if found["families"] else "none",
-        "pairs": f"{found['pairs']:,}" + ("" if found["all_pairs"] else _ONLY_WITH_KEPT),
-        "saved": f"{size_text(found['bytes_saved'])} of {size_text(found['text_bytes'])} of text",
-        "rejected": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(found["rejected"].items())),
-        "undecidable": _undecidable(found["undecidable"], recipe),
-        "search": lsh_text(found["search"]),
-        "classifier": classifier_text(found),
-        "recipe": f"{recipe['name']}: {chosen.in_words()}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
+        "reference": _describe_reference(summary.get("reference")),
+        "exact copies": f"{summary['exact_copies']:,}, {texts} that are equal byte for byte",
+        "families": families if summary["families"] else "none",
+        "pairs": f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else partial_pairs),
+        "saved": f"{sized(summary['bytes_saved'])} of {sized(summary['text_bytes'])} of text",
+        "rejected": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(summary["rejected"].items())),
+        "undecidable": _describe_undecidable(summary["undecidable"], values),
+        "search": describe_lsh(summary["search"]),
+        "classifier": describe_classifier(summary),
+        "recipe": f"{values['name']}: {recipe.in_words()}, keep {values['keep']}; fingerprint {summary['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times})"
-        + (f"; peak memory {size_text(peak)}{_beyond(peak, budget)}" if peak else ""),
+        + (f"; peak memory {sized(peak)}{_describe_excess(peak, memory)}" if peak else ""),
     }
-    rows |= {name: str(found[name]) for name in ("within", "prefer") if name in found}
-    if found.get("without_keep_value"):
-        rows["keep"] = f"{count_text(found['without_keep_value'], 'document')} without a value to go by, put last"
+    rows |= {name: str(summary[name]) for name in ("within", "prefer") if name in summary}
+    if summary.get("without_keep_value"):
+        rows["keep"] = f"{counted(summary['without_keep_value'], 'document')} without a value to compare, placed last"
     rows |= {name: "stdout" if place == "-" else place or "" for name, place in places.items()}
-    head = f"{count_text(found['documents'], 'document')}: {found['kept']:,} kept, {found['dropped']:,} dropped"
-    show_rows(head, rows)
+    heading = f"{counted(summary['documents'], 'document')}: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
+    print_summary(heading, rows)

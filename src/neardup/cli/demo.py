@@ -1,4 +1,4 @@
-"""``neardup demo``: what the commands do, on the newswire sample that comes with the package."""
+"""``neardup demo``: the commands on the newswire sample that comes with the package."""
 
 from __future__ import annotations
 
@@ -12,55 +12,51 @@ from typing import Annotated
 
 import typer
 
-from neardup.cli.command import with_options
+from neardup.cli.command import argument, with_options
 from neardup.cli.options import Force
-from neardup.cli.screen import TYPED, say, show
+from neardup.cli.screen import TYPED_ARGUMENTS, print_message
 from neardup.errors import OutputError
 
 #: The sample, labels of its pairs, and training and test texts for ``contamination``.
 _SAMPLES = ("newswire.jsonl", "newswire-labels.csv", "train.jsonl", "test.jsonl")
 
-#: What the demo makes of it, by its kind.
-_OUTPUTS = {
-    "kept": "kept.jsonl",
-    "duplicates": "duplicates.csv",
-    "summary": "summary.json",
-    "report": "report.html",
-}
+#: The outputs of the demo.
+_OUTPUTS = {"kept": "kept.jsonl", "duplicates": "duplicates.csv", "summary": "summary.json", "report": "report.html"}
 
 
 @with_options
 def demo(
     folder: Annotated[
-        str, typer.Argument(metavar="[FOLDER]", help="Where the sample and the outputs go; created if missing.")
+        str, argument("[FOLDER]", "Folder for the sample and the outputs; created if missing.")
     ] = "neardup-demo",
     force: Force = False,
 ) -> None:
     """Remove the near-duplicates of 199 sample news items, and explain one of them.
 
-    The commands are printed as they run, and can be repeated. Called as neardup demo examples, it brings all
-    files that the tutorials use.
+    The commands are printed as they run, and can be repeated. neardup demo examples writes all files that the
+    tutorials use.
     """
     places = {kind: os.path.join(folder, name) for kind, name in _OUTPUTS.items()}
     copies = {name: os.path.join(folder, name) for name in _SAMPLES}
     sample = copies[_SAMPLES[0]]
-    taken = [place for place in (*copies.values(), *places.values()) if os.path.exists(place)]
-    if taken and not force:
-        raise OutputError(f"{taken[0]} exists: name another folder, or allow it to be replaced with --force")
+    existing = [place for place in (*copies.values(), *places.values()) if os.path.exists(place)]
+    if existing and not force:
+        raise OutputError(f"{existing[0]} exists: name another folder, or allow it to be replaced with --force")
     _copy_samples(folder, copies)
 
-    draws = all(importlib.util.find_spec(name) is not None for name in ("altair", "jinja2", "vl_convert"))
+    can_draw = all(importlib.util.find_spec(name) is not None for name in ("altair", "jinja2", "vl_convert"))
     outputs = ["-o", places["kept"], "--duplicates", places["duplicates"], "--summary", places["summary"]]
-    outputs += ["--report", places["report"]] if draws else []
+    outputs += ["--report", places["report"]] if can_draw else []
     _run("dedup", sample, *outputs, "--force")
     _run("explain", sample, *_corrected_pair(places["duplicates"], sample))
 
-    show("")
-    if draws:
-        say(f"open {os.path.abspath(places['report'])} in a browser: what was dropped, why, and other thresholds")
+    typer.echo()
+    if can_draw:
+        page = os.path.abspath(places["report"])
+        print_message(f"open {page} in a browser: what was dropped, why, and what other thresholds would drop")
     else:
-        say("pip install 'neardup[report]' brings what a report needs: run the demo again then")
-    say(f"next, look at your own documents: neardup explore {sample}, with your file in its place")
+        print_message("pip install 'neardup[report]' brings what a report needs; then run the demo again")
+    print_message(f"next, try your own documents: neardup explore {sample}, with your file instead")
 
 
 def _copy_samples(folder: str, copies: dict[str, str]) -> None:
@@ -76,15 +72,15 @@ def _copy_samples(folder: str, copies: dict[str, str]) -> None:
 
 def _run(*words: str) -> None:
     """Print a command and run it."""
-    from neardup.cli.app import command_of
+    from neardup.cli.app import load_command
 
-    show(f"\n$ {shlex.join(['neardup', *words])}")
-    TYPED.set(words)
-    command_of(words[0]).main(list(words[1:]), prog_name=f"neardup {words[0]}", standalone_mode=False)
+    typer.echo(f"\n$ {shlex.join(['neardup', *words])}")
+    TYPED_ARGUMENTS.set(words)
+    load_command(words[0]).main(list(words[1:]), prog_name=f"neardup {words[0]}", standalone_mode=False)
 
 
 def _corrected_pair(duplicates: str, sample: str) -> tuple[str, str]:
-    """Return the ids of the first dropped correction and of its keeper; of any pair where there is none."""
+    """Return the ids of the first dropped correction and its keeper, or of the first pair if there is none."""
     with open(sample, encoding="utf-8") as lines:
         kinds = {item["id"]: item["kind"] for item in map(json.loads, lines)}
     with open(duplicates, encoding="utf-8", newline="") as rows:

@@ -6,15 +6,26 @@ from bisect import bisect_right
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
-import typer
-
-from neardup.cli.command import refuse_ignored, with_options
-from neardup.cli.options import ClassifierOptions, Json, ReadOptions, RecipeOptions, TimeColumn, chosen_recipe, cut_text
-from neardup.cli.screen import count_text, grid, progress_bar, say_if_compiling, say_notes, show_json, visible
+from neardup.cli.command import argument, refuse_ignored, with_options
+from neardup.cli.options import CorpusClassifierOptions, Json, ReadOptions, RecipeOptions, TimeColumn
+from neardup.cli.running import describe_cut
+from neardup.cli.screen import (
+    add_row,
+    announce_compilation,
+    make_table,
+    print_corpus_notes,
+    print_json,
+    printable,
+    printable_line,
+    progress_bar,
+)
 from neardup.errors import InputError, UnknownDocument
+from neardup.pages.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
+
+    from rich.table import Table
 
     from neardup.classifier.evidence import Evidence
     from neardup.documents import Batch, Corpus
@@ -28,78 +39,69 @@ if TYPE_CHECKING:
 def explain(
     arguments: Annotated[
         list[str],
-        typer.Argument(
-            metavar="INPUT... ID1 ID2",
-            show_default=False,
-            help="What to read, as in dedup, then two ids (row numbers from 0 where there are no ids).",
-        ),
+        argument("INPUT... ID1 ID2", "Inputs, as in dedup, then two ids (row numbers from 0 if there are no ids)."),
     ],
     recipe_options: RecipeOptions,
-    decided: ClassifierOptions,
-    read: ReadOptions,
+    classifier_options: CorpusClassifierOptions,
+    read_options: ReadOptions,
     time_column: TimeColumn = None,
     as_json: Json = False,
 ) -> None:
     """Show two documents side by side: what they share, and what would change the verdict."""
     if len(arguments) < 3:
-        given = " ".join(arguments)
-        raise InputError(f"explain {given!r} names no pair: give an input and two ids, as in explain news.jsonl 3 17")
+        typed = " ".join(arguments)
+        raise InputError(f"explain {typed!r} names no pair: give an input and two ids, as in explain news.jsonl 3 17")
     refuse_ignored(("quarantine",), "is for commands that read all documents; leave it out")
-    refuse_ignored(("force_domain",), "is for commands that stop, and explain says what is unlike; leave it out")
+    refuse_ignored(("force_domain",), "is for commands that stop, and explain never does; leave it out")
     *inputs, left, right = arguments
-    classifier = decided.loaded(time_column)
-    recipe = chosen_recipe(recipe_options, classifier)
+    classifier = classifier_options.load_for_corpus(time_column)
+    recipe = recipe_options.resolve(classifier)
 
     from neardup.pipeline.explanation import explain as explain_texts
     from neardup.pipeline.resolved_features import needs_kernels
 
-    with read.open(inputs, write=False) as corpus:
-        say_notes(corpus, recipe)
-        # Titles and times are asked of the whole rows.
-        asks = classifier if classifier is not None and classifier.needs_columns else None
-        found = _find(corpus, (left, right), whole=asks is not None)
+    with read_options.open(inputs, write=False) as corpus:
+        print_corpus_notes(corpus, recipe)
+        needs_columns = classifier is not None and classifier.needs_columns
+        found = _find_documents(corpus, (left, right), read_all=needs_columns)
         texts, rows = [found[left].text, found[right].text], [found[left].row, found[right].row]
         if needs_kernels(recipe) or classifier is not None:
-            say_if_compiling(None)
-        statistics = _statistics(corpus, recipe)
-        records = asks.records(corpus.take(rows), texts) if asks is not None else None
+            announce_compilation(None)
+        statistics = _gather_statistics(corpus, recipe)
+        records = classifier.records(corpus.take(rows), texts) if classifier is not None and needs_columns else None
 
-    why = explain_texts(texts[0], texts[1], recipe, statistics, classifier=classifier, records=records)
+    explanation = explain_texts(texts[0], texts[1], recipe, statistics, classifier=classifier, records=records)
     if as_json:
-        show_json({"left": left, "right": right} | why.as_dict())
+        print_json({"left": left, "right": right} | explanation.as_dict())
     else:
-        _show(why, left, right)
+        _print_explanation(explanation, left, right)
 
 
-def _statistics(corpus: Corpus, recipe: Recipe) -> Statistics | None:
-    """Return what the recipe takes from the whole collection, which is read once more, or None."""
+def _gather_statistics(corpus: Corpus, recipe: Recipe) -> Statistics | None:
+    """Return the statistics of the corpus, which is read once more, if the recipe needs them."""
     if not recipe.needs_statistics:
         return None
     from neardup.features.reading import gather_statistics
 
-    with progress_bar() as report:
-        return gather_statistics(corpus, recipe, report=report)
+    with progress_bar() as progress:
+        return gather_statistics(corpus, recipe, progress=progress)
 
 
-class _Found(NamedTuple):
+class _Document(NamedTuple):
     row: int
     text: str
 
 
-def _find(corpus: Corpus, ids: Sequence[str], *, whole: bool) -> dict[str, _Found]:
-    """Return rows and texts of the documents with these ids; of two with the same id, the first.
+def _find_documents(corpus: Corpus, ids: Sequence[str], *, read_all: bool) -> dict[str, _Document]:
+    """Return the first document with each of these ids.
 
-    With ``whole`` all is read, which it must be before ``take``.
-
-    Raises
-    ------
-    UnknownDocument
-        If there is none.
+    ``read_all`` reads on after the last of them, as ``Corpus.take`` requires. Raises ``UnknownDocument`` for an id that
+    no document has.
     """
-    from neardup.pipeline.query import remember, unknown_id
+    from neardup.pipeline.query import add_similar_ids, unknown_id_message
 
-    found: dict[str, _Found] = {}
-    alike: list[str] = []
+    found: dict[str, _Document] = {}
+    similar_ids: list[str] = []
     missing, documents = list(ids), 0
     with closing(cast("Generator[Batch]", corpus.scan())) as batches:
         for batch in batches:
@@ -107,144 +109,148 @@ def _find(corpus: Corpus, ids: Sequence[str], *, whole: bool) -> dict[str, _Foun
             places: dict[str, int] = {}
             for place, name in enumerate(names):
                 places.setdefault(str(name), place)
-            here = {name: places[name] for name in missing if name in places}
-            found |= {name: _Found(int(batch.rows[at]), batch.texts[at].as_py()) for name, at in here.items()}
+            for name in missing:
+                if name in places:
+                    at = places[name]
+                    found[name] = _Document(int(batch.rows[at]), batch.texts[at].as_py())
             missing = [name for name in ids if name not in found]
-            if not (missing or whole):
+            if not (missing or read_all):
                 return found
             documents += len(names)
-            remember(alike, list(places), missing)
+            add_similar_ids(similar_ids, list(places), missing)
     if not missing:
         return found
-    raise UnknownDocument(unknown_id(missing[0], alike, documents, by_row=corpus.id_column is None))
+    raise UnknownDocument(unknown_id_message(missing[0], similar_ids, documents, by_row=corpus.id_column is None))
 
 
-def _show(why: Explanation, left: str, right: str) -> None:
-    """Print the two texts side by side and the numbers below them to stdout."""
+def _print_explanation(explanation: Explanation, left: str, right: str) -> None:
+    """Print the two texts side by side, and the facts below them."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     colours = console.is_terminal and not console.no_color
-    table = grid(expand=True, padding=(0, 1))
-    for name, size in zip((left, right), why.sizes, strict=True):
-        head = f"{visible(name, lines=False)}  ({count_text(size, 'feature')})"
-        table.add_column(Text(head, "bold"), ratio=1, overflow="fold")
-    marked = _shows_changes(why)
+    table = make_table(expand=True, padding=(0, 1))
+    for name, size in zip((left, right), explanation.sizes, strict=True):
+        heading = f"{printable_line(name)}  ({counted(size, 'feature')})"
+        table.add_column(Text(heading, "bold"), ratio=1, overflow="fold")
+    left_changes, right_changes = (
+        (explanation.left_changes, explanation.right_changes) if _shows_changes(explanation) else ((), ())
+    )
     table.add_row(
-        _marked(why.left, why.left_segments, why.left_changes if marked else (), colours=colours),
-        _marked(why.right, why.right_segments, why.right_changes if marked else (), colours=colours),
+        _marked_text(explanation.left, explanation.left_segments, left_changes, colours=colours),
+        _marked_text(explanation.right, explanation.right_segments, right_changes, colours=colours),
     )
     console.print(table)
     console.print()
-    numbers = Table.grid(padding=(0, 2))
-    numbers.add_column(style="dim", no_wrap=True)
-    numbers.add_column(overflow="fold")
-    for name, value in _rows(why, colours=colours):
-        colour = ("bold green" if why.match else "bold red") if name == "verdict" else ""
-        numbers.add_row(name, value if isinstance(value, Text) else Text(visible(value, lines=False), colour))
-    console.print(numbers)
-    if why.learned is not None and why.learned.evidence.contributions:
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in _facts(explanation, colours=colours):
+        colour = ("bold green" if explanation.match else "bold red") if name == "verdict" else ""
+        facts.add_row(name, value if isinstance(value, Text) else Text(printable_line(value), colour))
+    console.print(facts)
+    if explanation.learned is not None and explanation.learned.evidence.contributions:
         console.print()
-        console.print(_contributions(why.learned.evidence))
+        console.print(_contributions_table(explanation.learned.evidence))
 
 
-def _contributions(evidence: Evidence) -> Any:
-    """Return a table of the measures of a classifier, the strongest first, below where the score starts from."""
-    table = grid("measure", "value", "contribution", "towards", padding=(0, 1))
+def _contributions_table(evidence: Evidence) -> Table:
+    """Return the measures of a classifier, the strongest first, below the score of an average pair."""
+    table = make_table("measure", "value", "contribution", "towards", padding=(0, 1))
     table.columns[-1].justify = "left"
     rows = [("all at their means", "", evidence.start or 0.0)]
     rows += [
         (name, "unknown" if value is None else f"{value:.4f}", amount) for name, value, amount in evidence.contributions
     ]
-    for name, shown, amount in rows:
-        towards = ("together" if amount > 0 else "apart") if round(abs(amount), 4) else ""
-        table.add_row(name, shown, f"{amount:+.4f}", towards)
+    for name, value, amount in rows:
+        direction = ("together" if amount > 0 else "apart") if round(abs(amount), 4) else ""
+        add_row(table, (name, value, f"{amount:+.4f}", direction))
     return table
 
 
-def _shows_changes(why: Explanation) -> bool:
-    """Return whether the words that differ are few enough to tell something."""
-    return bool(why.passages) or why.recipe.parsed_features.kind == "checksum"
+def _shows_changes(explanation: Explanation) -> bool:
+    """Return whether the changed words are few enough to be worth marking."""
+    return bool(explanation.passages) or explanation.recipe.parsed_features.kind == "checksum"
 
 
-def _marked(text: str, segments: Sequence[Segment], changes: Sequence[Span], *, colours: bool) -> Any:
-    """Return a text in which shared passages have a colour, and changed words have one or stand in «»."""
+def _marked_text(text: str, segments: Sequence[Segment], changes: Sequence[Span], *, colours: bool) -> Any:
+    """Return a text with shared passages coloured, and changed words coloured or within «»."""
     from rich.text import Text
 
     marked, ends = Text(), [change.end for change in changes]
     for segment in segments:
         if segment.shared:
-            marked.append(visible(text[segment.start : segment.end]), "green" if colours else "")
+            marked.append(printable(text[segment.start : segment.end]), "green" if colours else "")
             continue
         done = segment.start
-        # The changes of the whole text may be a hundred thousand: only those of this segment are looked at.
+        # A text may have a hundred thousand changes: this visits only those of the segment.
         for place in range(bisect_right(ends, segment.start), len(changes)):
             change = changes[place]
             if change.start >= segment.end:
                 break
             begin, end = max(change.start, done), min(change.end, segment.end)
-            marked.append(visible(text[done:begin]))
-            words = visible(text[begin:end])
+            marked.append(printable(text[done:begin]))
+            words = printable(text[begin:end])
             marked.append(words if colours else f"«{words}»", "bold red" if colours else "")
             done = end
-        marked.append(visible(text[done : segment.end]))
+        marked.append(printable(text[done : segment.end]))
     return marked
 
 
-def _rows(why: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values below the texts."""
+def _facts(explanation: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of the facts below the texts."""
     from rich.text import Text
 
     from neardup.pipeline.counterfactual import token_noun
 
-    recipe, token = why.recipe, token_noun(why.recipe)
-    if _shows_changes(why):
+    recipe, token = explanation.recipe, token_noun(explanation.recipe)
+    if _shows_changes(explanation):
         legend = Text.assemble(("shared passages", "green"), ", ", (f"{token}s that differ", "bold red"))
-        yield "marks", legend if colours else f"{token}s that differ stand in «»"
-    if why.passages:
-        longest = max(passage.tokens for passage in why.passages)
-        yield "passages", f"{len(why.passages):,} shared, the longest of {count_text(longest, token)}"
+        yield "marks", legend if colours else f"{token}s that differ are within «»"
+    if explanation.passages:
+        longest = max(passage.tokens for passage in explanation.passages)
+        yield "passages", f"{len(explanation.passages):,} shared, the longest of {counted(longest, token)}"
     else:
         yield "passages", "none shared"
     if recipe.ignore:
-        left, right = why.ignored
-        yield "ignored", f"{left:,} and {right:,} features stand in the ignored text, and count for nothing"
-    yield "verdict", f"{'near-duplicates' if why.match else 'no near-duplicates'}: {why.reason}"
-    if why.needed is not None and _counts_features(recipe):
-        aim = ", to become candidates" if why.learned else ""
-        yield "needed", f"{why.needed:,} shared features at these sizes{aim}"
-    yield "measures", ", ".join(_measure(name, value) for name, value in why.measures.items())
-    for place, sentence in enumerate(why.sentences):
+        left, right = explanation.ignored
+        yield "ignored", f"{left:,} and {right:,} features are in the ignored text and not compared"
+    yield "verdict", f"{'near-duplicates' if explanation.match else 'no near-duplicates'}: {explanation.reason}"
+    if explanation.needed is not None and _counts_features(recipe):
+        aim = ", to become candidates" if explanation.learned else ""
+        yield "needed", f"{explanation.needed:,} shared features at these sizes{aim}"
+    yield "measures", ", ".join(_format_measure(name, value) for name, value in explanation.measures.items())
+    for place, sentence in enumerate(explanation.sentences):
         yield "" if place else "flips", sentence
-    if why.learned is not None:
-        classifier = why.learned.classifier
-        yield "classifier", cut_text(classifier.fingerprint, *classifier.working_point)
-        if why.learned.outside:
-            yield "outside", f"the pair is unlike those of its training: {'; '.join(why.learned.outside)}"
-    yield "recipe", f"{recipe.name}: {_choices(recipe)}; fingerprint {recipe.fingerprint}"
+    if explanation.learned is not None:
+        classifier = explanation.learned.classifier
+        yield "classifier", describe_cut(classifier.fingerprint, *classifier.working_point)
+        if explanation.learned.outside:
+            yield "outside", f"the pair is unlike those of its training: {'; '.join(explanation.learned.outside)}"
+    yield "recipe", f"{recipe.name}: {_describe_recipe(recipe)}; fingerprint {recipe.fingerprint}"
 
 
 def _counts_features(recipe: Recipe) -> bool:
-    """Return whether a number of shared features decides, and there are more than one."""
+    """Return whether the number of shared features decides, and there may be more than one."""
     single = recipe.parsed_features.kind == "checksum"
     return not (single or recipe.weights or recipe.signature or recipe.measure == "semantic")
 
 
-def _measure(name: str, value: float) -> str:
-    from neardup.pipeline.counterfactual import decimals
+def _format_measure(name: str, value: float) -> str:
+    from neardup.pipeline.counterfactual import format_measure
     from neardup.recipe.measures import measure
 
-    return f"{name} {decimals(value, up=measure(name).distance)}"
+    return f"{name} {format_measure(value, up=measure(name).distance)}"
 
 
-def _choices(recipe: Recipe) -> str:
-    """Return how a recipe makes and compares features, in a few words."""
+def _describe_recipe(recipe: Recipe) -> str:
+    """Return the features of a recipe and what is done with them."""
     stops = f", without stop words of {recipe.stop_words}" if recipe.stop_words not in ("", "none") else ""
     if recipe.parsed_features.kind == "spots":
         stops = f", {f'at {recipe.antecedents}' if recipe.antecedents else f'stop words of {recipe.stop_words}'}"
     named = {"clip": recipe.clip, "weights": recipe.weights, "signature": recipe.signature, "then": recipe.second_step}
-    others = "".join(f", {name} {value}" for name, value in named.items() if value)
+    extras = "".join(f", {name} {value}" for name, value in named.items() if value)
     content = f"content {recipe.content}, " if recipe.content else ""
-    return f"{content}{recipe.features} ({recipe.normalize}{stops}){others}"
+    return f"{content}{recipe.features} ({recipe.normalize}{stops}){extras}"

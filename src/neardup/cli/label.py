@@ -1,4 +1,4 @@
-"""``neardup label``: pairs of texts judged by people, in the browser."""
+"""``neardup label``: label pairs of texts in the browser, and import, export and compare labels."""
 
 from __future__ import annotations
 
@@ -8,48 +8,43 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli.command import option, refuse_ignored, switch, with_options
-from neardup.cli.options import (
-    Content,
-    Force,
-    Html,
-    Inputs,
-    Json,
-    Labeller,
-    ReadOptions,
-    RunOptions,
-    check_nothing,
-    check_outputs,
-    chosen_content,
+from neardup.cli.options import Content, Force, Html, Inputs, Json, Labeller, ReadOptions, RunOptions, resolve_content
+from neardup.cli.outputs import check_nothing, check_outputs, ending_check
+from neardup.cli.screen import (
+    add_row,
+    make_table,
+    print_corpus_notes,
+    print_json,
+    print_message,
+    printable_line,
+    progress_bar,
+    reading_progress,
 )
-from neardup.cli.screen import count_text, grid, progress_bar, reading, say, say_notes, show_json, visible
-from neardup.errors import OutputError, RecipeError
+from neardup.errors import RecipeError
+from neardup.pages.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from neardup.evaluation.agreement import Agreement
     from neardup.labelling.exchange import Imported
     from neardup.labelling.queue import Pool
-    from neardup.labels.store import LabelStore
     from neardup.recipe import Recipe
 
-#: What has a say only where pairs are asked.
-_ON_THE_PAGE = (
+#: Options that only matter when the page is served.
+_PAGE_OPTIONS = (
     *("candidate_rule", "vector", "title_column", "time_column", "pairs", "shared", "seed"),
     *("port", "no_browser", "threads", "memory", "quarantine"),
 )
-
-
-_QUEUE, _PAGE, _TABLES = "Which pairs are asked", "The page", "Labels as tables, without the page"
+_QUEUE, _PAGE, _TABLES = "Which pairs to label", "The page", "Labels as tables, without the page"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOptions:
-    """Which pairs are asked, and how they are shown."""
+    """Which pairs to label, and how texts are compared."""
 
     candidate_rule: Annotated[
-        str | None,
-        option("MEASURE>=NUMBER", "Pairs below it are not asked; jaccard(words:3) >= 0.1 by default.", _QUEUE),
+        str | None, option("MEASURE>=NUMBER", "Skip pairs below it; jaccard(words:3) >= 0.1 by default.", _QUEUE)
     ] = None
     vector: Annotated[
         str,
@@ -63,12 +58,12 @@ class QueueOptions:
     time_column: Annotated[str | None, option("NAME", "Column of times, for the measure hours_apart.", _QUEUE)] = None
     html: Html = False
     content: Content = None
-    pairs: Annotated[int | None, option("NUMBER", "Stop after N answers of each labeller.", _QUEUE, min=1)] = None
+    pairs: Annotated[int | None, option("NUMBER", "Stop after N labels of each labeller.", _QUEUE, min=1)] = None
     shared: Annotated[
         float,
         option(
             "SHARE",
-            "Share of a labeller's pairs that others have judged too; for agreement.",
+            "Share of pairs that another labeller has labelled, too, to measure agreement.",
             _QUEUE,
             min=0,
             max=1,
@@ -78,41 +73,39 @@ class QueueOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """The candidate rule."""
+        """The candidate rule, as a recipe."""
         from neardup.classifier.classifier import CANDIDATE_RULE, parse_candidate_rule
 
         return parse_candidate_rule(
             CANDIDATE_RULE if self.candidate_rule is None else self.candidate_rule,
-            content=chosen_content(self.html, self.content) or "",
+            content=resolve_content(self.html, self.content) or "",
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageOptions:
-    """Where the page is."""
+    """The address of the page."""
 
-    port: Annotated[
-        int, option("NUMBER", "Port on this machine; 0 for any that is free.", _PAGE, min=0, max=65_535)
-    ] = 0
+    port: Annotated[int, option("NUMBER", "Port on this machine; 0 for any free port.", _PAGE, min=0, max=65_535)] = 0
     no_browser: Annotated[bool, switch("--no-browser", "Print the link without opening a browser.", _PAGE)] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """What is done with labels in place of the page."""
+    """Import, export and comparison of labels, without the page."""
 
     import_file: Annotated[
-        str | None, option("FILE", "Import labels: id1,id2,label, perhaps labeller.", _TABLES, "--import")
+        str | None, option("FILE", "Import labels: id1,id2,label and optionally labeller.", _TABLES, "--import")
     ] = None
-    export: Annotated[str | None, option("FILE", "Write labels as CSV: id1,id2,label, by majority.", _TABLES)] = None
-    each: Annotated[bool, switch("--each", "With --export: a row for each labeller.", _TABLES)] = False
-    agreement: Annotated[bool, switch("--agreement", "Print how far labellers agree.", _TABLES)] = False
+    export: Annotated[str | None, option("FILE", "Write the majority labels as CSV: id1,id2,label.", _TABLES)] = None
+    each: Annotated[bool, switch("--each", "With --export: write a row for each labeller.", _TABLES)] = False
+    agreement: Annotated[bool, switch("--agreement", "Print how well labellers agree.", _TABLES)] = False
 
     @property
-    def asked(self) -> bool:
-        """Whether anything is to be done.
+    def is_given(self) -> bool:
+        """Whether any of them was requested.
 
-        Raises ``RecipeError`` if an option is missing the one that it belongs to.
+        Raises ``RecipeError`` for an option without the one that it belongs to.
         """
         if self.each and self.export is None:
             raise RecipeError("--each belongs to --export FILE; name a file, or leave it out")
@@ -120,9 +113,9 @@ class TableOptions:
 
 
 def check_store(store: str, inputs: list[str]) -> None:
-    """Refuse what cannot be a store of labels before the work; a new one is only made once there is something to keep.
+    """Check that a path can hold a label store; a new one is created only once there is a label to keep.
 
-    Raises ``NeardupError`` if it is something else, or cannot be made.
+    Raises ``NeardupError`` if it is something else, or cannot be created.
     """
     from neardup.documents.output import check_place
     from neardup.labels.store import labels_of
@@ -136,15 +129,12 @@ def check_store(store: str, inputs: list[str]) -> None:
 @with_options
 def label(
     inputs: Inputs,
-    store: Annotated[
-        str,
-        option("FILE", "Where labels are kept: a SQLite file, created if missing.", show_default=False),
-    ],
-    read: ReadOptions,
-    asking: QueueOptions,
-    page: PageOptions,
-    tables: TableOptions,
-    running: RunOptions,
+    store: Annotated[str, option("FILE", "Label store: a SQLite file, created if missing.", show_default=False)],
+    read_options: ReadOptions,
+    queue_options: QueueOptions,
+    page_options: PageOptions,
+    table_options: TableOptions,
+    run_options: RunOptions,
     labeller: Labeller = None,
     force: Force = False,
     as_json: Json = False,
@@ -153,35 +143,34 @@ def label(
 
     The page is served to this machine only, until Ctrl-C. Each answer is saved before the next pair appears.
 
-    Pairs are chosen to teach the most: first spread over similarity, then where a model of the labels is unsure.
+    The next pair is the one that a model learns most from: first spread over similarity, then where it is unsure.
 
     train, compare and audit read the labels: --labels labels.db.
     """
-    if not tables.asked:
+    if not table_options.is_given:
         refuse_ignored(("force", "as_json"), "is for --export and --agreement; leave it out")
-        _serve(inputs, store, labeller, read, asking, page, running)
+        _serve(inputs, store, labeller, read_options, queue_options, page_options, run_options)
         return
-    refuse_ignored(_ON_THE_PAGE, "is for the page, and --import, --export and --agreement open none; leave it out")
-    if tables.import_file is None:
-        refuse_ignored(("labeller",), "is for labels that are taken in; name them with --import FILE")
-    if tables.export is None:
+    refuse_ignored(_PAGE_OPTIONS, "is for the page, and --import, --export and --agreement open none; leave it out")
+    if table_options.import_file is None:
+        refuse_ignored(("labeller",), "is for imported labels; name them with --import FILE")
+    if table_options.export is None:
         refuse_ignored(("force",), "is for --export FILE; leave it out")
-    if not tables.agreement:
+    if not table_options.agreement:
         refuse_ignored(("as_json",), "is for --agreement; leave it out")
-    stores = ("--store", store), ("--export", tables.export)
-    check_outputs(inputs, *stores, force=force, checks={"--store": check_nothing, "--export": _check_export})
-
-    _exchange(inputs, store, read, asking, tables, labeller=labeller, as_json=as_json)
+    checks = {"--store": check_nothing, "--export": ending_check("labels are exported as CSV", ".csv")}
+    check_outputs(inputs, {"--store": store, "--export": table_options.export}, force=force, checks=checks)
+    _exchange(inputs, store, read_options, queue_options, table_options, labeller=labeller, as_json=as_json)
 
 
 def _serve(
     inputs: list[str],
     store: str,
     labeller: str | None,
-    read: ReadOptions,
-    asking: QueueOptions,
-    page: PageOptions,
-    running: RunOptions,
+    read_options: ReadOptions,
+    queue_options: QueueOptions,
+    page_options: PageOptions,
+    run_options: RunOptions,
 ) -> None:
     from neardup.classifier.vector import Vector, vector_statistics
     from neardup.labelling.index import LabelIndex
@@ -193,152 +182,147 @@ def _serve(
     from neardup.service.server import check_packages
 
     name = None if labeller is None else checked_name(labeller)
-    candidate_rule, vector = asking.recipe, Vector.parse(asking.vector)
-    limits = running.limits
+    candidate_rule, vector = queue_options.recipe, Vector.parse(queue_options.vector)
     check_packages("label", *PACKAGES, "sklearn")
     check_store(store, inputs)
     with ExitStack() as stack:
-        corpus = stack.enter_context(read.open(inputs))
-        with reading(corpus, candidate_rule) as report:
+        corpus = stack.enter_context(read_options.open(inputs))
+        with reading_progress(corpus, candidate_rule) as progress:
             pool, material = pool_of(
                 corpus,
                 candidate_rule,
-                seed=asking.seed,
-                title_column=asking.title_column or "",
-                time_column=asking.time_column or "",
-                progress=report,
-                **limits,
+                seed=queue_options.seed,
+                title_column=queue_options.title_column or "",
+                time_column=queue_options.time_column or "",
+                progress=progress,
+                **run_options.limits,
             )
             labels = stack.enter_context(LabelStore(store))
-            known = LabelIndex(labels, material)
-            notes = known.check()
+            index = LabelIndex(labels, material)
+            notes = index.check()
             statistics = vector_statistics(
-                vector, corpus, content=candidate_rule.content, threads=limits["threads"], report=report
+                vector, corpus, content=candidate_rule.content, threads=run_options.threads, report=progress
             )
         for note in notes:
-            say(note)
-        _say_pool(pool)
+            print_message(note)
+        print_message(_describe_pool(pool))
         model = stack.enter_context(
-            closing(Model(pool, known, vector, statistics, threads=limits["threads"] or default_threads()))
+            closing(Model(pool, index, vector, statistics, threads=run_options.threads or default_threads()))
         )
-        session = Session(
-            known, ActiveLearningQueue(pool, known, model, shared=asking.shared), labeller=name, goal=asking.pairs
+        queue = ActiveLearningQueue(pool, index, model, shared=queue_options.shared)
+        session = Session(index, queue, labeller=name, goal=queue_options.pairs)
+        serve(
+            session,
+            port=page_options.port,
+            open_browser=not page_options.no_browser,
+            tell=link_printer("label"),
+            again=lambda link: print_message(f"opened; for another browser: {link}"),
         )
-        serve(session, port=page.port, open_browser=not page.no_browser, tell=_tell, again=_tell_again)
-        _say_end(session.given, labels)
+        counts = labels.counts()
+        parts = ", ".join(f"{count:,} {answer}" for answer, count in counts.items())
+        print_message(
+            f"{counted(session.given, 'label')} given; {labels.path} now has {sum(counts.values()):,}: {parts}"
+        )
 
 
-def _say_pool(pool: Pool) -> None:
+def _describe_pool(pool: Pool) -> str:
     drawn = "" if len(pool) == pool.found else f", {len(pool):,} of them drawn evenly over similarity to choose from"
-    some = "" if pool.complete else "; they are too many to be all found, so these are pairs with documents that stay"
-    say(f"{count_text(pool.found, 'pair')} among the candidates{drawn}{some}")
+    limit = "" if pool.complete else "; they are too many to find all, so these are pairs with kept documents"
+    return f"{counted(pool.found, 'pair')} among the candidates{drawn}{limit}"
 
 
-def _tell(link: str) -> None:
-    say(f"label at {link}")
-    say("the link opens one browser; Ctrl-C ends, and nothing is lost")
+def link_printer(purpose: str) -> Callable[[str], None]:
+    """Return a function that prints the link of a page, and what it is for."""
 
+    def print_link(link: str) -> None:
+        print_message(f"{purpose} at {link}")
+        print_message("the link opens one browser; Ctrl-C ends, and nothing is lost")
 
-def _tell_again(link: str) -> None:
-    say(f"opened; for another browser: {link}")
-
-
-def _say_end(given: int, labels: LabelStore) -> None:
-    counts = labels.counts()
-    parts = ", ".join(f"{count:,} {answer}" for answer, count in counts.items())
-    say(f"{count_text(given, 'label')} given; {labels.path} holds {sum(counts.values()):,}: {parts}")
-
-
-def _check_export(name: str, inputs: Sequence[str], force: bool) -> None:
-    from neardup.documents import check_output
-
-    if not name.endswith(".csv"):
-        raise OutputError(f"{name} does not end in .csv, but labels are exported as CSV: name it so")
-    check_output(name, inputs, force)
+    return print_link
 
 
 def _exchange(
     inputs: list[str],
     store: str,
-    read: ReadOptions,
-    asking: QueueOptions,
-    tables: TableOptions,
+    read_options: ReadOptions,
+    queue_options: QueueOptions,
+    table_options: TableOptions,
     *,
     labeller: str | None,
     as_json: bool,
 ) -> None:
-    """Take labels in, write them out, say how far labellers agree; in this order."""
+    """Import labels, export them, and print how well labellers agree, in this order."""
     from neardup.evaluation.agreement import agreements
     from neardup.labelling.exchange import answers_of, export, take_in
     from neardup.labelling.index import LabelIndex
     from neardup.labels.store import LabelStore, labels_of
     from neardup.pages.documents import Material
 
-    given = None if tables.import_file is None else answers_of(tables.import_file, labeller=labeller)
-    if given is None:
-        # Refuses a name with nothing there, for which a new store would be made.
+    imported = None
+    if table_options.import_file is not None:
+        imported = answers_of(table_options.import_file, labeller=labeller)
+    if imported is None:
+        # Refuses a path without a store, for which a new one would be created.
         labels_of(store)
     else:
         check_store(store, inputs)
     with ExitStack() as stack:
-        corpus = stack.enter_context(read.open(inputs, write=False))
-        say_notes(corpus)
-        with progress_bar() as report:
-            material = Material.of(corpus, content=asking.recipe.content, report=report)
+        corpus = stack.enter_context(read_options.open(inputs, write=False))
+        print_corpus_notes(corpus)
+        with progress_bar() as progress:
+            material = Material.of(corpus, content=queue_options.recipe.content, report=progress)
         labels = stack.enter_context(LabelStore(store))
-        known = LabelIndex(labels, material)
-        for note in known.check():
-            say(note)
-        if given is not None:
-            say(_taken(take_in(known, given), given.name))
-        if tables.export is not None:
-            written = export(labels, tables.export, each=tables.each)
-            left_out = "" if tables.each else f"; left out: {written.unsure:,} unsure, {written.ties:,} tied"
-            say(f"{count_text(written.rows, 'row')} written to {tables.export}{left_out}")
-        if tables.agreement:
+        index = LabelIndex(labels, material)
+        for note in index.check():
+            print_message(note)
+        if imported is not None:
+            print_message(_describe_import(take_in(index, imported), imported.name))
+        if table_options.export is not None:
+            exported = export(labels, table_options.export, each=table_options.each)
+            rest = "" if table_options.each else f"; left out: {exported.unsure:,} unsure, {exported.ties:,} tied"
+            print_message(f"{counted(exported.rows, 'row')} written to {table_options.export}{rest}")
+        if table_options.agreement:
             found = agreements(labels.labels)
             if as_json:
-                show_json([one.as_dict() for one in found])
+                print_json([agreement.as_dict() for agreement in found])
             else:
-                _show(found)
+                _print_agreements(found)
 
 
-def _taken(taken: Imported, source: str) -> str:
-    """Return what became of a table's rows, in a line."""
-    others = (
-        (taken.known, "there already"),
-        (taken.kept, "judged otherwise in the store and left so"),
-        (taken.unknown, "of documents that this corpus does not hold"),
-        (taken.empty, "without an answer"),
+def _describe_import(imported: Imported, source: str) -> str:
+    """Return what became of the rows of an imported table."""
+    counts = (
+        (imported.known, "there already"),
+        (imported.kept, "different in the store and left unchanged there"),
+        (imported.unknown, "of documents that this corpus does not contain"),
+        (imported.empty, "without a label"),
     )
-    rest = "".join(f"; {count:,} {what}" for count, what in others if count)
-    return f"{count_text(taken.added, 'label')} taken in from {source}{rest}"
+    rest = "".join(f"; {count:,} {fate}" for count, fate in counts if count)
+    return f"{counted(imported.added, 'label')} imported from {source}{rest}"
 
 
-def _show(found: Sequence[Agreement]) -> None:
-    """Print how far labellers agree to stdout."""
+def _print_agreements(found: Sequence[Agreement]) -> None:
     from rich.console import Console
-    from rich.text import Text
 
     console = Console(highlight=False)
-    if not any(one.pairs for one in found):
+    if not any(agreement.pairs for agreement in found):
         console.print("No two labellers have judged the same pair.")
         return
-    table = grid("labellers", "pairs", "agree", "kappa", "95%", "same", "different", "apart", "unsure")
+    table = make_table("labellers", "pairs", "agree", "kappa", "95%", "same", "different", "apart", "unsure")
     table.columns[0].min_width = 12
-    for one in found:
-        both, first, second, none = one.table
-        interval = one.interval
+    for agreement in found:
+        both_same, first_same, second_same, both_different = agreement.table
+        interval = agreement.interval
         cells = [
-            visible(", ".join(one.labellers), lines=False),
-            f"{one.pairs:,}",
-            f"{one.observed:.0%}" if one.pairs else "none",
-            "none" if one.kappa is None else f"{one.kappa:.2f}",
+            printable_line(", ".join(agreement.labellers)),
+            f"{agreement.pairs:,}",
+            f"{agreement.observed:.0%}" if agreement.pairs else "none",
+            "none" if agreement.kappa is None else f"{agreement.kappa:.2f}",
             "" if interval is None else f"{interval[0]:.2f}-{interval[1]:.2f}",
-            f"{both:,}",
-            f"{none:,}",
-            f"{first + second:,}",
-            f"{one.unsure:,}",
+            f"{both_same:,}",
+            f"{both_different:,}",
+            f"{first_same + second_same:,}",
+            f"{agreement.unsure:,}",
         ]
-        table.add_row(*map(Text, cells))
+        add_row(table, cells)
     console.print(table)

@@ -4,77 +4,64 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from neardup.cli.command import option, switch, with_options
-from neardup.cli.options import (
-    Force,
-    Inputs,
-    ReadOptions,
-    RecipeOptions,
-    RunOptions,
-    check_outputs,
-    opened_index,
-    recipe_beside_index,
-    refuse_read_options,
-)
-from neardup.cli.screen import count_text, interruptible, print_rows, reading, say, write_rows
+from neardup.cli.command import option, output_option, switch, with_options
+from neardup.cli.options import Force, Inputs, ReadOptions, RecipeOptions, RunOptions, refuse_read_options
+from neardup.cli.outputs import check_outputs, written_files
+from neardup.cli.running import find_index
+from neardup.cli.screen import print_message, print_rows, reading_progress
+from neardup.pages.numbers import counted
 
 
 @with_options
 def neighbors(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    read: ReadOptions,
-    running: RunOptions,
+    read_options: ReadOptions,
+    run_options: RunOptions,
     k: Annotated[int, option("NUMBER", "How many neighbours of each document.", None, "--k", min=1)] = 3,
     of: Annotated[
-        list[str] | None,
-        option("ID", "Only the neighbours of this document; repeatable.", None, "--of"),
+        list[str] | None, option("ID", "Only the neighbours of this document; repeatable.", None, "--of")
     ] = None,
     first: Annotated[
         int | None, option("NUMBER", "Only the neighbours of the first N documents; not with --of.", min=1)
     ] = None,
     output: Annotated[
         str | None,
-        option(
-            "FILE",
-            "Write a table of document, rank, neighbor and similarity, in the format of the name.",
-            None,
-            "--output",
-            "-o",
-        ),
+        output_option("Write a table of document, rank, neighbor and similarity, in the format of the name."),
     ] = None,
-    printing: Annotated[bool, switch("--print", "Print the table on stdout even with -o.")] = False,
+    print_table: Annotated[bool, switch("--print", "Print the table on stdout even with -o.")] = False,
     force: Force = False,
     as_json: Annotated[bool, switch("--json", "Print the table on stdout as JSON lines.")] = False,
 ) -> None:
     """Find the most similar other documents of each document, whatever the threshold.
 
-    Documents that share no feature are not neighbours, so there may be fewer than N. Equally similar documents come
-    in reading order.
+    Documents without a shared feature are no neighbours, so a document may have fewer than N. Equally similar
+    documents are listed in reading order.
     """
-    to_file = None if output == "-" else output
-    to_screen = to_file is None or printing or as_json
-    index = opened_index(inputs)
-    recipe = recipe_beside_index(recipe_options, None, index)
-    check_outputs(inputs, ("-o", to_file), ("--quarantine", read.quarantine), force=force)
+    file = None if output == "-" else output
+    index = find_index(inputs)
+    recipe = recipe_options.resolve(index=index)
+    check_outputs(inputs, {"-o": file, "--quarantine": read_options.quarantine}, force=force)
 
-    from neardup.pipeline.neighbors import neighbors_of as find
-    from neardup.pipeline.query import refuse_unasked
+    from neardup.documents import write_table
+    from neardup.pipeline.neighbors import find_neighbors
+    from neardup.pipeline.query import check_query_options
 
-    refuse_unasked(recipe_options.given, nearest=True)
+    check_query_options(recipe_options.settings, nearest=True)
     if index is not None:
         refuse_read_options()
-    with read.open(inputs) if index is None else index.corpus_around(k, of, first) as corpus:
-        with reading(corpus, recipe, kernels=["postings.nearest_of"]) as report:
-            found = find(corpus, recipe, k, of=of, first=first, progress=report, **running.limits)
-            if to_file is not None:
-                write_rows(found, to_file, force=force)
-        if to_screen:
-            with interruptible([to_file] if to_file is not None else []):
-                print_rows([found.to_arrow()], found.to_arrow().column_names, as_json=as_json)
-    place = f", written to {to_file}" if to_file is not None else ""
-    whose = f"{count_text(found.asked, 'document')} among {found.documents:,}"
-    say(f"{count_text(len(found), 'neighbour')} of {whose}{place}")
+    with read_options.open(inputs) if index is None else index.neighbor_corpus(k, of, first) as corpus:
+        with reading_progress(corpus, recipe, kernels=["postings.find_nearest"]) as progress:
+            found = find_neighbors(corpus, recipe, k, of=of, first=first, progress=progress, **run_options.limits)
+            table = found.to_arrow()
+            if file is not None:
+                write_table(table, file, force=force)
+        if file is None or print_table or as_json:
+            with written_files(file):
+                print_rows([table], table.column_names, as_json=as_json)
+    place = f", written to {file}" if file is not None else ""
+    documents = f"{counted(found.asked, 'document')} among {found.documents:,}"
+    print_message(f"{counted(len(found), 'neighbour')} of {documents}{place}")
     missing = found.asked * k - len(found)
     if missing:
-        say(f"{missing:,} fewer than asked for: no other document shares a feature")
+        print_message(f"{missing:,} fewer than requested: no other document shares a feature")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
-from neardup.cli.command import option, switch, with_options
-from neardup.cli.index import IndexBehind
+from neardup.cli.command import output_option, switch, with_options
 from neardup.cli.options import (
     Against,
-    ClassifierOptions,
+    CorpusClassifierOptions,
     EngineOptions,
     Force,
     Inputs,
@@ -17,23 +16,12 @@ from neardup.cli.options import (
     RecipeOptions,
     RunOptions,
     TimeColumn,
-    check_outputs,
-    classifier_text,
-    on_spark,
-    opened_index,
-    recipe_beside_index,
-    say_if_foreign,
 )
-from neardup.cli.screen import (
-    count_text,
-    interruptible,
-    lsh_text,
-    print_rows,
-    reading,
-    say,
-    stages_of,
-)
+from neardup.cli.outputs import check_outputs, written_files
+from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_foreign
+from neardup.cli.screen import describe_lsh, print_message, print_rows, reading_progress, stage_names
 from neardup.errors import OutputError
+from neardup.pages.numbers import counted
 
 if TYPE_CHECKING:
     from neardup.pipeline.result import Result
@@ -43,22 +31,18 @@ if TYPE_CHECKING:
 def pairs(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    decided: ClassifierOptions,
-    read: ReadOptions,
-    running: RunOptions,
-    where: EngineOptions,
+    classifier_options: CorpusClassifierOptions,
+    read_options: ReadOptions,
+    run_options: RunOptions,
+    engine_options: EngineOptions,
     output: Annotated[
         str | None,
-        option(
-            "FILE",
+        output_option(
             "A table of left, right and similarity, in the format of the name; with a classifier also score and "
-            "evidence; - prints.",
-            None,
-            "--output",
-            "-o",
+            "evidence; - for stdout."
         ),
     ] = None,
-    printing: Annotated[bool, switch("--print", "Print the pairs on stdout, separated by tabs.")] = False,
+    print_pairs: Annotated[bool, switch("--print", "Print the pairs on stdout, separated by tabs.")] = False,
     against: Against = None,
     time_column: TimeColumn = None,
     force: Force = False,
@@ -66,53 +50,51 @@ def pairs(
 ) -> None:
     """List every pair at or above the threshold.
 
-    With --against, pairs with the reference are listed, too; right_from says on which side right is.
+    With --against, pairs with reference documents are listed, too; the column right_from says where right is from.
     """
-    to_file = None if output == "-" else output
-    to_screen = output == "-" or printing or as_json
-    if to_file is None and not to_screen:
+    file = None if output == "-" else output
+    to_stdout = output == "-" or print_pairs or as_json
+    if file is None and not to_stdout:
         raise OutputError("no output is named: give one with -o FILE, or print the pairs with --print")
-    classifier = decided.loaded(time_column)
-    index = opened_index(against)
-    recipe = recipe_beside_index(recipe_options, classifier, index).changed(keep="first")
-    limits = running.limits
-    engine = where.chosen(
-        recipe,
-        **{"--threads": limits["threads"], "--memory": limits["memory"]},
-        **{"--classifier": classifier},
-    )
-    check_outputs([*inputs, *(against or ())], ("-o", to_file), ("--quarantine", read.quarantine), force=force)
+    classifier = classifier_options.load_for_corpus(time_column)
+    index = find_index(against)
+    recipe = recipe_options.resolve(classifier, index).changed(keep="first")
+    engine = engine_options.spark_engine(recipe, run_options.threads)
+    outputs = {"-o": file, "--quarantine": read_options.quarantine}
+    check_outputs([*inputs, *(against or ())], outputs, force=force)
 
-    from neardup.pipeline.pipeline import run
-
-    behind = IndexBehind(index)
-    kernels = behind.kernels if engine is None else None
-    with read.open(inputs, against=against, index=index) as corpus:
-        stages = stages_of(recipe, margin=False, write=False)
-        with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
-            if engine is not None:
-                records = read.quarantine is not None
-                result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records, index=index))
-            else:
-                behind.look_up(corpus, limits["threads"], report)
-                result = run(corpus, recipe, classifier=classifier, progress=report, pairs_per_document=None, **limits)
-            if to_file is not None:
-                _write(result, to_file, force=force)
-        if to_screen:
-            with interruptible([to_file] if to_file is not None else []):
-                tables = result.pairs.chunks(full=as_json)
-                print_rows(tables, result.pairs.schema().names, as_json=as_json)
-    place = f", written to {to_file}" if to_file is not None else ""
-    documents = count_text(result.summary["documents"], "document")
+    reference = IndexReference(index)
+    with read_options.open(inputs, against=against if index is None else None) as corpus:
+        kernels = reference.kernels if engine is None else None
+        stages = stage_names(recipe, margin=False, write=False)
+        with reading_progress(corpus, recipe, kernels=kernels, stages=stages) as progress, ExitStack() as stack:
+            result = stack.enter_context(
+                run_recipe(
+                    corpus,
+                    recipe,
+                    reference,
+                    engine,
+                    run_options,
+                    progress,
+                    keep_rejected=read_options.quarantine is not None,
+                    classifier=classifier,
+                )
+            )
+            if file is not None:
+                _write(result, file, force=force)
+        if to_stdout:
+            with written_files(file):
+                print_rows(result.pairs.chunks(full=as_json), result.pairs.schema().names, as_json=as_json)
+    place = f", written to {file}" if file is not None else ""
+    documents = counted(result.summary["documents"], "document")
     if against:
         documents += f", and with {result.summary['reference']['documents']:,} of the reference"
-    say(f"{count_text(len(result.pairs), 'pair')} among {documents}{place}")
-    promised, learned = lsh_text(result.summary["search"]), classifier_text(result.summary)
-    if promised:
-        say(promised)
-    if learned:
-        say(f"classifier {learned}")
-    say_if_foreign(classifier, result.summary)
+    print_message(f"{counted(len(result.pairs), 'pair')} among {documents}{place}")
+    if lsh := describe_lsh(result.summary["search"]):
+        print_message(lsh)
+    if classifier is not None:
+        print_message(f"classifier {describe_classifier(result.summary)}")
+    warn_if_foreign(classifier, result.summary)
 
 
 def _write(result: Result, output: str, *, force: bool) -> None:

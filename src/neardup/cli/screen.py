@@ -1,4 +1,4 @@
-"""What a terminal shows, and sizes and times as they are written on the command line."""
+"""What commands print, and how sizes and times are written on the command line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from neardup.pages.numbers import counted, sized
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from rich.table import Table as Grid
+    from rich.table import Table
 
     from neardup.documents import Corpus
     from neardup.evaluation.scores import Figure
     from neardup.features.reading import Progress
-    from neardup.pipeline.query import Table
     from neardup.recipe import Recipe
 
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGT]?)(?P<binary>I?)B?", re.IGNORECASE)
@@ -51,113 +50,99 @@ def parse_size(text: str | int) -> int:
     return size
 
 
-count_text, size_text = counted, sized
-
-#: Controls but tab and line feed, line separators, and what turns the direction of writing.
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+#: Control characters other than tab and line feed, line separators, surrogates and marks that change text direction.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _LINE_BREAKS = re.compile(r"\r\n?")
 
-
 #: The arguments of this call of the command.
-TYPED: ContextVar[tuple[str, ...]] = ContextVar("TYPED", default=())
-
-
-#: What this call of the command exits with when it has done its work.
+TYPED_ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("TYPED_ARGUMENTS", default=())
+#: The exit code of this call once it has done its work.
 EXIT_CODE: ContextVar[int] = ContextVar("EXIT_CODE", default=0)
-#: Not all of an input could be read.
-TORN = 3
-#: What a command exits with; help and the manual list them.
+EXIT_TORN = 3
+#: What each exit code means; help and the manual list them.
 EXIT_CODES = {
     0: "done; broken records were counted",
-    1: "the reader of stdout went away, or --fail-over of contamination was exceeded",
+    1: "stdout was closed early, or contamination exceeded --fail-over",
     2: "refused, with one sentence on stderr; nothing was written",
-    TORN: "done, but an input file is cut short",
+    EXIT_TORN: "done, but an input file is cut short",
     130: "interrupted; label, serve and watch end with 0 at the first Ctrl-C",
 }
 
 
 def typed_command() -> str:
     """Return the command as it was typed, quoted so that a shell reads the same arguments."""
-    return shlex.join(("neardup", *TYPED.get()))
+    return shlex.join(("neardup", *TYPED_ARGUMENTS.get()))
 
 
-def visible(text: str, *, lines: bool = True) -> str:
-    """Return text with control characters and escapes written out; line feeds and tabs may stay."""
-    text = _UNSEEN.sub(_written_out, _LINE_BREAKS.sub("\n", text) if lines else text)
-    return text if lines else text.replace("\n", r"\n").replace("\t", r"\t")
+def printable(text: str) -> str:
+    """Return a text with control characters and escapes written out; line feeds and tabs stay."""
+    return _CONTROLS.sub(_escape_control, _LINE_BREAKS.sub("\n", text))
 
 
-def _written_out(match: re.Match[str]) -> str:
+def printable_line(text: str) -> str:
+    """Return a text as one line, with control characters, line breaks and tabs written out."""
+    return _CONTROLS.sub(_escape_control, text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def _escape_control(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)
     return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
 
 
-def say(message: str) -> None:
+def print_message(message: str) -> None:
     """Print one line to stderr."""
-    typer.echo(f"neardup: {visible(message, lines=False)}", err=True)
+    typer.echo(f"neardup: {printable_line(message)}", err=True)
 
 
-def show(content: str) -> None:
-    """Print data to stdout."""
-    typer.echo(content)
-
-
-def show_json(content: Any) -> None:
+def print_json(content: Any) -> None:
     """Print JSON to stdout."""
-    typer.echo(json.dumps(content, ensure_ascii=not speaks_unicode(), indent=2))
+    typer.echo(json.dumps(content, ensure_ascii=not stdout_is_unicode(), indent=2))
 
 
-def write_json(content: Any, name: str) -> None:
-    """Write JSON to a file."""
-    from neardup.documents.output import OutputFile
-
-    with OutputFile(name) as file:
-        file.write(json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n")
-
-
-def speaks_unicode() -> bool:
-    """Return whether the encoding of stdout has every character; if not, JSON writes them as escapes."""
+def stdout_is_unicode() -> bool:
+    """Return whether the encoding of stdout has every character; if not, JSON escapes those outside ASCII."""
     return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
-def say_notes(corpus: Corpus, *recipes: Recipe) -> None:
-    """Print what was chosen on opening the corpus, and that files look like web pages if no recipe takes them so."""
-    for note in corpus.notes:
-        say(note)
-    if corpus.pages and recipes and not any(recipe.content for recipe in recipes):
-        files = count_text(corpus.pages, "document is an HTML file", "documents are HTML files")
-        say(f"{files}, compared with all tags and navigation; --html compares the main content alone")
-
-
-def say_rejected(corpus: Corpus) -> None:
-    """Print the first of the records that were rejected, and torn files, for which the command exits with 3."""
-    found = corpus.rejected
-    for example in found.examples:
-        say(f"rejected: {example}")
-    if found.total > len(found.examples):
-        say(f"rejected: {found.total - len(found.examples):,} more; --quarantine FILE writes them all down")
-    if corpus.reference is not None:
-        for example in corpus.reference.rejected.examples:
-            say(f"rejected, of the reference: {example}")
-    for torn in corpus.all_torn:
-        say(
-            f"{torn}" if corpus.allow_torn else f"{torn}; get the whole file, or accept what there is with --allow-torn"
-        )
-    if corpus.all_torn and not corpus.allow_torn:
-        EXIT_CODE.set(TORN)
-
-
-def show_rows(head: str, rows: Mapping[str, str | None]) -> None:
-    """Print a heading to stderr, and below it what there is by name; nothing of what is empty."""
-    typer.echo(typer.style(head, bold=True), err=True)
+def print_summary(heading: str, rows: Mapping[str, str | None]) -> None:
+    """Print a heading to stderr and the rows below it; rows without a value are left out."""
+    typer.echo(typer.style(heading, bold=True), err=True)
     for name, value in rows.items():
         if value:
-            typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {visible(value, lines=False)}", err=True)
+            typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {printable_line(value)}", err=True)
 
 
-def grid(*names: str, left: int = 1, **options: Any) -> Grid:
+_ROWS_AT_ONCE = 1 << 16
+
+
+def print_rows(tables: Iterable[pa.Table], columns: Sequence[str], *, as_json: bool) -> None:
+    """Print the rows of tables to stdout: separated by tabs below the names of the columns, or as JSON lines."""
+    ascii_only = not stdout_is_unicode()
+    if not as_json:
+        sys.stdout.write("\t".join(columns) + "\n")
+    for table in tables:
+        for begin in range(0, len(table), _ROWS_AT_ONCE):
+            rows = table.slice(begin, _ROWS_AT_ONCE).to_pylist()
+            lines = (
+                json.dumps(row, ensure_ascii=ascii_only) if as_json else "\t".join(map(_cell, row.values()))
+                for row in rows
+            )
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
+    # A pipe that takes both streams then gets later messages after the rows.
+    sys.stdout.flush()
+
+
+def _cell(value: Any) -> str:
+    """Return a value as a field of a line, empty for none; tabs and line breaks of an id are written out."""
+    if value is None:
+        return ""
+    text = printable(str(value)) if sys.stdout.isatty() else str(value)
+    return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")
+
+
+def make_table(*names: str, left: int = 1, **options: Any) -> Table:
     """Return an empty table for the terminal: the first ``left`` columns hold texts, the others numbers."""
     from rich import box
     from rich.table import Table
@@ -171,68 +156,92 @@ def grid(*names: str, left: int = 1, **options: Any) -> Grid:
     return table
 
 
-def figure_text(figure: Figure, gap: str = " ", none: str = "none") -> str:
-    """Return a figure with its interval behind it."""
+def add_row(table: Table, cells: Iterable[str], *, bold: bool = False) -> None:
+    """Add a row to a table for the terminal; square brackets in it are no markup."""
+    from rich.text import Text
+
+    table.add_row(*map(Text, cells), style="bold" if bold else "")
+
+
+def format_figure(figure: Figure, gap: str = " ", none: str = "none") -> str:
+    """Return a figure followed by its interval."""
     if figure.value is None:
         return none
-    spread = "" if figure.low is None or figure.high is None else f"{gap}{figure.low:.2f}-{figure.high:.2f}"
-    return f"{figure.value:.3f}{spread}"
+    interval = "" if figure.low is None or figure.high is None else f"{gap}{figure.low:.2f}-{figure.high:.2f}"
+    return f"{figure.value:.3f}{interval}"
+
+
+def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
+    """Print what was detected on opening a corpus, and that files look like web pages if no recipe extracts these."""
+    for note in corpus.notes:
+        print_message(note)
+    if corpus.page_count and recipes and not any(recipe.content for recipe in recipes):
+        files = counted(corpus.page_count, "document is an HTML file", "documents are HTML files")
+        print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
+
+
+def print_rejected_records(corpus: Corpus) -> None:
+    """Print the first rejected records and all torn files; for the latter the command exits with 3."""
+    rejected = corpus.rejected
+    for example in rejected.examples:
+        print_message(f"rejected: {example}")
+    if rejected.total > len(rejected.examples):
+        print_message(f"rejected: {rejected.total - len(rejected.examples):,} more; --quarantine FILE saves them all")
+    if corpus.reference is not None:
+        for example in corpus.reference.rejected.examples:
+            print_message(f"rejected from the reference: {example}")
+    for torn in corpus.all_torn_files:
+        way_out = "" if corpus.allow_torn else "; get the whole file, or accept what was read with --allow-torn"
+        print_message(f"{torn}{way_out}")
+    if corpus.all_torn_files and not corpus.allow_torn:
+        EXIT_CODE.set(EXIT_TORN)
 
 
 @contextmanager
-def reading(
+def reading_progress(
     corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = (), stages: Sequence[str] = ()
 ) -> Iterator[Progress | None]:
-    """Say what there is to say of a corpus before it is read and after; give what shows progress.
+    """Print the notes of a corpus before it is read and its rejected records afterwards; give a progress callback.
 
-    ``kernels`` are those that will be used, as ``module.function``: by default those of the recipe, None for none.
+    ``kernels`` are those that will be used, as ``module.function``: empty for those of the recipe, None for none.
     """
-    say_notes(corpus, *recipes)
+    print_corpus_notes(corpus, *recipes)
     if kernels is not None:
-        say_if_compiling(recipes[0] if recipes else None, *kernels)
-    with progress_bar(stages) as report:
-        yield report
-    say_rejected(corpus)
+        announce_compilation(recipes[0] if recipes else None, *kernels)
+    with progress_bar(stages) as progress:
+        yield progress
+    print_rejected_records(corpus)
 
 
-def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
-    """Print that kernels will be compiled, where this machine has not done so before.
+def announce_compilation(recipe: Recipe | None, *kernels: str) -> None:
+    """Print that kernels will be compiled, if this machine has not done so before.
 
-    ``others`` are the kernels that are used in place of those of the recipe's engine.
+    ``kernels`` are used in place of those of the recipe's search.
     """
-    from neardup.kernels.compilation import compiling_sentence
+    from neardup.kernels.compilation import compilation_notice
 
-    if recipe is not None and not others:
-        engine = (
-            "hamming.near_in_runs"
+    if recipe is not None and not kernels:
+        search = (
+            "hamming.pairs_within_distance"
             if recipe.measure == "hamming"
-            else "weighted.fill_postings"
+            else "weighted.fill_weighted_lists"
             if recipe.is_weighted
-            else "prefixes.match"
+            else "prefixes.match_ranks"
         )
-        others = (engine, "prefixes.band_pairs") if recipe.search == "lsh" else (engine,)
-    if sentence := compiling_sentence("grams.feature_sets", *others):
-        say(sentence)
+        kernels = (search, "prefixes.pairs_by_band") if recipe.search == "lsh" else (search,)
+    if sentence := compilation_notice("grams.feature_sets", *kernels):
+        print_message(sentence)
 
 
-@contextmanager
-def interruptible(written: list[str]) -> Iterator[None]:
-    """Let an interruption of the block say what was written until then."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"written: {', '.join(written)}" if written else "nothing was written") from None
-
-
-#: Stages whose progress is in bytes of the input; that of the others is in documents or pairs.
-_IN_BYTES = ("read", "read again", "read times", "read titles", "count")
+#: Stages that count bytes of the input; the others count documents or pairs.
+_STAGES_IN_BYTES = ("read", "read again", "read times", "read titles", "count")
 
 
 @contextmanager
 def progress_bar(stages: Sequence[str] = ()) -> Iterator[Progress | None]:
-    """Give a function that shows (stage, done, total), or None where stderr is no terminal.
+    """Give a function that shows (stage, done, total), or None if stderr is no terminal.
 
-    If the stages are known, each is shown with its number of how many.
+    Each of the ``stages`` is numbered, as ``1/3 read``.
     """
     if not sys.stderr.isatty():
         yield None
@@ -250,23 +259,23 @@ def progress_bar(stages: Sequence[str] = ()) -> Iterator[Progress | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, TaskID] = {}
 
-        def report(stage: str, done: int, total: int | None) -> None:
+        def update(stage: str, done: int, total: int | None) -> None:
             if stage not in tasks:
                 for earlier in tasks.values():
                     bar.update(earlier, total=1, completed=1)
                 number = f"{stages.index(stage) + 1}/{len(stages)} " if stage in stages else ""
                 tasks[stage] = bar.add_task(number + stage, total=total, amount="")
             task = next(task for task in bar.tasks if task.id == tasks[stage])
-            amount = amount_text(done, total, task.speed, in_bytes=stage in _IN_BYTES)
+            amount = format_amount(done, total, task.speed, in_bytes=stage in _STAGES_IN_BYTES)
             bar.update(tasks[stage], completed=done, total=total, amount=amount)
 
-        yield report
+        yield update
 
 
-def stages_of(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
+def stage_names(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
     """Return the stages of a run that show progress, in their order."""
     second = bool(recipe.second_step)
-    due = {
+    stages = {
         "count": recipe.needs_statistics,
         "read": True,
         "join": True,
@@ -274,18 +283,18 @@ def stages_of(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
         "verify": second,
         "write": write,
     }
-    return [stage for stage, comes in due.items() if comes]
+    return [stage for stage, due in stages.items() if due]
 
 
-def amount_text(done: int, total: int | None, rate: float | None, *, in_bytes: bool) -> str:
+def format_amount(done: int, total: int | None, rate: float | None, *, in_bytes: bool) -> str:
     """Return how far a stage is and how fast, as ``1.2 GB of 3.5 GB, 44 MB/s``, in bytes or in documents."""
-    shown = size_text if in_bytes else "{:,}".format
-    whole = "" if total is None else f" of {shown(total)}"
-    return shown(done) + whole + (f", {shown(round(rate))}/s" if rate else "")
+    number_text = sized if in_bytes else "{:,}".format
+    whole = "" if total is None else f" of {number_text(total)}"
+    return number_text(done) + whole + (f", {number_text(round(rate))}/s" if rate else "")
 
 
-def lsh_text(search: dict[str, Any]) -> str:
-    """Return what LSH promised and did; empty for other searches."""
+def describe_lsh(search: dict[str, Any]) -> str:
+    """Return the recall and the candidates of LSH; empty for other searches."""
     if "bands" not in search:
         return ""
     expected = f" (expected {search['expected_candidates']:,})" if "expected_candidates" in search else ""
@@ -294,41 +303,3 @@ def lsh_text(search: dict[str, Any]) -> str:
         f"pairs at Jaccard {search['jaccard_at_threshold']:.4g}; {search['candidates']:,} candidates{expected}, all "
         "verified"
     )
-
-
-_ROWS_AT_A_TIME = 1 << 16
-
-
-def write_rows(found: Table, output: str, *, force: bool) -> None:
-    """Write a table in the format of the name."""
-    from neardup.documents import open_writer
-
-    table = found.to_arrow()
-    with open_writer(output, table.schema, force) as writer:
-        writer.write(table)
-
-
-def print_rows(tables: Iterable[pa.Table], columns: Sequence[str], *, as_json: bool) -> None:
-    """Print tables to stdout one after the other, separated by tabs below the names of columns, or as JSON lines."""
-    ascii_only = not speaks_unicode()
-    if not as_json:
-        sys.stdout.write("\t".join(columns) + "\n")
-    for table in tables:
-        for begin in range(0, len(table), _ROWS_AT_A_TIME):
-            rows = table.slice(begin, _ROWS_AT_A_TIME).to_pylist()
-            lines = (json.dumps(row, ensure_ascii=ascii_only) for row in rows) if as_json else map(_line, rows)
-            sys.stdout.write("".join(f"{line}\n" for line in lines))
-    # What is said on stderr afterwards comes after it in a pipe that takes both, too.
-    sys.stdout.flush()
-
-
-def _line(row: dict[str, Any]) -> str:
-    return "\t".join(_field(value) for value in row.values())
-
-
-def _field(value: Any) -> str:
-    """Return a value as a field of a line, empty for none; an id with a tab or a line break has it written out."""
-    if value is None:
-        return ""
-    text = visible(str(value)) if sys.stdout.isatty() else str(value)
-    return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")

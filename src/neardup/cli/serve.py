@@ -6,140 +6,114 @@ import gc
 import resource
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+
+import typer
 
 from neardup.cli.command import option, with_options
-from neardup.cli.options import RecipeOptions
-from neardup.cli.screen import count_text, parse_size, say, show
-from neardup.cli.watch import DurableWindow, ItemClassifier, read_statistics, warm_up
+from neardup.cli.options import FlowClassifierOptions, RecipeOptions
+from neardup.cli.screen import parse_size, print_message
+from neardup.cli.watch import StatisticsSample, StoredWindowOptions, read_statistics, warm_up
 from neardup.errors import OutputError, RecipeError
+from neardup.pages.numbers import counted
 
-if TYPE_CHECKING:
-    from neardup.service.app import Limits
-
-_WHERE, _LIMITS = "Where and for whom", "Limits"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeOptions:
-    """Where the service is, and who may ask it."""
-
-    host: Annotated[
-        str, option("ADDRESS", "Where to listen; other than this machine only with --token-file.", _WHERE)
-    ] = "127.0.0.1"
-    port: Annotated[int, option("NUMBER", "Where to listen; 0 for any free port.", _WHERE, min=0, max=65535)] = 8321
-    token_file: Annotated[str | None, option("FILE", "Who may ask: lines like read TOKEN and write TOKEN.", _WHERE)] = (
-        None
-    )
-    allow_host: Annotated[
-        list[str] | None, option("NAME", "Another name that callers use, such as that of a proxy.", _WHERE)
-    ] = None
-    classifiers: Annotated[
-        str | None, option("FOLDER", "Classifiers that further indexes may be made with.", _WHERE)
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitOptions:
-    """How much the service takes at a time."""
-
-    max_body: Annotated[int, option("SIZE", "Largest request.", _LIMITS, parser=parse_size, show_default="10MB")] = (
-        10_000_000
-    )
-    max_batch: Annotated[int, option("NUMBER", "Most documents in a request.", _LIMITS, min=1)] = 1000
-    max_waiting: Annotated[int, option("NUMBER", "Most requests at a time; more are sent away.", _LIMITS, min=1)] = 200
-
-    @property
-    def limits(self) -> Limits:
-        """The limits."""
-        from neardup.service.app import Limits
-
-        return Limits(self.max_body, self.max_batch, self.max_waiting)
+_ACCESS, _LIMITS = "Address and access", "Limits"
 
 
 @with_options
 def serve(
-    windows: DurableWindow,
+    window_options: StoredWindowOptions,
     recipe_options: RecipeOptions,
-    decided: ItemClassifier,
-    serving: ServeOptions,
-    limited: LimitOptions,
-    sample: Annotated[
-        str | None,
-        option(
-            "INPUT", "A corpus to take frequencies from, for recipes that need them; use the same one at each start."
-        ),
+    classifier_options: FlowClassifierOptions,
+    host: Annotated[
+        str, option("ADDRESS", "Address to listen on; other machines can call only with --token-file.", _ACCESS)
+    ] = "127.0.0.1",
+    port: Annotated[int, option("NUMBER", "Port to listen on; 0 for any free port.", _ACCESS, min=0, max=65535)] = 8321,
+    token_file: Annotated[
+        str | None, option("FILE", "Tokens of callers: lines like read TOKEN and write TOKEN.", _ACCESS)
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        option("NAME", "Another host name that callers use, such as that of a proxy; repeatable.", _ACCESS),
+    ] = None,
+    classifiers: Annotated[
+        str | None, option("FOLDER", "Folder of classifiers that new indexes may use.", _ACCESS)
+    ] = None,
+    max_body: Annotated[
+        int, option("SIZE", "Largest request.", _LIMITS, parser=parse_size, show_default="10MB")
+    ] = 10_000_000,
+    max_batch: Annotated[int, option("NUMBER", "Maximum number of documents in a request.", _LIMITS, min=1)] = 1000,
+    max_waiting: Annotated[
+        int, option("NUMBER", "Maximum number of simultaneous requests; more are rejected.", _LIMITS, min=1)
+    ] = 200,
+    sample: StatisticsSample = None,
 ) -> None:
-    """Answer over HTTP whether a document repeats one that came before.
+    """Answer over HTTP whether a document repeats an earlier one.
 
-    A verdict is saved before it is answered; a new start continues where the last one ended.
+    A verdict is saved before it is returned; a new run continues where the last one ended.
 
-    Its page is at the address that it prints, its calls at /docs.
+    The page is at the printed address; /docs describes the calls.
 
-    Ctrl-C or SIGTERM ends it; requests that it accepted are answered.
+    Ctrl-C or SIGTERM ends it; accepted requests are still answered.
     """
     from neardup.service.server import check_packages, stop_signals
 
     check_packages("serve", "fastapi", "uvicorn", "prometheus_client", "jinja2")
-    if not windows.store:
-        raise RecipeError("serve needs --store FILE: where the window and all verdicts are kept")
-    from neardup.cli.options import chosen_recipe
-    from neardup.service.app import Service
+    if not window_options.store:
+        raise RecipeError("serve needs --store FILE, which keeps the window and all verdicts")
+    from neardup.service.app import Limits, Service
     from neardup.service.guard import Tokens
     from neardup.service.indexes import IndexOptions
 
-    classifier = decided.loaded()
-    recipe = chosen_recipe(recipe_options, classifier)
+    classifier = classifier_options.load()
+    recipe = recipe_options.resolve(classifier)
     options = IndexOptions(
         recipe=None if classifier else recipe,
         classifier=classifier,
-        window=windows.window,
-        window_by=windows.window_by,
-        against=windows.against,
+        window=window_options.window,
+        window_by=window_options.window_by,
+        against=window_options.against,
         sample=read_statistics(recipe, sample),
     )
-    # Each caller takes a file of the process; systems begin with few, often 1,024, and let it ask for more.
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    # Each connection takes a file descriptor; the usual limit of 1,024 can be raised up to the hard one.
+    hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    tokens = Tokens() if serving.token_file is None else Tokens.of_file(serving.token_file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
+    tokens = Tokens() if token_file is None else Tokens.of_file(token_file)
     service = Service(
-        windows.store,
+        window_options.store,
         options,
-        host=serving.host,
-        port=serving.port,
-        hosts=serving.allow_host or (),
+        host=host,
+        port=port,
+        hosts=allow_host or (),
         tokens=tokens,
-        limits=limited.limits,
-        classifiers=serving.classifiers,
+        limits=Limits(max_body, max_batch, max_waiting),
+        classifiers=classifiers,
     )
-    with stop_signals("every verdict that was answered is on the disk") as asked, service:
+    with stop_signals("every returned verdict is on the disk") as stop_requests, service:
         for named in service.indexes:
             warm_up(named.index)
         gc.freeze()
-        Thread(target=_prepare, args=[bool(tokens)], name="page").start()
-        show(service.address)
-        held = sum(len(named.index) for named in service.indexes)
-        say(f"serving {windows.store} at {service.address}, {count_text(held, 'document')} held; Ctrl-C ends it")
-        while not asked and service.running:
+        Thread(target=_prepare_page, args=[bool(tokens)], name="page").start()
+        typer.echo(service.address)
+        documents = counted(sum(len(named.index) for named in service.indexes), "document")
+        print_message(f"serving {window_options.store} with {documents} at {service.address}; Ctrl-C ends it")
+        while not stop_requests and service.running:
             time.sleep(0.2)
-    if not asked:
-        raise OutputError("the server has ended by itself; its log says why")
-    say("stopped; every verdict that was answered is on the disk")
+    if not stop_requests:
+        raise OutputError("the server stopped by itself; see its log")
+    print_message("stopped; every returned verdict is on the disk")
 
 
-def _prepare(tokens: bool) -> None:
-    """Make the page beside the first requests, and spare the garbage collector all that is there by then.
+def _prepare_page(tokens: bool) -> None:
+    """Render the page during the first requests, and exempt all objects that exist by then from garbage collection.
 
-    Kernels and charts are some 200,000 objects: to go through them again and again would stop the service for half a
-    second each time.
+    Kernels and charts are some 200,000 objects: each full collection would stop the service for half a second.
     """
     from neardup.service.page import frame
 
-    # Whatever goes wrong here goes wrong again where the page is asked for, and is told there.
+    # An error occurs again when the page is requested, and is reported there.
     with suppress(Exception):
         frame(tokens)
     gc.freeze()

@@ -1,176 +1,160 @@
-"""``neardup train``: a classifier from labelled pairs, and figures beside those of a threshold."""
+"""``neardup train``: train a classifier on labelled pairs, and compare it with the best threshold."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from neardup.cli.command import LABELS, option, with_options
-from neardup.cli.options import (
-    Content,
-    Force,
-    Html,
-    Inputs,
-    Json,
-    LabelOptions,
-    ReadOptions,
-    Threads,
-    check_outputs,
-    chosen_content,
-)
+from neardup.cli.command import LABELS, option, output_option, with_options
+from neardup.cli.options import Content, Force, Html, Inputs, Json, LabelOptions, ReadOptions, Threads, resolve_content
+from neardup.cli.outputs import check_local_file, check_outputs, write_json, written_files
 from neardup.cli.screen import (
-    count_text,
-    figure_text,
-    grid,
-    interruptible,
-    reading,
-    say,
-    show_json,
-    visible,
-    write_json,
+    add_row,
+    format_figure,
+    make_table,
+    print_json,
+    print_message,
+    printable_line,
+    reading_progress,
 )
-from neardup.errors import OutputError
+from neardup.pages.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
     from rich.table import Table
 
     from neardup.evaluation.scores import Figure
-    from neardup.training.figures import Figures
     from neardup.training.training import MisjudgedPair, Training
 
-#: So many pairs that are judged wrongly, and duplicates outside the candidate rule, are printed; --summary has all.
-_SHOWN, _SHOWN_OUTSIDE = 10, 5
-#: So many measures say why.
-_REASONS = 3
+#: How many misjudged pairs and how many duplicates outside the candidate rule are printed; --summary has all.
+_MISJUDGED_PRINTED, _OUTSIDE_PRINTED = 10, 5
+#: How many measures are printed as the reasons of a misjudged pair.
+_REASONS_PRINTED = 3
 _PADDING = (0, 1, 0, 1)
-_SPEAKS = {"for": "for duplicates", "against": "against them", "both": "for or against"}
+_DIRECTIONS = {"for": "for duplicates", "against": "against them", "both": "for or against"}
 
 
-def show_training(training: Training) -> None:
-    """Print a training for people to stdout."""
+def _print_training(training: Training) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False)
     counts = training.summary
     console.print(
-        f"{count_text(counts['pairs'], 'labelled pair')} of {count_text(counts['documents'], 'document')}: "
-        f"{count_text(counts['duplicates'], 'duplicate')}, {count_text(counts['others'], 'other')}; "
+        f"{counted(counts['pairs'], 'labelled pair')} of {counted(counts['documents'], 'document')}: "
+        f"{counted(counts['duplicates'], 'duplicate')}, {counts['others']:,} different; "
         "[dim]95% intervals[/dim]"
     )
-    console.print(_figures(training))
-    console.print(Text(_verdict(training)))
-    console.print(Text(_machine(training)))
+    console.print(_figures_table(training))
+    console.print(Text(_describe_gain(training)))
+    console.print(Text(_describe_machine(training)))
     console.print()
-    console.print(_weights(training))
+    console.print(_weights_table(training))
     console.print()
-    console.print(_working_points(training))
-    _show_outside(console, training)
-    _show_wrong(console, training)
+    console.print(_working_points_table(training))
+    _print_outside(console, training)
+    _print_misjudged(console, training)
 
 
-def _figures(training: Training) -> Table:
-    table = grid("unseen pairs", "F1", "precision", "recall", "accuracy", padding=_PADDING)
-    for name, figures in (("learned", training.figures), ("best threshold", training.baseline)):
-        table.add_row(name, *map(_figure, _four(figures)))
+def _figures_table(training: Training) -> Table:
+    table = make_table("unseen pairs", "F1", "precision", "recall", "accuracy", padding=_PADDING)
+    for name, figures in (("classifier", training.figures), ("best threshold", training.baseline)):
+        values = (figures.f1, figures.precision, figures.recall, figures.accuracy)
+        table.add_row(name, *map(_figure, values))
     low, high = training.gain.difference.low, training.gain.difference.high
     spread = "" if low is None or high is None else f"\n{low:+.3f} to {high:+.3f}"
     table.add_row("gain", f"{training.gain.difference.value or 0.0:+.3f}{spread}")
     return table
 
 
-def _four(figures: Figures) -> tuple[Figure, ...]:
-    return figures.f1, figures.precision, figures.recall, figures.accuracy
-
-
 def _figure(figure: Figure) -> str:
-    return figure_text(figure, "\n")
+    return format_figure(figure, "\n")
 
 
-def _verdict(training: Training) -> str:
-    """Return what the difference is worth, and which threshold it is."""
+def _describe_gain(training: Training) -> str:
     gain = training.gain
     if not gain.beyond_chance:
-        says = "These labels cannot tell the two apart"
+        verdict = "These labels cannot tell the two apart"
     elif (gain.difference.value or 0.0) > 0:
-        says = "The classifier leads beyond chance"
+        verdict = "The classifier is better, beyond chance"
     else:
-        says = "The threshold leads beyond chance: use it, or label more pairs"
-    return f"{says}. Over all labels the best threshold is {training.best_threshold}."
+        verdict = "The threshold is better, beyond chance: use it, or label more pairs"
+    return f"{verdict}. Over all labels the best threshold is {training.best_threshold}."
 
 
-def _machine(training: Training) -> str:
-    """Return how the machine was chosen."""
+def _describe_machine(training: Training) -> str:
     machine, folds = training.summary["machine"], training.summary["folds"]
     gamma = f", gamma {machine['gamma']:.3g}" if machine["gamma"] else ""
     weights = ", classes balanced" if machine["balanced"] else ""
-    by = {"groups": "groups of connected pairs", "documents": "documents", "pairs": "pairs"}[folds["by"]]
+    unit = {"groups": "groups of connected pairs", "documents": "documents", "pairs": "pairs"}[folds["by"]]
     return (
         f"Kernel {machine['kernel']}, C {machine['c']:.3g}{gamma}{weights}, the best of {machine['tried']} in "
-        f"{folds['number']} folds of {by}; a score of 0 is a probability of {machine['probability_at_0']:.2f}."
+        f"{folds['number']} folds of {unit}; a score of 0 is a probability of {machine['probability_at_0']:.2f}."
     )
 
 
-def _weights(training: Training) -> Table:
+def _weights_table(training: Training) -> Table:
     linear = training.summary["machine"]["kernel"] == "linear"
-    table = grid(
-        "measure", "mean contribution", "a high value speaks", *(["coefficient"] if linear else []), padding=_PADDING
+    table = make_table(
+        "measure", "mean contribution", "a high value counts", *(["coefficient"] if linear else []), padding=_PADDING
     )
     for weight in training.weights:
-        cells = [weight.measure, f"{weight.contribution:.3f}", _SPEAKS[weight.direction]]
-        table.add_row(*cells, *([f"{weight.coefficient:+.3f}"] if weight.coefficient is not None else []))
+        cells = [weight.measure, f"{weight.contribution:.3f}", _DIRECTIONS[weight.direction]]
+        add_row(table, [*cells, *([f"{weight.coefficient:+.3f}"] if weight.coefficient is not None else [])])
     return table
 
 
-def _working_points(training: Training) -> Table:
-    table = grid("wanted precision", "score from", "precision", "recall", padding=_PADDING)
+def _working_points_table(training: Training) -> Table:
+    table = make_table("precision goal", "score from", "precision", "recall", padding=_PADDING)
     for point in training.working_points:
         cut = "not reached" if point.cut is None else f"{point.cut:.3f}"
         table.add_row(f"{point.asked:g}", cut, _figure(point.precision), _figure(point.recall))
     return table
 
 
-def _show_outside(console: Console, training: Training) -> None:
+def _print_outside(console: Console, training: Training) -> None:
     from rich.text import Text
 
     if training.outside:
-        pairs = [f"{visible(one, lines=False)} - {visible(other, lines=False)}" for one, other in training.outside]
-        more = f" and {len(pairs) - _SHOWN_OUTSIDE:,} more" if len(pairs) > _SHOWN_OUTSIDE else ""
+        pairs = [f"{printable_line(left)} - {printable_line(right)}" for left, right in training.outside]
+        rest = f" and {len(pairs) - _OUTSIDE_PRINTED:,} more" if len(pairs) > _OUTSIDE_PRINTED else ""
+        listed = ", ".join(pairs[:_OUTSIDE_PRINTED])
         console.print()
-        console.print(Text(f"Duplicates outside the candidate rule, missed: {', '.join(pairs[:_SHOWN_OUTSIDE])}{more}"))
+        console.print(Text(f"Duplicates that the candidate rule misses: {listed}{rest}"))
 
 
-def _show_wrong(console: Console, training: Training) -> None:
+def _print_misjudged(console: Console, training: Training) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
     console.print()
     if not training.wrong:
-        console.print("No labelled pair that the candidate rule lets through is judged wrongly.")
+        console.print("No labelled pair that passes the candidate rule is misjudged.")
         return
-    many = count_text(len(training.wrong), "pair is", "pairs are")
-    some = f"the {_SHOWN} most confident here, all with --summary FILE"
-    which = "the most confident first" if len(training.wrong) <= _SHOWN else some
-    console.print(Text(f"{many} judged wrongly, {which}; each measure with its value (contribution):"))
-    for one in training.wrong[:_SHOWN]:
-        said, reasons = _wrong(one)
-        console.print(Padding(Text(said), (0, 0, 0, 1)))
+    number = counted(len(training.wrong), "pair is", "pairs are")
+    extent = "the most confident first"
+    if len(training.wrong) > _MISJUDGED_PRINTED:
+        extent = f"the {_MISJUDGED_PRINTED} most confident here, all with --summary FILE"
+    console.print(Text(f"{number} misjudged, {extent}; each measure with its value (contribution):"))
+    for pair in training.wrong[:_MISJUDGED_PRINTED]:
+        label, reasons = _describe_misjudged(pair)
+        console.print(Padding(Text(label), (0, 0, 0, 1)))
         if reasons:
             console.print(Padding(Text(reasons), (0, 0, 0, 5)))
 
 
-def _wrong(one: MisjudgedPair) -> tuple[str, str]:
-    """Return a pair and what was said of it, and which measures said so."""
-    ids = f"{visible(one.id1, lines=False)} - {visible(one.id2, lines=False)}"
-    label = "a duplicate" if one.duplicate else "no duplicate"
-    if one.score is None or one.probability is None:
-        return f"{ids}: labelled {label}, but the texts are equal", ""
-    misled = [name for name, push in one.contributions.items() if push and (push > 0) == (one.score >= 0)]
-    reasons = (f"{name} {_value(one.measures[name])} ({one.contributions[name]:+.2f})" for name in misled[:_REASONS])
-    said = f"probability {_probability(one.probability)}, score {one.score:+.2f}"
-    return f"{ids}: labelled {label}, {said}", ", ".join(reasons)
+def _describe_misjudged(pair: MisjudgedPair) -> tuple[str, str]:
+    """Return a pair with its label and score, and the measures that misled the classifier."""
+    ids = f"{printable_line(pair.id1)} - {printable_line(pair.id2)}"
+    label = f"{ids}: labelled {'a duplicate' if pair.duplicate else 'different'}"
+    if pair.score is None or pair.probability is None:
+        return f"{label}, but the texts are equal", ""
+    misleading = [
+        f"{name} {_value(pair.measures[name])} ({amount:+.2f})"
+        for name, amount in pair.contributions.items()
+        if amount and (amount > 0) == (pair.score >= 0)
+    ]
+    probability = f"probability {_probability(pair.probability)}, score {pair.score:+.2f}"
+    return f"{label}, {probability}", ", ".join(misleading[:_REASONS_PRINTED])
 
 
 def _probability(value: float) -> str:
@@ -181,7 +165,7 @@ def _value(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"
 
 
-_LEARNED, _TRAINING = "What is learned", "Training"
+_MODEL, _TRAINING = "The classifier", "Training"
 
 
 @with_options
@@ -191,16 +175,15 @@ def train(
         str,
         option(
             "FILE",
-            "Labelled pairs (id1,id2,label) as .csv, .tsv or .jsonl, or what neardup label stores.",
+            "Labelled pairs (id1,id2,label) as .csv, .tsv or .jsonl, or a store of neardup label.",
             LABELS,
             show_default=False,
         ),
     ],
-    read: ReadOptions,
-    reading_labels: LabelOptions,
+    read_options: ReadOptions,
+    label_options: LabelOptions,
     output: Annotated[
-        str | None,
-        option("FILE", "Save the classifier to this file, such as classifier.neardup.", None, "--output", "-o"),
+        str | None, output_option("Save the classifier to this file, such as classifier.neardup.")
     ] = None,
     vector: Annotated[
         str,
@@ -208,7 +191,7 @@ def train(
             "MEASURES",
             "The measures: default, cheap, short (for sentences and headlines), terms-svm, terms-svm-sentence, or a "
             "list of these and of measures: 'short, jaccard(words:4), cosine(terms:64:tfidf), title'.",
-            _LEARNED,
+            _MODEL,
         ),
     ] = "default",
     candidate_rule: Annotated[
@@ -216,15 +199,13 @@ def train(
         option(
             "MEASURE>=NUMBER",
             "Ignore pairs below it; by default jaccard(words:3) >= 0.1, or that of the least similar labelled pair.",
-            _LEARNED,
+            _MODEL,
         ),
     ] = None,
     html: Html = False,
     content: Content = None,
-    title_column: Annotated[str | None, option("NAME", "Column of titles; detected automatically.", _LEARNED)] = None,
-    time_column: Annotated[
-        str | None, option("NAME", "Column of times, for the measure hours_apart.", _LEARNED)
-    ] = None,
+    title_column: Annotated[str | None, option("NAME", "Column of titles; detected automatically.", _MODEL)] = None,
+    time_column: Annotated[str | None, option("NAME", "Column of times, for the measure hours_apart.", _MODEL)] = None,
     kernel: Annotated[
         Literal["linear", "rbf", "both"],
         option("NAME", "linear, rbf, or both: then linear, unless rbf is clearly better.", _TRAINING),
@@ -238,48 +219,42 @@ def train(
 ) -> None:
     """Train a classifier on labelled pairs: a support vector machine on several measures.
 
-    All figures are cross-validated: the machine that judges a pair has seen none of its documents.
+    All figures are cross-validated: a pair is judged by a classifier that was trained on neither of its documents.
 
     Without -o only the figures are printed; nothing is saved.
     """
-    check_outputs(
-        [*inputs, labels],
-        ("-o", output),
-        ("--summary", summary),
-        ("--quarantine", read.quarantine),
-        force=force,
-        checks={"-o": _check_classifier},
-    )
+    outputs = {"-o": output, "--summary": summary, "--quarantine": read_options.quarantine}
+    check_outputs([*inputs, labels], outputs, force=force, checks={"-o": check_local_file})
 
     from neardup.classifier.classifier import CANDIDATE_RULE, parse_candidate_rule
     from neardup.training.fit import KERNELS, load_sklearn
     from neardup.training.training import train as train_corpus
 
-    # What is missing is said before kernels are compiled for nothing.
+    # Fails if scikit-learn is missing, before kernels are compiled for nothing.
     load_sklearn()
-    wide, chosen = CANDIDATE_RULE if candidate_rule is None else candidate_rule, chosen_content(html, content) or ""
-    with read.open(inputs) as corpus:
-        kernels = ["pairs.overlaps", "pairs.discriminant"]
-        with reading(corpus, parse_candidate_rule(wide, content=chosen), kernels=kernels) as report:
+    main_content = resolve_content(html, content) or ""
+    rule = parse_candidate_rule(CANDIDATE_RULE if candidate_rule is None else candidate_rule, content=main_content)
+    with read_options.open(inputs) as corpus:
+        kernels = ["pairs.count_overlaps", "pairs.discriminant"]
+        with reading_progress(corpus, rule, kernels=kernels) as progress:
             training = train_corpus(
                 corpus,
                 labels,
                 vector=vector,
                 candidate_rule=candidate_rule,
-                content=chosen,
-                **reading_labels.given,
+                content=main_content,
+                **label_options.as_dict(),
                 kernels=KERNELS if kernel == "both" else (kernel,),
                 folds=folds,
                 seed=seed,
                 threads=threads,
                 title_column=title_column,
                 time_column=time_column,
-                progress=report,
+                progress=progress,
             )
     for warning in training.warnings:
-        say(warning)
-    written: list[str] = []
-    with interruptible(written):
+        print_message(warning)
+    with written_files() as written:
         if output is not None:
             training.classifier.save(output, force=force)
             written.append(output)
@@ -287,19 +262,10 @@ def train(
             write_json(training.summary, summary)
             written.append(summary)
     if as_json:
-        show_json(training.summary)
+        print_json(training.summary)
     else:
-        show_training(training)
+        _print_training(training)
     for name in written:
-        say(f"written: {name}")
+        print_message(f"written: {name}")
     if output is None:
-        say("no classifier was written: give -o FILE, such as -o classifier.neardup")
-
-
-def _check_classifier(name: str, inputs: Sequence[str], force: bool) -> None:
-    """Refuse a place where no classifier can be."""
-    from neardup.documents.output import check_place
-
-    if name == "-":
-        raise OutputError("-o - is no file, and a classifier is one: name it, such as classifier.neardup")
-    check_place(name, inputs, force)
+        print_message("no classifier was written: give -o FILE, such as -o classifier.neardup")

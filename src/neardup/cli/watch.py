@@ -1,4 +1,4 @@
-"""``neardup watch``: files are judged as they appear in a folder; originals pass, duplicates stop."""
+"""``neardup watch``: judge files as they appear in a folder; originals pass, duplicates stop."""
 
 from __future__ import annotations
 
@@ -13,21 +13,11 @@ from operator import getitem
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import typer
-
-from neardup.cli.command import MATCHES, option, switch, with_options
-from neardup.cli.options import (
-    ClassifierFile,
-    ClassifierOptions,
-    ForceDomain,
-    Precision,
-    RecipeOptions,
-    WindowOptions,
-    chosen_content,
-    chosen_recipe,
-)
-from neardup.cli.screen import count_text, parse_size, say, size_text, visible
+from neardup.cli.command import MATCHING, argument, option, switch, with_options
+from neardup.cli.options import FlowClassifierOptions, RecipeOptions, WindowOptions, resolve_content
+from neardup.cli.screen import parse_size, print_message, printable_line
 from neardup.errors import ForeignDocuments, RecipeError
+from neardup.pages.numbers import counted, sized
 from neardup.watch.settings import WatchSettings
 
 if TYPE_CHECKING:
@@ -41,9 +31,9 @@ if TYPE_CHECKING:
 _CONTENTS = ("auto", "html", "tags", "plain")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemRecipe(RecipeOptions):
-    """The recipe, and what of a file is compared."""
+@dataclass(frozen=True, kw_only=True)
+class ItemRecipeOptions(RecipeOptions):
+    """The recipe, and which part of a file is compared."""
 
     content: Annotated[
         str | None,
@@ -51,57 +41,28 @@ class ItemRecipe(RecipeOptions):
             "auto|html|tags|plain",
             "auto: the article of web pages, the text of other files. html, tags: the article of every text, or all "
             "but its tags. plain: every text as it is.",
-            MATCHES,
+            MATCHING,
         ),
     ] = "auto"
 
-    def chosen_for_items(self, classifier: Classifier | None) -> tuple[Recipe, str]:
-        """Return the recipe, and what is taken of files that are web pages: auto, or the page as it is.
+    def resolve_for_items(self, classifier: Classifier | None) -> tuple[Recipe, str]:
+        """Return the recipe, and what is extracted from web pages: the article (auto) or nothing (whole).
 
-        Parameters
-        ----------
-        classifier : Classifier or None
-            In place of a recipe.
-
-        Raises
-        ------
-        RecipeError
-            If a value is refused.
+        Raises ``RecipeError`` if a value is refused.
         """
         if self.content not in _CONTENTS:
             raise RecipeError(f"--content {self.content!r} is not known; choose one of {', '.join(_CONTENTS)}")
-        given = chosen_content(self.html, None if self.content == "auto" else self.content)
-        plain = given == "plain" and (classifier is None or not classifier.candidate_rule.content)
-        recipe = chosen_recipe(replace(self, content=None if plain else given), classifier)
+        content = resolve_content(self.html, None if self.content == "auto" else self.content)
+        plain = content == "plain" and (classifier is None or not classifier.candidate_rule.content)
+        recipe = replace(self, content=None if plain else content).resolve(classifier)
         if plain and classifier is None:
             recipe = recipe.changed(content="")
-        return recipe, "auto" if given is None and not recipe.content else "whole"
+        return recipe, "auto" if content is None and not recipe.content else "whole"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemClassifier:
-    """A classifier, its working point, and whether it is known to be away from home."""
-
-    classifier: ClassifierFile = None
-    precision: Precision = None
-    force_domain: ForceDomain = False
-
-    def loaded(self) -> Classifier | None:
-        """Return the classifier at its working point; None where none is asked for.
-
-        Raises
-        ------
-        NeardupError
-            If it cannot be read, or does not reach the precision.
-        """
-        return ClassifierOptions(
-            classifier=self.classifier, precision=self.precision, force_domain=self.force_domain
-        ).loaded()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DurableWindow(WindowOptions):
-    """The window, and the store that a watcher cannot do without."""
+class StoredWindowOptions(WindowOptions):
+    """The window, and the store that a watcher or a service requires."""
 
     store: Annotated[
         str,
@@ -113,54 +74,51 @@ class DurableWindow(WindowOptions):
     ] = ""
 
 
-#: What an option needs besides the metadata of its field.
-_MORE: dict[str, dict[str, Any]] = {
+StatisticsSample = Annotated[
+    str | None,
+    option(
+        "INPUT", "A corpus to take document frequencies from, for recipes that need them; use the same one in each run."
+    ),
+]
+
+
+#: Settings of options that the metadata of their fields does not have.
+_OPTION_SETTINGS: dict[str, dict[str, Any]] = {
     "largest": {"parser": parse_size, "show_default": "64MB"},
     **{name: {"show_default": False} for name in ("originals", "duplicates", "quarantine", "done")},
 }
 
 
-def _option_of(known: Field[Any]) -> Any:
-    told = known.metadata
-    if known.name == "once":
-        return switch("--once", told["help"], told["panel"])
-    return option(told["values"], told["help"], told["panel"], **_MORE.get(known.name, {}))
+def _option_of(field: Field[Any]) -> Any:
+    metadata = field.metadata
+    if field.name == "once":
+        return switch("--once", metadata["help"], metadata["panel"])
+    return option(metadata["values"], metadata["help"], metadata["panel"], **_OPTION_SETTINGS.get(field.name, {}))
 
 
-#: The fields of ``WatchSettings`` that are options, each with the option that its metadata gives it.
-_Folder: Any = make_dataclass(
-    "_Folder",
+#: An option for each field of ``WatchSettings`` with metadata.
+FolderOptions: Any = make_dataclass(
+    "FolderOptions",
     [
-        (known.name, getitem(Annotated, (get_type_hints(WatchSettings)[known.name], _option_of(known))), known.default)
-        for known in fields(WatchSettings)
-        if known.metadata
+        (field.name, getitem(Annotated, (get_type_hints(WatchSettings)[field.name], _option_of(field))), field.default)
+        for field in fields(WatchSettings)
+        if field.metadata
     ],
     frozen=True,
-    slots=True,
     kw_only=True,
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderOptions(_Folder):  # type: ignore[misc]
-    """Where files go, and when they are taken."""
-
-
 @with_options
 def watch(
-    inbox: Annotated[str, typer.Argument(metavar="INBOX", show_default=False, help="The folder that files arrive in.")],
-    folders: FolderOptions,
-    windows: DurableWindow,
-    recipe_options: ItemRecipe,
-    decided: ItemClassifier,
-    sample: Annotated[
-        str | None,
-        option(
-            "INPUT", "A corpus to take frequencies from, for recipes that need them; use the same one at each start."
-        ),
-    ] = None,
+    inbox: Annotated[str, argument("INBOX", "The folder that files arrive in.")],
+    folder_options: FolderOptions,
+    window_options: StoredWindowOptions,
+    recipe_options: ItemRecipeOptions,
+    classifier_options: FlowClassifierOptions,
+    sample: StatisticsSample = None,
     downstream: Annotated[
-        float, option("SECONDS", "Cost of an item downstream of the watcher, for the balance.")
+        float, option("SECONDS", "Cost of processing an item downstream of the watcher, for the balance.")
     ] = 10.0,
 ) -> None:
     """Judge files as they appear in a folder: originals pass, duplicates stop.
@@ -171,20 +129,18 @@ def watch(
 
     Nothing is deleted or overwritten.
 
-    A terminal shows a panel; otherwise events go to stderr as JSON lines.
+    In a terminal a panel shows what happens; otherwise events go to stderr as JSON lines.
 
     neardup report writes a page on what was stopped, while the watcher runs or later.
     """
-    classifier = decided.loaded()
-    recipe, content = recipe_options.chosen_for_items(classifier)
-    for name, value, what in (
-        ("--originals FOLDER", folders.originals, "where originals go"),
-        ("--store FILE", windows.store, "where the window and all verdicts are kept"),
-    ):
-        if not value:
-            raise RecipeError(f"watch needs {name}: {what}")
-    settings = WatchSettings(inbox=inbox, content=content, downstream=downstream, **asdict(folders))
-    settings.check_store(windows.store)
+    classifier = classifier_options.load()
+    recipe, content = recipe_options.resolve_for_items(classifier)
+    if not folder_options.originals:
+        raise RecipeError("watch needs --originals FOLDER, where originals go")
+    if not window_options.store:
+        raise RecipeError("watch needs --store FILE, which keeps the window and all verdicts")
+    settings = WatchSettings(inbox=inbox, content=content, downstream=downstream, **asdict(folder_options))
+    settings.check_store(window_options.store)
     statistics = read_statistics(recipe, sample)
 
     from neardup.stream.index import Index
@@ -192,25 +148,25 @@ def watch(
 
     with ExitStack() as stack:
         stack.enter_context(inbox_lock(inbox, shared=settings.place == "link"))
-        # Where one of both is refused, nothing is left of the other.
+        # If the index cannot be opened, no new folder stays behind.
         with settings.folders_made():
             index = stack.enter_context(
                 Index(
                     None if classifier else recipe,
                     classifier=classifier,
-                    window=windows.window,
-                    window_by=windows.window_by,
-                    against=windows.against,
-                    path=windows.store,
+                    window=window_options.window,
+                    window_by=window_options.window_by,
+                    against=window_options.against,
+                    path=window_options.store,
                     sample=statistics,
                 )
             )
         warm_up(index)
-        _watch(settings, index, windows)
+        _watch(settings, index, window_options)
 
 
 def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
-    """Return what a recipe takes from a collection; a sample that is missing or not asked for is refused."""
+    """Return the statistics that a recipe needs, from a sample; refuse one that is missing or not needed."""
     from neardup.documents import open_corpus
     from neardup.features.reading import gather_statistics
     from neardup.stream.index import statistics_for
@@ -222,67 +178,67 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
 
 
 def warm_up(index: Index) -> None:
-    """Load the kernels, or have them compiled, so that no item is charged for it."""
-    from neardup.kernels.compilation import compiling_sentence
+    """Load or compile the kernels, so that the time of no item includes it."""
+    from neardup.kernels.compilation import compilation_notice
     from neardup.stream import index as stream_index
     from neardup.watch.log import Log
 
-    learned = ("pairs.discriminant", "pairs.align") if index.classifier else ()
-    if message := compiling_sentence("grams.feature_sets", "window.flow", *learned):
+    classifier_kernels = ("pairs.discriminant", "pairs.edit_distances") if index.classifier else ()
+    if message := compilation_notice("grams.feature_sets", "window.match_and_insert", *classifier_kernels):
         if sys.stderr.isatty():
-            say(message)
+            print_message(message)
         else:
             Log().say("compiling", message=message)
     stream_index.warm_up(index)
 
 
-def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> None:
+def _watch(settings: WatchSettings, index: Index, window_options: StoredWindowOptions) -> None:
     from neardup.watch.log import Log
     from neardup.watch.watcher import Watcher
 
     store = index.store
     if store is None:
-        raise RecipeError("a watcher needs a store: name one with --store news.db")
+        raise RecipeError("watch needs a store: name one with --store news.db")
     log = Log()
     watcher = Watcher(settings, index, store, log)
-    with ExitStack() as shown:
+    with ExitStack() as stack:
         if sys.stderr.isatty():
             from neardup.watch.watcher import Panel
 
-            log.listener = shown.enter_context(Panel(watcher, lambda text: visible(text, lines=False), size_text)).hear
-        _say_started(log, index, settings, windows)
-        with _until_signal(watcher, log), _foreign_as_event(log):
+            log.listener = stack.enter_context(Panel(watcher, printable_line, sized)).hear
+        _log_start(log, index, settings, window_options)
+        with _stopped_by_signals(watcher, log), _warnings_logged(log):
             counters = watcher.run()
         log.say("stopped", **counters.as_dict(), held=len(index))
     if log.listener is not None:
-        say(_summary(counters))
+        print_message(_describe_counters(counters))
 
 
-def _say_started(log: Log, index: Index, settings: WatchSettings, windows: DurableWindow) -> None:
+def _log_start(log: Log, index: Index, settings: WatchSettings, window_options: StoredWindowOptions) -> None:
     names = ("inbox", "originals", "duplicates", "quarantine", "done")
     log.say(
         "started",
         pid=os.getpid(),
         **{name: getattr(settings, name) for name in names},
-        store=windows.store,
+        store=window_options.store,
         recipe=index.recipe.name,
         fingerprint=index.recipe.fingerprint,
         matches=index.recipe.in_words(),
-        window=windows.window,
+        window=window_options.window,
         held=len(index),
     )
 
 
 @contextmanager
-def _until_signal(watcher: Watcher, log: Log) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the watcher after the current batch; the second one ends it at once."""
-    asked = False
+def _stopped_by_signals(watcher: Watcher, log: Log) -> Iterator[None]:
+    """Let SIGINT and SIGTERM stop the watcher after the current batch; the second signal stops it at once."""
+    signalled = False
 
     def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt("nothing is lost: the next run goes on from here")
-        asked = True
+        nonlocal signalled
+        if signalled:
+            raise KeyboardInterrupt("nothing is lost: the next run continues from here")
+        signalled = True
         watcher.stop()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -291,35 +247,35 @@ def _until_signal(watcher: Watcher, log: Log) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if asked:
-            log.say("stopping", message="asked to stop: the current batch is finished")
+        if signalled:
+            log.say("stopping", message="stop signal received; the current batch is finished")
 
 
 @contextmanager
-def _foreign_as_event(log: Log) -> Iterator[None]:
-    """Let the warning that a classifier is not at home be an event of the log."""
+def _warnings_logged(log: Log) -> Iterator[None]:
+    """Log the warning that documents are unlike the classifier's training."""
     before = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    def log_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, ForeignDocuments):
             log.say("foreign", message=str(message))
         else:
             before(message, category, *where, **more)
 
-    warnings.showwarning = show
+    warnings.showwarning = log_warning
     try:
         yield
     finally:
         warnings.showwarning = before
 
 
-def _summary(counters: Counters) -> str:
+def _describe_counters(counters: Counters) -> str:
     from neardup.watch.log import balance_text
 
     share = f" ({counters.duplicates / counters.items:.1%})" if counters.items else ""
-    aside = f", {counters.quarantined:,} rejected" if counters.quarantined else ""
+    rejected = f", {counters.quarantined:,} rejected" if counters.quarantined else ""
     return (
-        f"stopped: {count_text(counters.files, 'file')}, {count_text(counters.items, 'item')}: "
-        f"{count_text(counters.originals, 'original')}, {count_text(counters.duplicates, 'duplicate')}{share}{aside}; "
+        f"stopped: {counted(counters.files, 'file')}, {counted(counters.items, 'item')}: "
+        f"{counted(counters.originals, 'original')}, {counted(counters.duplicates, 'duplicate')}{share}{rejected}; "
         f"{balance_text(counters)}"
     )

@@ -12,20 +12,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.contamination.items import Items, Passages, items_of, passages_of
+from neardup.contamination.items import Items, Passages, make_passages, read_items
 from neardup.documents import Batch, Corpus
 from neardup.errors import RecipeError, option, shown
 from neardup.features.reading import Progress, text_pieces
-from neardup.kernels.contamination import contained_sets, find_grams
+from neardup.kernels.contamination import find_contained_sets, find_grams
 from neardup.runtime import Clock, default_threads, in_order
-from neardup.text.bulk import comparable, text_buffers
+from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.normalize import Token, tokens
 
 Integers = npt.NDArray[np.int64]
 
 #: Characters of a training text that are remembered for reports: before and after what it shares, and at most, or so
 #: many times those of the item.
-_MARGIN, _EXCERPT, _TIMES = 100, 4_000, 2
+_MARGIN, _EXCERPT, _EXCERPT_RATIO = 100, 4_000, 2
 
 #: The columns of the table of spans; offsets count characters (code points) of the texts as they were given.
 SPANS = pa.schema(
@@ -68,7 +68,7 @@ class Finding:
     spans : list of Span
         In the order of the training text.
     excerpt : str
-        The training text from a little before the first span to a little behind the last one.
+        The training text from a little before the first span to a little after the last one.
     is_whole : bool
         Whether that is all of it.
     """
@@ -207,12 +207,12 @@ class Contamination:
                 ("document", pa.large_string()),
             ]
         )
-        listed = [
+        table_rows = [
             {"item": str(name), "column": column, **rows.get((at, place), nothing)}
             for at, name in enumerate(items.names)
             for place, column in enumerate(items.columns)
         ]
-        return pa.Table.from_pylist(listed, schema)
+        return pa.Table.from_pylist(table_rows, schema)
 
     def clean_rows(self, raw_rows: int) -> npt.NDArray[np.bool_]:
         """Return which raw rows of the training texts contain no item; rejected rows are not among them."""
@@ -276,16 +276,16 @@ def contamination_of(
         )
     clock = Clock()
     with clock.stage("test set"):
-        passages = passages_of(items_of(test, columns), ngrams, min_words)
+        passages = make_passages(read_items(test, columns), ngrams, min_words)
         share = Fraction(str(at_least))
     best = np.zeros(len(passages), np.int64)
     found = Contamination(passages, at_least, best, stages=clock.stages, inputs=train.inputs, test_inputs=test.inputs)
     tables = [found.spans]
     with clock.stage("read"):
-        search = partial(_search, passages, (share.numerator, share.denominator))
+        search = partial(_search_piece, passages, (share.numerator, share.denominator))
         _ = passages.tables  # made before the threads ask for them
         for piece in in_order(search, _pieces(train, found.read_rows, progress), threads or default_threads()):
-            _add(found, piece, see or tables.append)
+            _add_findings(found, piece, see or tables.append)
     found.spans = pa.concat_tables(tables)
     found.rejected = dict(train.rejected.counts)
     return found
@@ -297,7 +297,7 @@ class _Piece(NamedTuple):
     rows: Integers
 
 
-class _Found(NamedTuple):
+class _PieceFindings(NamedTuple):
     documents: int
     bytes: int
     best: Integers
@@ -311,13 +311,13 @@ def _pieces(corpus: Corpus, read: list[slice | Integers], progress: Progress | N
         if len(batch.rows):
             first, last = int(batch.rows[0]), int(batch.rows[-1])
             read.append(slice(first, last + 1) if last - first + 1 == len(batch.rows) else batch.rows)
-        consumed += batch.consumed
+        consumed += batch.bytes_read
         if progress is not None:
             progress("read", consumed, corpus.total_bytes)
-        yield from _named(batch)
+        yield from _batch_pieces(batch)
 
 
-def _named(batch: Batch) -> Iterator[_Piece]:
+def _batch_pieces(batch: Batch) -> Iterator[_Piece]:
     at = 0
     for texts in text_pieces(batch):
         end = at + len(texts)
@@ -326,10 +326,10 @@ def _named(batch: Batch) -> Iterator[_Piece]:
         at = end
 
 
-def _search(passages: Passages, share: tuple[int, int], piece: _Piece) -> _Found:
+def _search_piece(passages: Passages, share: tuple[int, int], piece: _Piece) -> _PieceFindings:
     """Return what some training texts contain."""
     data, offsets = text_buffers(piece.texts)
-    normal = comparable(data, offsets, "words")
+    normal = normalize_texts(data, offsets, "words")
     count = len(piece.texts)
     heads = np.empty(count + 1, np.int64)
     room = 1 << 12
@@ -344,12 +344,12 @@ def _search(passages: Passages, share: tuple[int, int], piece: _Piece) -> _Found
     size = int(offsets[-1] - offsets[0])
     best = np.zeros(len(passages), np.int64)
     if not total:
-        return _Found(count, size, best, np.zeros(0, np.int64), [])
+        return _PieceFindings(count, size, best, np.zeros(0, np.int64), [])
     owned = passages.owner_heads, passages.owners, passages.sizes, share, best
     room = 1 << 10
     while True:
         texts, sets, shared = (np.empty(room, np.int64) for _ in range(3))
-        pairs = contained_sets(numbers, heads, *owned, texts, sets, shared)
+        pairs = find_contained_sets(numbers, heads, *owned, texts, sets, shared)
         if pairs <= room:
             break
         room = pairs
@@ -360,21 +360,23 @@ def _search(passages: Passages, share: tuple[int, int], piece: _Piece) -> _Found
             d, text = document, piece.texts[document].as_py()
             there = tokens(text)
         hits = slice(heads[d], heads[d + 1])
-        spans = _spans(passages, passage, there, places[hits], numbers[hits])
+        spans = _find_spans(passages, passage, there, places[hits], numbers[hits])
         begin = max(spans[0].start - _MARGIN, 0)
-        most = max(_EXCERPT, _TIMES * len(passages.text(passage)))
+        most = max(_EXCERPT, _EXCERPT_RATIO * len(passages.text(passage)))
         excerpt = text[begin : min(spans[-1].end + _MARGIN, begin + most)]
         grams = int(passages.sizes[passage])
-        findings.append(Finding(passage, _name(piece, d), o, grams, spans, excerpt, excerpt == text))
-    return _Found(count, size, best, piece.rows[np.unique(texts[:pairs])], findings)
+        findings.append(Finding(passage, _document_name(piece, d), o, grams, spans, excerpt, excerpt == text))
+    return _PieceFindings(count, size, best, piece.rows[np.unique(texts[:pairs])], findings)
 
 
-def _name(piece: _Piece, at: int) -> Any:
+def _document_name(piece: _Piece, at: int) -> Any:
     name = piece.names[at]
     return name.as_py() if isinstance(name, pa.Scalar) else int(name)
 
 
-def _spans(passages: Passages, passage: int, there: list[Token], places: Integers, numbers: Integers) -> list[Span]:
+def _find_spans(
+    passages: Passages, passage: int, there: list[Token], places: Integers, numbers: Integers
+) -> list[Span]:
     """Return the runs of an item's grams in a training text, each as long as both texts go on alike.
 
     there: the words of the training text; places, numbers: the listed grams in it.
@@ -388,7 +390,7 @@ def _spans(passages: Passages, passage: int, there: list[Token], places: Integer
     for place in sorted(found):
         if place <= done:
             continue
-        length, begin = max((_run(own, at, found, place), -at) for at in where[found[place]])
+        length, begin = max((_run_length(own, at, found, place), -at) for at in where[found[place]])
         done = place + length - 1
         first, last = here[-begin], here[-begin + length + width - 2]
         start, end = there[place], there[done + width - 1]
@@ -396,7 +398,7 @@ def _spans(passages: Passages, passage: int, there: list[Token], places: Integer
     return spans
 
 
-def _run(own: list[int], at: int, found: dict[int, int], place: int) -> int:
+def _run_length(own: list[int], at: int, found: dict[int, int], place: int) -> int:
     """Return how many grams from a place of the item on stand one behind the other in the training text."""
     length = 1
     while at + length < len(own) and found.get(place + length) == own[at + length]:
@@ -404,7 +406,7 @@ def _run(own: list[int], at: int, found: dict[int, int], place: int) -> int:
     return length
 
 
-def _add(found: Contamination, piece: _Found, see: Callable[[pa.Table], None]) -> None:
+def _add_findings(found: Contamination, piece: _PieceFindings, see: Callable[[pa.Table], None]) -> None:
     """Add what some training texts contain."""
     found.documents += piece.documents
     found.bytes_read += piece.bytes
@@ -412,10 +414,10 @@ def _add(found: Contamination, piece: _Found, see: Callable[[pa.Table], None]) -
     found.contaminated_documents += len(piece.rows)
     if len(piece.rows):
         found.contaminated_rows.append(piece.rows)
-    for one in piece.findings:
-        known = found.findings.get(one.passage)
-        if known is None or one.shared > known.shared:
-            found.findings[one.passage] = one
+    for finding in piece.findings:
+        known = found.findings.get(finding.passage)
+        if known is None or finding.shared > known.shared:
+            found.findings[finding.passage] = finding
     if piece.findings:
         see(_table(found.passages, piece.findings))
 
@@ -423,17 +425,17 @@ def _add(found: Contamination, piece: _Found, see: Callable[[pa.Table], None]) -
 def _table(passages: Passages, findings: Sequence[Finding]) -> pa.Table:
     rows = [
         {
-            "item": str(passages.items.names[int(passages.item[one.passage])]),
-            "column": passages.items.columns[int(passages.column[one.passage])],
-            "document": str(one.document),
-            "containment": one.containment,
+            "item": str(passages.items.names[int(passages.item[finding.passage])]),
+            "column": passages.items.columns[int(passages.column[finding.passage])],
+            "document": str(finding.document),
+            "containment": finding.containment,
             "item_start": span.item_start,
             "item_end": span.item_end,
             "document_start": span.start,
             "document_end": span.end,
             "words": span.words,
         }
-        for one in findings
-        for span in one.spans
+        for finding in findings
+        for span in finding.spans
     ]
     return pa.Table.from_pylist(rows, SPANS)

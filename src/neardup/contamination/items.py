@@ -16,9 +16,9 @@ from neardup.documents import Corpus, join_ids
 from neardup.documents.records import Names
 from neardup.errors import InputError, check_count, option
 from neardup.features.extraction import Extractor
-from neardup.kernels.contamination import enter_grams
+from neardup.kernels.contamination import insert_grams
 from neardup.kernels.grams import LISTED
-from neardup.kernels.tables import enter, slots_for
+from neardup.kernels.tables import insert_keys, table_size
 from neardup.recipe import Recipe
 from neardup.text.normalize import Token, tokens
 
@@ -27,7 +27,7 @@ Integers = npt.NDArray[np.int64]
 
 #: What the columns of an item are called together.
 ALL = "all"
-#: Bits of the filter for each gram: with 16 of them, one gram in sixteen that is not listed is looked up.
+#: Bits of the filter for each gram: with 16 of them, one gram in sixteen that is not in the table is looked up.
 _FILTER_BITS = 16
 
 
@@ -53,7 +53,7 @@ class Items:
     rejected: dict[str, int]
 
 
-def items_of(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
+def read_items(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
     """Return the items of a test set.
 
     Parameters
@@ -77,18 +77,18 @@ def items_of(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
     rows = np.concatenate([batch.rows for batch in batches])
     ids = [batch.ids for batch in batches if batch.ids is not None]
     names = Names(rows, join_ids(ids) if ids else None)
-    corpus.refuse_repeated(names)
+    corpus.check_unique_ids(names)
     own = [texts]
     if len(columns) > 1:
         table = corpus.take(rows)
-        own += [_strings(table, column) for column in columns[1:]]
-    compared = tuple(columns) or (",".join(corpus.wanted.texts),)
+        own += [_column_texts(table, column) for column in columns[1:]]
+    compared = tuple(columns) or (",".join(corpus.read_options.texts),)
     if len(compared) > 1:
         compared, own = (*compared, ALL), [*own, ["\n".join(parts) for parts in zip(*own, strict=True)]]
-    return Items([names.one(at) for at in range(len(texts))], compared, own, dict(corpus.rejected.counts))
+    return Items([names.name_at(at) for at in range(len(texts))], compared, own, dict(corpus.rejected.counts))
 
 
-def _strings(table: pa.Table, column: str) -> list[str]:
+def _column_texts(table: pa.Table, column: str) -> list[str]:
     """Return a column of texts; a missing one is empty."""
     if column not in table.column_names:
         raise InputError(
@@ -118,8 +118,8 @@ class Passages:
     sizes : int64[p]
         Its distinct grams.
     heads : int64[p + 1]
-        Where each one's grams begin in ``listed``.
-    listed : int64[k]
+        Where each one's grams begin in ``gram_numbers``.
+    gram_numbers : int64[k]
         The grams in the order of the texts, as numbers from 0.
     owner_heads, owners : int64[g + 1], int64
         The texts that have each gram.
@@ -134,7 +134,7 @@ class Passages:
     words: Integers
     sizes: Integers
     heads: Integers
-    listed: Integers
+    gram_numbers: Integers
     owner_heads: Integers
     owners: Integers
     distinct: Words
@@ -152,15 +152,15 @@ class Passages:
     @cached_property
     def tables(self) -> tuple[Words, Integers, Words, Words]:
         """First words of shorter texts, slots, keys and filter, as ``kernels.contamination.find_grams`` takes them."""
-        size = slots_for(len(self.distinct))
+        size = table_size(len(self.distinct))
         keys, slots = np.zeros(size, np.uint64), np.zeros(size, np.int64)
         bits = 1 << max((_FILTER_BITS * len(self.distinct)).bit_length(), 6)
         known = np.zeros(bits // 64, np.uint64)
-        enter_grams(self.distinct, slots, keys, known)
+        insert_grams(self.distinct, slots, keys, known)
         first = np.unique(self.first_words)
-        begins = np.zeros(slots_for(len(first)), np.uint64)
-        enter(first, begins)
-        return begins, slots, keys, known
+        first_slots = np.zeros(table_size(len(first)), np.uint64)
+        insert_keys(first, first_slots)
+        return first_slots, slots, keys, known
 
     def text(self, passage: int) -> str:
         """Return the text of one that is looked for."""
@@ -168,7 +168,7 @@ class Passages:
 
     def grams(self, passage: int) -> Integers:
         """Return the numbers of the grams of one text, in its order."""
-        return self.listed[self.heads[passage] : self.heads[passage + 1]]
+        return self.gram_numbers[self.heads[passage] : self.heads[passage + 1]]
 
     def width(self, passage: int) -> int:
         """Return how many words each gram of a text has."""
@@ -179,7 +179,7 @@ class Passages:
         return tokens(self.text(passage))
 
 
-def passages_of(items: Items, ngrams: int, min_words: int) -> Passages:
+def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
     """Return the texts of items that have enough words, as grams.
 
     Parameters
@@ -202,8 +202,8 @@ def passages_of(items: Items, ngrams: int, min_words: int) -> Passages:
         check_count(name, number, "give a number of words")
     count = len(items.names)
     texts = pa.array([text for column in items.texts for text in column], pa.large_string())
-    singles, words = _listed(texts, 1)
-    listed, sizes = _listed(texts, ngrams)
+    singles, words = _list_grams(texts, 1)
+    gram_numbers, sizes = _list_grams(texts, ngrams)
     sizes = np.where(words > 0, sizes, 0)
     enough = words >= min_words
     if not enough.any():
@@ -213,8 +213,8 @@ def passages_of(items: Items, ngrams: int, min_words: int) -> Passages:
     chosen = np.flatnonzero(enough)
     # The texts of one item stand together, its columns in their order.
     chosen = chosen[np.lexsort((chosen // count, chosen % count))]
-    begins = np.concatenate([[0], np.cumsum(sizes)])
-    parts = [listed[begins[at] : begins[at + 1]] for at in chosen]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    parts = [gram_numbers[starts[at] : starts[at + 1]] for at in chosen]
     heads = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)
     distinct, numbers = np.unique(np.concatenate(parts), return_inverse=True)
     owner = np.repeat(np.arange(len(chosen)), sizes[chosen])
@@ -239,7 +239,7 @@ def passages_of(items: Items, ngrams: int, min_words: int) -> Passages:
     )
 
 
-def _listed(texts: pa.LargeStringArray, n: int) -> tuple[Words, Integers]:
+def _list_grams(texts: pa.LargeStringArray, n: int) -> tuple[Words, Integers]:
     """Return the n-grams of texts, repeats repeated and none of them 0, and how many each text has."""
     block = Extractor(Recipe(features=f"words:{n}"), None, LISTED)(texts)
     return np.maximum(block.features, np.uint64(1)), block.sizes

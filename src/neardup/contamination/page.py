@@ -32,9 +32,9 @@ from neardup.version import __version__
 
 _TITLE = "Contamination"
 #: So many items are shown with their texts, those with the largest containment first.
-_SHOWN = 200
+_MAX_ITEMS = 200
 #: And so many of them opened at first.
-_OPENED = 3
+_OPEN_ITEMS = 3
 
 
 def write_page(
@@ -75,9 +75,9 @@ def contamination_page(found: Contamination, *, fail_over: float | None = None, 
     )
     by_item: dict[int, Finding] = {}
     # Of an item's columns the one with the most grams is shown.
-    for one in sorted(found.findings.values(), key=lambda one: (-one.grams, one.passage)):
-        by_item.setdefault(int(found.passages.item[one.passage]), one)
-    shown = sorted(by_item.values(), key=lambda one: (-one.containment, one.passage))
+    for finding in sorted(found.findings.values(), key=lambda finding: (-finding.grams, finding.passage)):
+        by_item.setdefault(int(found.passages.item[finding.passage]), finding)
+    shown = sorted(by_item.values(), key=lambda finding: (-finding.containment, finding.passage))
     body = [
         opening(_TITLE, joined([named_inputs(found.test_inputs), " in ", named_inputs(found.inputs)]), rule),
         tiles(list(_tiles(found, fail_over))),
@@ -138,7 +138,7 @@ def _intro(shown: Sequence[Finding]) -> str:
     return (
         "Each item stands beside the training text with most of its n-grams. What differs is "
         "marked; case, punctuation and line breaks do not count."
-        + (f" The first {_SHOWN:,} of {len(shown):,} are shown." if len(shown) > _SHOWN else "")
+        + (f" The first {_MAX_ITEMS:,} of {len(shown):,} are shown." if len(shown) > _MAX_ITEMS else "")
     )
 
 
@@ -147,19 +147,21 @@ def _items(found: Contamination, shown: Sequence[Finding]) -> Iterator[str]:
         return
     yield search_field("items", label="Find an item", noun="items")
     passages, items = found.passages, found.items
-    for at, one in enumerate(shown[:_SHOWN]):
+    for at, finding in enumerate(shown[:_MAX_ITEMS]):
         name, column = (
-            str(items.names[int(passages.item[one.passage])]),
-            items.columns[int(passages.column[one.passage])],
+            str(items.names[int(passages.item[finding.passage])]),
+            items.columns[int(passages.column[finding.passage])],
         )
-        said = f"{one.shared:,} of {counted(one.grams, 'n-gram')} ({share_text(one.shared, one.grams)})"
-        whole = Shown(f"item {name}, {column}", "", passages.text(one.passage))
-        beside = Shown(f"training text {one.document}{'' if one.is_whole else ', in part'}", "", one.excerpt)
+        said = f"{finding.shared:,} of {counted(finding.grams, 'n-gram')} ({share_text(finding.shared, finding.grams)})"
+        whole = Shown(f"item {name}, {column}", "", passages.text(finding.passage))
+        beside = Shown(
+            f"training text {finding.document}{'' if finding.is_whole else ', in part'}", "", finding.excerpt
+        )
         yield fold(
-            text(f"{name} · {column} · {share_text(one.shared, one.grams)} · in {one.document}"),
+            text(f"{name} · {column} · {share_text(finding.shared, finding.grams)} · in {finding.document}"),
             side_by_side(whole, beside, head=said),
-            opened=at < _OPENED,
-            searched=f"{name} {column} {one.document}",
+            opened=at < _OPEN_ITEMS,
+            searched=f"{name} {column} {finding.document}",
         )
 
 

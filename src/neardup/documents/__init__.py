@@ -1,8 +1,8 @@
-"""Files and tables -> batches of texts, and back.
+"""Files and tables as batches of documents, and back.
 
-Pass one, `Corpus.scan`, gives texts, ids and keep order; pass two, `Corpus.copy`, writes the kept raw
-records. Between them a document is its raw row: counted from 0 over all inputs in order, broken records too,
-blank lines not.
+Pass one, `Corpus.scan`, yields texts, ids and keep order; pass two, `Corpus.copy`, writes the kept raw records. In
+both a document is identified by its raw row: counted from 0 over all inputs, with broken records and without blank
+lines.
 """
 
 from __future__ import annotations

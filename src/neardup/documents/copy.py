@@ -1,4 +1,4 @@
-"""The kept records -> the output: verbatim where the format stays, else through one schema."""
+"""Writing the kept records: verbatim if the format stays the same, else through one schema."""
 
 from __future__ import annotations
 
@@ -12,69 +12,70 @@ import pyarrow as pa
 
 from neardup.documents.columnar import READ_FAULTS, ColumnarSource, ParquetColumns
 from neardup.documents.delimited import Delimited
-from neardup.documents.inputs import KIND_OF_SUFFIX, Found, place_of, readable, suffixes
+from neardup.documents.inputs import KIND_OF_SUFFIX, InputFile, input_errors, suffixes, without_query
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
-from neardup.documents.output import OutputFile, Writer, folder_at, names_folder, writable
-from neardup.documents.records import Source, unified
-from neardup.documents.streams import ahead
-from neardup.documents.textfiles import TextFiles, name_of
+from neardup.documents.output import OutputFile, Writer, folder_at, is_folder_name, output_errors
+from neardup.documents.records import Source, unified_schema
+from neardup.documents.streams import read_ahead
+from neardup.documents.textfiles import TextFiles, id_of
 from neardup.errors import OutputError
 
-Masked = tuple[Source, np.ndarray]
+#: A source, and a mask over its rows.
+MaskedSource = tuple[Source, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """How many records were written, and their bytes before any .gz or .zst compression."""
+    """The number of records written, and their bytes before any .gz or .zst compression."""
 
     rows: int
     bytes: int
 
 
 def copy_kept(
-    masked: Sequence[Masked],
+    masked: Sequence[MaskedSource],
     output: str,
     text: str,
     progress: Callable[[int], None] | None,
     added: pa.Table | None = None,
     threads: int = 1,
 ) -> CopyReport:
-    """Write the kept rows of all sources to a table file by its suffix, to standard output or to a folder.
+    """Write the kept rows of all sources to a file in the format of its suffix, to standard output or to a folder.
 
-    ``added`` holds more columns, with a row for each kept row: lines of JSON get them at their ends and stay as they
-    are otherwise.
+    ``added`` has further columns, with a row for each kept row. JSON lines get them at their ends and are otherwise
+    unchanged.
     """
-    if names_folder(output):
+    if is_folder_name(output):
         return _copy_files(masked, output, text, progress, added, threads)
-    lines = _verbatim([source for source, _ in masked], output)
+    lines = _verbatim_sources([source for source, _ in masked], output)
     if lines is not None and (added is None or isinstance(lines[0].dialect, JsonLines)):
         return _copy_lines(lines, [mask for _, mask in masked], output, progress, added)
     return _copy_tables(masked, output, text, progress, added, threads)
 
 
-def promised(sources: Sequence[Source], text: str) -> pa.Schema:
-    """Give the columns that the inputs show before any row is read, the texts among them even where all are empty."""
+def declared_schema(sources: Sequence[Source], text: str) -> pa.Schema:
+    """Return the columns that the inputs show before any row is read; that of texts is always among them."""
     kinds: dict[str, pa.DataType] = {}
     for source in sources:
         for name, kind in source.columns().items():
-            # Of an object whose keys nobody has seen no format can make a column.
+            # No format can store an object whose keys are unknown.
             kinds.setdefault(name, pa.null() if kind == pa.struct([]) else kind)
     kinds.setdefault(text, pa.large_string())
     return pa.schema(list(kinds.items()))
 
 
-def kept_schema(masked: Sequence[Masked], text: str) -> pa.Schema:
-    """Give the schema that holds the kept rows of all sources; of no row, the columns that the inputs show."""
-    wanted = [(source, mask) for source, mask in masked if mask.any()]
-    if not wanted:
-        return promised([source for source, _ in masked], text)
-    names = ", ".join(dict.fromkeys(source.found.name for source, _ in wanted[:3]))
-    return unified([source.schema(mask) for source, mask in wanted], names)
+def kept_schema(masked: Sequence[MaskedSource], text: str) -> pa.Schema:
+    """Return a schema for the kept rows of all sources; without any, the columns that the inputs show."""
+    nonempty = [(source, mask) for source, mask in masked if mask.any()]
+    if not nonempty:
+        return declared_schema([source for source, _ in masked], text)
+    names = ", ".join(dict.fromkeys(source.file.name for source, _ in nonempty[:3]))
+    return unified_schema([source.schema(mask) for source, mask in nonempty], names)
 
 
-def _verbatim(sources: Sequence[Source], output: str) -> list[LineSource] | None:
-    """Return the sources when their lines can be copied as they are."""
+def _verbatim_sources(sources: Sequence[Source], output: str) -> list[LineSource] | None:
+    """Return the sources if their lines can be copied unchanged, else None."""
     lines = [source for source in sources if isinstance(source, LineSource)]
     if len(lines) < len(sources) or not lines:
         return None
@@ -85,9 +86,9 @@ def _verbatim(sources: Sequence[Source], output: str) -> list[LineSource] | None
     if kind not in (None, "csv") or len(dialects) < len(lines):
         return None
     first = dialects[0]
-    alike = all((d.names, d.delimiter) == (first.names, first.delimiter) for d in dialects)
-    tabbed = output != "-" and suffixes(output)[0] == ".tsv"
-    return lines if alike and (output == "-" or tabbed == (first.delimiter == "\t")) else None
+    are_alike = all((d.names, d.delimiter) == (first.names, first.delimiter) for d in dialects)
+    is_tsv = output != "-" and suffixes(output)[0] == ".tsv"
+    return lines if are_alike and (output == "-" or is_tsv == (first.delimiter == "\t")) else None
 
 
 def _copy_lines(
@@ -103,7 +104,7 @@ def _copy_lines(
         if isinstance(first, Delimited):
             file.write(first.header)
         for source, mask in zip(sources, masks, strict=True):
-            for count, data in ahead(source.lines(mask)):
+            for count, data in read_ahead(source.lines(mask)):
                 file.write(data if added is None else _with_fields(data, added.slice(rows, count)))
                 rows += count
                 if progress is not None:
@@ -113,7 +114,7 @@ def _copy_lines(
 
 
 def _with_fields(lines: bytes, added: pa.Table) -> bytes:
-    """Return lines of JSON objects with more fields at their ends."""
+    """Return lines of JSON objects with further fields at their ends."""
     parts = []
     for line, fields in zip(lines.splitlines(), added.to_pylist(), strict=True):
         parts += [line.rstrip()[:-1].rstrip(), b", ", json.dumps(fields, ensure_ascii=False).encode()[1:], b"\n"]
@@ -121,7 +122,7 @@ def _with_fields(lines: bytes, added: pa.Table) -> bytes:
 
 
 def _copy_tables(
-    masked: Sequence[Masked],
+    masked: Sequence[MaskedSource],
     output: str,
     text: str,
     progress: Callable[[int], None] | None,
@@ -129,15 +130,18 @@ def _copy_tables(
     threads: int,
 ) -> CopyReport:
     schema = kept_schema(masked, text)
-    more = [] if added is None else list(added.schema)
-    whole, codec = pa.schema([*schema, *more], schema.metadata), _codec([source for source, _ in masked])
-    with Writer(output, whole, text, codec, threads) as writer:
+    added_fields = [] if added is None else list(added.schema)
+    output_schema, codec = (
+        pa.schema([*schema, *added_fields], schema.metadata),
+        _codec([source for source, _ in masked]),
+    )
+    with Writer(output, output_schema, text, codec, threads) as writer:
         for source, mask in masked:
-            for table in ahead(source.tables(mask, schema)):
+            for table in read_ahead(source.tables(mask, schema)):
                 if added is not None:
-                    own = added.slice(writer.rows, table.num_rows)
-                    for name in own.column_names:
-                        table = table.append_column(own.schema.field(name), own[name])
+                    rows = added.slice(writer.rows, table.num_rows)
+                    for name in rows.column_names:
+                        table = table.append_column(rows.schema.field(name), rows[name])
                 writer.write(table)
                 if progress is not None:
                     progress(table.num_rows)
@@ -145,7 +149,7 @@ def _copy_tables(
 
 
 def _codec(sources: Sequence[Source]) -> str:
-    """Compression of the first Parquet input."""
+    """Return the compression of the first Parquet input."""
     for source in sources:
         if isinstance(source, ColumnarSource) and isinstance(source.data, ParquetColumns):
             try:
@@ -155,34 +159,39 @@ def _codec(sources: Sequence[Source]) -> str:
     return "zstd"
 
 
-def places_of(sources: Sequence[Source], output: str) -> dict[str, Found]:
-    """Return the places below a folder of what is written there, each with its input; refuse two of one place."""
-    taken: dict[str, Found] = {}
+def places_of(sources: Sequence[Source], output: str) -> dict[str, InputFile]:
+    """Return the paths below an output folder, each with its input.
+
+    Raises
+    ------
+    OutputError
+        If the folder cannot hold an output for each input.
+    """
+    places: dict[str, InputFile] = {}
     for source in sources:
-        for found in source.files:
-            place = _place_of(found)
+        for file in source.files:
+            place = _output_path(file)
             if not isinstance(source, TextFiles):
-                if not place_of(output).endswith("/"):
+                if not without_query(output).endswith("/"):
                     raise OutputError(
                         f"{output} has no suffix that names a format, and a folder is written only from text files: "
                         f"use .jsonl, .parquet or .csv, or {output}/ for one file for each input"
                     )
-                if found.filesystem is None or names_folder(place):
+                if file.filesystem is None or is_folder_name(place):
                     raise OutputError(
-                        f"{output} cannot hold {found.name}, whose name says no format to write: name a file such as "
-                        "kept.jsonl"
+                        f"{output} cannot hold {file.name}, whose name says no format: name a file such as kept.jsonl"
                     )
-            if place in taken:
+            if place in places:
                 raise OutputError(
-                    f"{output} cannot hold both {taken[place].name} and {found.name} as {place}: write "
+                    f"{output} cannot hold both {places[place].name} and {file.name} as {place}: write "
                     ".jsonl, or read the folders one by one"
                 )
-            taken[place] = found
-    return taken
+            places[place] = file
+    return places
 
 
 def _copy_files(
-    masked: Sequence[Masked],
+    masked: Sequence[MaskedSource],
     output: str,
     text: str,
     progress: Callable[[int], None] | None,
@@ -193,31 +202,31 @@ def _copy_files(
     if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
         raise OutputError(f"{output} is a folder of texts, which have no columns to add: name a file such as all.jsonl")
     rows = size = 0
-    with writable(output), folder_at(output) as made:
+    with output_errors(output), folder_at(output) as folder:
         for source, mask in masked:
             if isinstance(source, TextFiles):
-                for found in (source.files[row] for row in np.flatnonzero(mask).tolist()):
-                    size += _copy_file(found, os.path.join(made, _place_of(found)))
+                for file in (source.files[row] for row in np.flatnonzero(mask).tolist()):
+                    size += _copy_file(file, os.path.join(folder, _output_path(file)))
                     rows += 1
                     if progress is not None:
                         progress(1)
                 continue
-            target = os.path.join(made, _place_of(source.found))
+            target = os.path.join(folder, _output_path(source.file))
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            own = None if added is None else added.slice(rows, int(mask.sum()))
-            done = copy_kept([(source, mask)], target, text, progress, own, threads)
-            rows, size = rows + done.rows, size + done.bytes
+            added_rows = None if added is None else added.slice(rows, int(mask.sum()))
+            report = copy_kept([(source, mask)], target, text, progress, added_rows, threads)
+            rows, size = rows + report.rows, size + report.bytes
     return CopyReport(rows, size)
 
 
-def _place_of(found: Found) -> str:
-    steps = (name_of(found) if found.folder else os.path.basename(found.name)).split("/")
+def _output_path(file: InputFile) -> str:
+    steps = (id_of(file) if file.folder else os.path.basename(file.name)).split("/")
     return "/".join(step for step in steps if step not in ("", ".", ".."))
 
 
-def _copy_file(found: Found, target: str) -> int:
-    with readable(found.name), found.filesystem.open_input_file(found.path) as file:
-        content: bytes = file.read()
+def _copy_file(file: InputFile, target: str) -> int:
+    with input_errors(file.name), file.filesystem.open_input_file(file.path) as stream:
+        content: bytes = stream.read()
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(target, "xb") as copy:
         copy.write(content)
@@ -225,26 +234,26 @@ def _copy_file(found: Found, target: str) -> int:
 
 
 def origins(sources: Sequence[Source], bounds: Sequence[int], rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return where raw rows were read from: for each row a place in a list of names, and the names.
+    """Return the origin of raw rows: for each row an index into a tuple of names, and the tuple.
 
-    They are the names of files as given, or for text files the names of their folders; only those that some row is
-    from. ``bounds`` holds the first raw row of each source, and where the last one ends.
+    A name is that of a file, or for text files that of their folder; only names of some row are included. ``bounds``
+    has the first raw row of each source, and the end of the last one.
     """
-    named = [_names(source) for source in sources]
-    names = list(dict.fromkeys(name for found in named for name in found))
+    source_names = [_origin_names(source) for source in sources]
+    names = list(dict.fromkeys(name for file_names in source_names for name in file_names))
     codes = {name: code for code, name in enumerate(names)}
     places = np.searchsorted(np.asarray(bounds[1:], np.int64), rows, side="right")
-    found = np.zeros(len(rows), np.int64)
-    for number, source in enumerate(named):
-        here = np.flatnonzero(places == number)
-        own = np.array([codes[name] for name in source], np.int64)
-        found[here] = own[rows[here] - bounds[number]] if isinstance(sources[number], TextFiles) else own[0]
-    used, dense = np.unique(found, return_inverse=True)
+    row_codes = np.zeros(len(rows), np.int64)
+    for number, file_names in enumerate(source_names):
+        chosen = np.flatnonzero(places == number)
+        file_codes = np.array([codes[name] for name in file_names], np.int64)
+        is_file_per_row = isinstance(sources[number], TextFiles)
+        row_codes[chosen] = file_codes[rows[chosen] - bounds[number]] if is_file_per_row else file_codes[0]
+    used, dense = np.unique(row_codes, return_inverse=True)
     return dense.astype(np.int64), tuple(names[code] for code in used.tolist())
 
 
-def _names(source: Source) -> list[str]:
-    """Return the folder of each text file, or the name of the one file that a source is."""
+def _origin_names(source: Source) -> list[str]:
     if not isinstance(source, TextFiles):
-        return [source.found.name]
-    return [os.path.dirname(found.name) or os.curdir for found in source.files]
+        return [source.file.name]
+    return [os.path.dirname(file.name) or os.curdir for file in source.files]

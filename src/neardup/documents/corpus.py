@@ -1,4 +1,4 @@
-"""Found files -> sources: each with the reader its content asks for."""
+"""A corpus: the documents of several inputs, each opened with the reader that its content needs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
-from neardup.documents.copy import CopyReport, copy_kept, kept_schema, origins, places_of, promised
+from neardup.documents.copy import CopyReport, copy_kept, declared_schema, kept_schema, origins, places_of
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     KNOWN_SUFFIXES,
     STDIN,
     Format,
-    Found,
+    InputFile,
     codec_of_bytes,
     discover,
     format_of_name,
@@ -31,95 +31,97 @@ from neardup.documents.inputs import (
     one_line,
 )
 from neardup.documents.jsonlines import json_source
-from neardup.documents.output import check_output, check_quarantine, names_folder
+from neardup.documents.output import check_output, check_quarantine, is_folder_name
 from neardup.documents.records import (
     CUT_SHORT,
     TORN,
     UNREADABLE_FILE,
     Batch,
-    Broken,
     Names,
+    ReadOptions,
+    RecordFault,
     Source,
-    Wanted,
     as_bytes,
     as_strings,
     join_order,
-    joined_texts,
+    joined_column,
+    merged_batches,
     name_of_row,
+    one_array,
     readable_texts,
     repeated_ids,
-    single,
-    sized,
-    valid_records,
+    split_chunk,
 )
-from neardup.documents.rejected import Rejected, Rejections, Torn
-from neardup.documents.streams import Span, ahead, head_of
-from neardup.documents.tables import TextColumn, choose_columns, require, table_of
+from neardup.documents.rejected import Rejected, Rejections, TornFile
+from neardup.documents.streams import Span, read_ahead, read_head
+from neardup.documents.tables import TextColumn, choose_columns, require_column, table_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, command_runs, option, shown
 from neardup.files import Unfinished
 
 
-def open_sources(found: list[Found], spool: str) -> list[Source]:
-    """Open every file, or raise InputError; text files that follow each other become one source."""
+def open_sources(files: list[InputFile], spool: str) -> list[Source]:
+    """Open all files, or raise InputError; consecutive text files become one source."""
     sources: list[Source] = []
-    texts: list[Found] = []
-    for file, form in zip(_with_folders(found), map(_format_of, found), strict=True):
+    texts: list[InputFile] = []
+    for file, form in zip(_distinguish_folders(files), map(_format_of, files), strict=True):
         if form.kind == "text":
             texts.append(file)
             continue
         if texts:
             sources.append(TextFiles(texts))
             texts = []
-        sources.append(_open(file, form, spool, alone=len(found) == 1))
+        sources.append(_open(file, form, spool, is_only_input=len(files) == 1))
     if texts:
         sources.append(TextFiles(texts))
     return sources
 
 
-def open_again(found: Sequence[Found], spool: str, span: Span | None = None) -> Source:
+def reopen_source(files: Sequence[InputFile], spool: str, span: Span | None = None) -> Source:
     """Open the files of one source again, or a span of it, in another process; a damaged one is rejected as before."""
-    form = _format_of(found[0])
-    return TextFiles(list(found)) if form.kind == "text" else _open(found[0], form, spool, alone=False, span=span)
+    form = _format_of(files[0])
+    return (
+        TextFiles(list(files)) if form.kind == "text" else _open(files[0], form, spool, is_only_input=False, span=span)
+    )
 
 
-def _with_folders(found: list[Found]) -> list[Found]:
-    """Keep the ids of text files apart when they come from several folders."""
-    if len({file.folder for file in found if file.folder}) < 2:
-        return found
-    return [replace(file, relative=file.name if file.folder else "") for file in found]
+def _distinguish_folders(files: list[InputFile]) -> list[InputFile]:
+    """Make the ids of text files from several folders distinct."""
+    if len({file.folder for file in files if file.folder}) < 2:
+        return files
+    return [replace(file, relative=file.name if file.folder else "") for file in files]
 
 
-def _format_of(found: Found) -> Format:
-    """Format by the first bytes, and where they do not tell by the name."""
-    named = None if found.name == STDIN else format_of_name(found.name)
-    if named is not None and named.kind == "text" and (found.folder or named.codec is None):
-        # A text may begin with anything; only a file of tables that lost its suffix is told from it.
-        head = head_of(found, None, 8) if not found.folder else b""
+def _format_of(file: InputFile) -> Format:
+    """Return the format that the first bytes show, else the one that the name says."""
+    named = None if file.name == STDIN else format_of_name(file.name)
+    if named is not None and named.kind == "text" and (file.folder or named.codec is None):
+        # A text may begin with anything; only a table that has lost its suffix is recognized.
+        head = read_head(file, None, 8) if not file.folder else b""
         if kind_of_bytes(head, "text") == "text" and codec_of_bytes(head) is None:
             return named
-    codec = codec_of_bytes(head_of(found, None, 8))
-    kind = kind_of_bytes(head_of(found, codec), None if named is None else named.kind)
+    codec = codec_of_bytes(read_head(file, None, 8))
+    kind = kind_of_bytes(read_head(file, codec), None if named is None else named.kind)
     if kind is None:
-        if found.name == STDIN and not found.size:
+        if file.name == STDIN and not file.size:
             return Format("jsonl", None)
-        raise InputError(f"{found.name} is of no known format: give {KNOWN_SUFFIXES}, the tables also as .gz or .zst")
+        raise InputError(f"{file.name} is of no known format: give {KNOWN_SUFFIXES}, the tables also as .gz or .zst")
     return Format(kind, codec)
 
 
-def _open(found: Found, form: Format, spool: str, *, alone: bool, span: Span | None = None) -> Source:
+def _open(file: InputFile, form: Format, spool: str, *, is_only_input: bool, span: Span | None = None) -> Source:
     if form.kind == "jsonl":
-        return json_source(found, form.codec, span)
+        return json_source(file, form.codec, span)
     if form.kind == "csv":
-        return delimited_source(found, form.codec)
+        return delimited_source(file, form.codec)
     try:
-        return columnar_source(found, form.kind, form.codec, spool, span)
+        return columnar_source(file, form.kind, form.codec, spool, span)
     except UnreadableFile as error:
-        if alone:
-            raise InputError(f"{found.name} is damaged and shows no row ({error}); get or write it again") from None
+        if is_only_input:
+            raise InputError(f"{file.name} is damaged and shows no row ({error}); get or write it again") from None
         reason = CUT_SHORT if "ompressed" in str(error) else UNREADABLE_FILE
         nothing = TableColumns(pa.table({}))
-        return ColumnarSource(found, nothing, "row group", Broken(0, reason, 0, detail=str(error)))
+        return ColumnarSource(file, nothing, "row group", RecordFault(0, reason, 0, detail=str(error)))
 
 
 class Corpus:
@@ -127,32 +129,36 @@ class Corpus:
 
     Attributes
     ----------
+    sources : list of Source
+        The inputs, opened.
+    read_options : ReadOptions
+        The columns to read, and the largest document allowed.
     total_bytes : int
-        Bytes on disk of all inputs; of the texts, for data in memory.
+        The bytes on disk of all inputs; for data in memory those of the texts.
     text_column : str
-        Column of the texts, the first if there are several (``wanted.texts``).
+        The column of texts, the first if there are several (``read_options.texts``).
     id_column, order_column : str or None
-        Columns of the ids and of the keep order.
+        The columns of the ids and of the keep order.
     notes : list of str
-        Choices made while opening that the user may want to know of.
+        Choices made while opening that the user may want to know.
     raw_rows : int
-        Number of raw rows, broken ones too; known when `scan` has ended, 0 before.
-    pages : int
-        How many of the files are web pages by their names.
+        The number of raw rows, broken ones included; 0 until `scan` has ended.
+    page_count : int
+        The number of files that are web pages by their names.
     spooled_bytes : int
-        Bytes on disk of what can be read once only, such as standard input, or out of order, and was copied first.
-    torn : list of Torn
-        The files of which not all could be read, known when `scan` has ended.
+        The bytes on disk of copies of inputs that can be read only once, such as standard input, or only in order.
+    torn_files : list of TornFile
+        The files that could not be read in full; complete when `scan` has ended.
     reference : Corpus or None
-        Documents that those of this corpus are compared with, see ``stand_against``.
-    left_out : int
-        How many more documents there are that whoever made the corpus knows to match nothing that is asked.
+        The documents with which those of this corpus are compared, see ``set_reference``.
+    omitted_count : int
+        The number of further documents that are known to match nothing, if this corpus was selected from an index.
     """
 
     def __init__(
         self,
         sources: list[Source],
-        wanted: Wanted,
+        options: ReadOptions,
         total_bytes: int,
         *,
         inputs: Sequence[str] = (),
@@ -163,145 +169,149 @@ class Corpus:
         spool: Unfinished | None = None,
     ) -> None:
         self.total_bytes = total_bytes
-        self.text_column = wanted.text
-        self.id_column, self.order_column = wanted.id, wanted.order
+        self.text_column = options.text
+        self.id_column, self.order_column = options.id, options.order
         self.notes, self.raw_rows = list(notes), 0
-        self.pages = sum(source.pages for source in sources if isinstance(source, TextFiles))
+        self.page_count = sum(source.page_count for source in sources if isinstance(source, TextFiles))
         self.sources = sources
-        self.wanted, self._inputs, self._strict = wanted, list(inputs), strict
+        self.read_options, self._inputs, self._strict = options, list(inputs), strict
         self._rejected_path, self._rejections = quarantine, Rejections(None, strict)
-        self.allow_torn, self.torn = allow_torn, list[Torn]()
+        self.allow_torn, self.torn_files = allow_torn, list[TornFile]()
         self.reference: Corpus | None = None
-        self.left_out = 0
+        self.omitted_count = 0
         self._bounds = [0]
-        # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
+        # Runs at the latest when the corpus is collected, so that a result that is not closed leaves no files behind.
         self.spooled_bytes = 0 if spool is None else sum(file.stat().st_size for file in os.scandir(spool.path))
-        self._clean = None if spool is None else weakref.finalize(self, spool.discard)
+        self._discard_spool = None if spool is None else weakref.finalize(self, spool.discard)
 
     @property
     def inputs(self) -> list[str]:
-        """What was opened, as it was named; nothing for data in memory."""
+        """The names of the inputs as they were given; empty for data in memory."""
         return list(self._inputs)
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of all inputs."""
+        """The names of the columns of all inputs."""
         return list(dict.fromkeys(name for source in self.sources for name in source.columns()))
 
     @property
-    def promised_rows(self) -> int:
-        """How many raw rows the inputs say that they have, before any is read; most forms do not say."""
-        own = sum(
+    def declared_rows(self) -> int:
+        """The number of raw rows that inputs declare before they are read; most formats declare none."""
+        rows = sum(
             group.rows for source in self.sources if isinstance(source, ColumnarSource) for group in source.data.groups
         )
-        return own + (0 if self.reference is None else self.reference.promised_rows)
+        return rows + (0 if self.reference is None else self.reference.declared_rows)
 
     @property
     def rejected(self) -> Rejected:
-        """What was rejected so far."""
+        """The records rejected so far."""
         return self._rejections.rejected
 
-    def stand_against(self, reference: Corpus) -> None:
-        """Take documents to compare with: scans give them behind the own ones, with rows that count on.
+    def set_reference(self, reference: Corpus) -> None:
+        """Set the documents to compare with: scans yield them after those of the input, with rows that count on.
 
-        They are no part of what is rejected, copied or counted here, and are closed with this corpus. A file on both
-        sides is refused.
+        They are not rejected, copied or counted here, and are closed with this corpus.
+
+        Raises
+        ------
+        InputError
+            If a file is on both sides.
         """
-        mine = {_identity(found): found.name for source in self.sources for found in source.files}
+        identities = {_identity(file) for source in self.sources for file in source.files}
         for source in reference.sources:
-            for found in source.files:
-                same = mine.get(_identity(found))
-                if same is not None:
+            for file in source.files:
+                if _identity(file) in identities:
                     raise InputError(
-                        f"{found.name} is read as input and as reference, where every document would match itself: "
+                        f"{file.name} is read as input and as reference, where every document would match itself: "
                         f"leave it out of {option('--against')}, or of the input"
                     )
         self.reference = reference
         self.total_bytes += reference.total_bytes
 
     def scan(self) -> Iterator[Batch]:
-        """Pass one: the good documents in batches; broken records are rejected on the way, or raised under strict."""
-        self._begin()
-        yield from ahead(sized(self._valid()))
-        self._end()
+        """Pass one: yield the documents in batches; broken records are rejected, or raised with ``strict``."""
+        self._begin_scan()
+        yield from read_ahead(merged_batches(self._batches()))
+        self._end_scan()
         if self.reference is not None:
             for batch in self.reference.scan():
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
-    def scan_again(self, order: str | None = None, *, alone: bool = False) -> Iterator[Batch]:
-        """Read the good documents once more, after `scan`; broken records are not noted again.
+    def scan_again(self, order: str | None = None, *, input_only: bool = False) -> Iterator[Batch]:
+        """Yield the documents once more, after `scan`; broken records are not counted again.
 
-        ``order`` names another column to hand over in place of the order column; ``alone`` leaves out the reference.
+        ``order`` names another column to yield as the order column; ``input_only`` leaves out the reference.
         """
-        wanted = self.wanted if order is None else replace(self.wanted, order=order)
+        options = self.read_options if order is None else replace(self.read_options, order=order)
 
         def batches() -> Iterator[Batch]:
             row = 0
             for source in self.sources:
-                with closing(source.chunks(wanted)) as chunks:
+                with closing(source.chunks(options)) as chunks:
                     for chunk in chunks:
-                        yield valid_records(chunk, wanted, row, name_of_ids(source))[0]
-                        row += chunk.rows
+                        yield split_chunk(chunk, options, row, id_prefix(source))[0]
+                        row += chunk.row_count
 
-        yield from ahead(sized(batches()))
-        if self.reference is not None and not alone:
+        yield from read_ahead(merged_batches(batches()))
+        if self.reference is not None and not input_only:
             for batch in self.reference.scan_again(order):
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
-    def values(self, column: str, *, alone: bool = False) -> pa.Array:
-        """Return a column of all good documents as strings, null for empty ones; this reads the inputs again."""
-        parts = [batch.order for batch in self.scan_again(column, alone=alone)]
-        found = join_order(parts, column).cast(pa.large_string())
-        return pc.if_else(pc.equal(found, ""), None, found)
+    def values(self, column: str, *, input_only: bool = False) -> pa.Array:
+        """Return a column of all documents as strings, null for empty ones; this reads the inputs again."""
+        parts = [batch.order for batch in self.scan_again(column, input_only=input_only)]
+        values = join_order(parts, column).cast(pa.large_string())
+        return pc.if_else(pc.equal(values, ""), None, values)
 
-    def require(self, column: str, what: str) -> None:
-        """Refuse, before anything is read, a column that an input does not have or that holds no single values."""
-        require(
+    def require_column(self, column: str, option_name: str) -> None:
+        """Check, before anything is read, that all inputs have a column, and that it has single values."""
+        require_column(
             [source for source in self.sources if source.columns()],
             column,
-            what,
+            option_name,
             lambda kind: not pa.types.is_nested(kind),
             "its values must be single ones",
         )
 
-    def _begin(self) -> None:
+    def _begin_scan(self) -> None:
         self._rejections.close(commit=False)
         self._rejections = Rejections(self._rejected_path, self._strict)
-        self._bounds, self.raw_rows, self.torn = [0], 0, []
+        self._bounds, self.raw_rows, self.torn_files = [0], 0, []
 
-    def _end(self) -> None:
+    def _end_scan(self) -> None:
         self.raw_rows = self._bounds[-1]
-        if self.torn and not self.allow_torn and not command_runs():
-            more = f", and {len(self.torn) - 1:,} more files are" if len(self.torn) > 1 else ""
-            message = f"{self.torn[0]}{more}; get the whole file, or say allow_torn=True"
+        torn = self.torn_files
+        if torn and not self.allow_torn and not command_runs():
+            more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
+            message = f"{torn[0]}{more}; get the whole file, or say allow_torn=True"
             warnings.warn(message, TornInput, stacklevel=2)
 
     @property
     def torn_summary(self) -> dict[str, Any]:
-        """What a summary says of torn files: nothing where there is none."""
-        return {"torn": [asdict(torn) for torn in self.all_torn]} if self.all_torn else {}
+        """The entry of a summary about torn files; empty if there are none."""
+        return {"torn": [asdict(torn) for torn in self.all_torn_files]} if self.all_torn_files else {}
 
     @property
-    def all_torn(self) -> list[Torn]:
-        """``torn``, and those of the reference."""
-        return self.torn + ([] if self.reference is None else self.reference.torn)
+    def all_torn_files(self) -> list[TornFile]:
+        """``torn_files``, and those of the reference."""
+        return self.torn_files + ([] if self.reference is None else self.reference.torn_files)
 
-    def _valid(self) -> Iterator[Batch]:
+    def _batches(self) -> Iterator[Batch]:
         for source in self.sources:
-            first, row, damage = self._bounds[-1], self._bounds[-1], list[Broken]()
-            with closing(source.chunks(self.wanted)) as chunks:
+            first, row, damage = self._bounds[-1], self._bounds[-1], list[RecordFault]()
+            with closing(source.chunks(self.read_options)) as chunks:
                 for chunk in chunks:
-                    batch, broken = valid_records(chunk, self.wanted, row, name_of_ids(source))
-                    placed = [replace(fault, row=fault.row + row - first) for fault in broken]
-                    for fault in placed:
+                    batch, faults = split_chunk(chunk, self.read_options, row, id_prefix(source))
+                    faults = [replace(fault, row=fault.row + row - first) for fault in faults]
+                    for fault in faults:
                         self._rejections.add(source, fault)
-                    damage += [fault for fault in placed if fault.reason in TORN]
-                    row += chunk.rows
+                    damage += [fault for fault in faults if fault.reason in TORN]
+                    row += chunk.row_count
                     yield batch
-            self._finish(source, row - first, damage)
+            self._finish_source(source, row - first, damage)
 
-    def _finish(self, source: Source, rows: int, damage: Iterable[Broken]) -> None:
-        """Close the count of a source, whose rows are known now, and whose damage is."""
+    def _finish_source(self, source: Source, rows: int, damage: Iterable[RecordFault]) -> None:
+        """Record the number of rows of a source that was read, and its damage."""
         self._rejections.finish(source, rows)
         self._bounds.append(self._bounds[-1] + rows)
         lost: dict[str, int] = {}
@@ -311,51 +321,53 @@ class Corpus:
             reasons.setdefault(name, fault.reason)
             lost[name] = lost.get(name, 0) + fault.count
         for name, reason in reasons.items():
-            # A text file is one row, and gone.
+            # A damaged text file is one row, which is lost.
             read = 0 if isinstance(source, TextFiles) else rows - lost[name]
-            self.torn.append(Torn(name, read, reason))
+            self.torn_files.append(TornFile(name, read, reason))
 
-    def read_elsewhere(self, tallies: Iterable[tuple[int, Sequence[Broken]]]) -> None:
-        """Take over what a scan in other processes found of each source: its rows, and what is broken, by row there."""
-        self._begin()
-        for source, (rows, broken) in zip(self.sources, tallies, strict=True):
-            for fault in broken:
+    def record_scan(self, results: Iterable[tuple[int, Sequence[RecordFault]]]) -> None:
+        """Record a scan in other processes: for each source its number of rows, and its broken records."""
+        self._begin_scan()
+        for source, (rows, faults) in zip(self.sources, results, strict=True):
+            for fault in faults:
                 self._rejections.add(source, fault)
-            self._finish(source, rows, [fault for fault in broken if fault.reason in TORN])
-        self._end()
+            self._finish_source(source, rows, [fault for fault in faults if fault.reason in TORN])
+        self._end_scan()
 
-    def refuse_repeated(self, names: Names) -> None:
-        """Refuse ids that several documents have: a verdict that names one would mean any of them."""
+    def check_unique_ids(self, names: Names) -> None:
+        """Raise InputError if several documents have the same id, since verdicts name documents by their ids."""
         if self.reference is not None:
-            rows = names.rows[names.own :] - self.raw_rows
+            rows = names.rows[names.input_count :] - self.raw_rows
             ids = None if self.reference.id_column is None else names.reference_names
-            self.reference.refuse_repeated(Names(rows, ids))
-        found = np.zeros(0, np.int64) if names.ids is None else repeated_ids(names.ids)
-        if len(found):
-            later = int(found[0])
-            same = names.one(later)
-            raise self.repeated(len(found), same, names.rows[[names.position(same), later]].tolist())
+            self.reference.check_unique_ids(Names(rows, ids))
+        repeats = np.zeros(0, np.int64) if names.ids is None else repeated_ids(names.ids)
+        if len(repeats):
+            later = int(repeats[0])
+            example = names.name_at(later)
+            raise self.repeated_ids_error(
+                len(repeats), example, names.rows[[names.position_of(example), later]].tolist()
+            )
 
-    def repeated(self, documents: int, same: Any, rows: Sequence[int]) -> InputError:
-        """Return what to raise where so many documents have an id that an earlier one has; some rows have the same."""
+    def repeated_ids_error(self, documents: int, example: Any, rows: Sequence[int]) -> InputError:
+        """Return the error for ``documents`` with the id of an earlier one; ``rows`` have the id ``example``."""
         rows_instead = option("--ids rows", "ids='rows'" if self._inputs else "id_column=''")
         ways = [f"{rows_instead} numbers the rows instead"]
-        if len(self.sources) > 1 and not self.wanted.by_file:
+        if len(self.sources) > 1 and not self.read_options.by_file:
             ways.append(f"""{option("--ids file+id", "ids='file+id'")} puts the name of its file before each id""")
         have = "1 document has" if documents == 1 else f"{documents:,} documents have"
         places = " and ".join(map(self._place, rows))
         return InputError(
-            f"{have} an id in column {self.id_column!r} that an earlier one has, as {shown(same)} in {places}: "
+            f"{have} an id in column {self.id_column!r} that an earlier one has, as {shown(example)} in {places}: "
             f"{', and '.join(ways)}"
         )
 
     def _place(self, row: int) -> str:
         source = bisect_right(self._bounds, row) - 1
-        own = row - self._bounds[source]
-        return f"{name_of_row(self.sources[source], own)}, row {own}" if self._inputs else f"row {own}"
+        own_row = row - self._bounds[source]
+        return f"{name_of_row(self.sources[source], own_row)}, row {own_row}" if self._inputs else f"row {own_row}"
 
     def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
-        """Reject, or raise under strict, rows that only the caller can judge, such as those without a time."""
+        """Reject rows for a reason that only the caller knows, such as a missing time; with ``strict``, raise."""
         chosen = self._mask_of(rows)
         for source, mask in self._masked(chosen):
             if mask.any():
@@ -371,11 +383,11 @@ class Corpus:
         added: pa.Table | None = None,
         threads: int = 1,
     ) -> CopyReport:
-        """Pass two: write the raw rows under the mask, every column and their order untouched.
+        """Pass two: write the raw rows under a mask, with all columns, in their order.
 
-        JSON lines to JSON lines, and delimited text to the same, copy the bytes as they are. ``added`` has a row of
-        more columns for each kept row; ``progress`` is told the number of rows written since it was last told;
-        ``threads`` encode Parquet.
+        JSON lines to JSON lines, and delimited text to the same, copy the bytes unchanged. ``added`` has further
+        columns, with a row for each kept row. ``progress`` is called with the number of rows written since the last
+        call. ``threads`` encode Parquet.
         """
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != (self.raw_rows,):
@@ -386,55 +398,53 @@ class Corpus:
             for name in added.column_names:
                 if name in self.columns:
                     raise OutputError(
-                        f"the input has a column {name!r} already, which would be added: choose other names with "
+                        f"the input already has a column {name!r}, which would be added: choose other names with "
                         f"{option('--annotate-prefix', 'prefix=')}"
                     )
-        return copy_kept(self._masked(keep), output, self.wanted.text, progress, added, threads)
+        return copy_kept(self._masked(keep), output, self.read_options.text, progress, added, threads)
 
     def check_folder(self, output: str) -> None:
-        """Refuse, before the work, a folder that cannot hold an output for each input."""
-        if names_folder(output):
+        """Check, before the work, that an output folder can hold an output for each input."""
+        if is_folder_name(output):
             places_of(self.sources, output)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
-        """Return raw rows with all columns of the corpus, in the order asked for; a row without one has null there.
+        """Return raw rows in the given order, with all columns of the corpus, null where an input has no such column.
 
-        Where several columns make the texts, the first one holds what they make. Text files give the columns id and
+        If there are several columns of texts, the first one has the joined texts. Text files have the columns id and
         text.
         """
-        asked = np.asarray(rows, dtype=np.int64)
-        if self.reference is not None and bool((asked >= self.raw_rows).any()):
-            return self._taken_of_both(asked, self.reference)
-        mask = self._mask_of(asked)
+        rows = np.asarray(rows, dtype=np.int64)
+        if self.reference is not None and bool((rows >= self.raw_rows).any()):
+            return self._take_from_both(rows, self.reference)
+        mask = self._mask_of(rows)
         self._refuse_if_changed()
         masked = self._masked(mask)
         schema = kept_schema(masked, self.text_column)
-        tables = [table for source, own in masked for table in source.tables(own, schema)]
+        tables = [table for source, part in masked for table in source.tables(part, schema)]
         joined = pa.concat_tables(tables) if tables else schema.empty_table()
         if joined.num_rows != np.count_nonzero(mask):
-            raise InputError("a row that was rejected fits no table: take only rows that the scan gave")
-        for field in promised(self.sources, self.text_column):
+            raise InputError("a rejected row has no place in a table: take only rows of documents")
+        for field in declared_schema(self.sources, self.text_column):
             if field.name not in joined.column_names:
                 joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
-        if self.wanted.more:
-            texts = readable_texts(joined_texts([as_bytes(single(joined[name])) for name in self.wanted.texts]))
+        if self.read_options.more_texts:
+            columns = [as_bytes(one_array(joined[name])) for name in self.read_options.texts]
+            texts = readable_texts(joined_column(columns))
             joined = joined.set_column(joined.column_names.index(self.text_column), self.text_column, texts)
         place = np.cumsum(mask) - 1
-        return joined.take(pa.array(place[asked]))
+        return joined.take(pa.array(place[rows]))
 
-    def _taken_of_both(self, asked: np.ndarray, reference: Corpus) -> pa.Table:
-        """Return rows of both sides; columns whose types fit no common one are left out."""
-        own = asked < self.raw_rows
-        tables = [self.take(asked[own]), reference.take(asked[~own] - self.raw_rows)]
+    def _take_from_both(self, rows: np.ndarray, reference: Corpus) -> pa.Table:
+        """Return rows of both sides, without columns whose types do not fit together."""
+        of_input = rows < self.raw_rows
+        tables = [self.take(rows[of_input]), reference.take(rows[~of_input] - self.raw_rows)]
         if reference.text_column != self.text_column:
-            others = [name for name in tables[1].column_names if name != self.text_column]
-            tables[1] = (
-                tables[1]
-                .select(others)
-                .rename_columns([self.text_column if name == reference.text_column else name for name in others])
-            )
+            names = [name for name in tables[1].column_names if name != self.text_column]
+            renamed = [self.text_column if name == reference.text_column else name for name in names]
+            tables[1] = tables[1].select(names).rename_columns(renamed)
         for side, table in enumerate(tables):
-            texts = pa.chunked_array([as_strings(as_bytes(single(table[self.text_column])))])
+            texts = pa.chunked_array([as_strings(as_bytes(one_array(table[self.text_column])))])
             at = table.column_names.index(self.text_column)
             tables[side] = table.set_column(at, self.text_column, texts)
         for name in set(tables[0].column_names) & set(tables[1].column_names):
@@ -444,20 +454,20 @@ class Corpus:
             except pa.ArrowException:
                 tables = [table.drop_columns([name]) for table in tables]
         joined = pa.concat_tables(tables, promote_options="permissive")
-        place = np.empty(len(asked), np.int64)
-        place[np.concatenate([np.flatnonzero(own), np.flatnonzero(~own)])] = np.arange(len(asked))
+        place = np.empty(len(rows), np.int64)
+        place[np.concatenate([np.flatnonzero(of_input), np.flatnonzero(~of_input)])] = np.arange(len(rows))
         return joined.take(pa.array(place))
 
     def sources_of(self, rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return what raw rows were read from: a place for each among names, and the names (``documents.origins``)."""
+        """Return the origin of raw rows: for each row an index into a tuple of names, and the tuple."""
         return origins(self.sources, self._bounds, rows)
 
     def _mask_of(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
-        asked = np.asarray(rows, dtype=np.int64)
-        if asked.size and (int(asked.min()) < 0 or int(asked.max()) >= self.raw_rows):
+        rows = np.asarray(rows, dtype=np.int64)
+        if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= self.raw_rows):
             raise IndexError(f"raw rows go from 0 to {self.raw_rows - 1}")
         mask = np.zeros(self.raw_rows, dtype=bool)
-        mask[asked] = True
+        mask[rows] = True
         return mask
 
     def _masked(self, mask: np.ndarray) -> list[tuple[Source, np.ndarray]]:
@@ -468,17 +478,17 @@ class Corpus:
 
     def _refuse_if_changed(self) -> None:
         for source in self.sources:
-            for found in source.files:
-                if found.filesystem is not None:
-                    found.refuse_if_changed()
+            for file in source.files:
+                if file.filesystem is not None:
+                    file.refuse_if_changed()
 
     def close(self, *, commit: bool = True) -> None:
-        """Put the quarantine file in its place (or drop it) and remove temporary files."""
+        """Put the quarantine file in its place (or remove it) and remove temporary files."""
         try:
             self._rejections.close(commit=commit)
         finally:
-            if self._clean is not None:
-                self._clean()
+            if self._discard_spool is not None:
+                self._discard_spool()
             if self.reference is not None:
                 self.reference.close()
 
@@ -489,21 +499,21 @@ class Corpus:
         self.close(commit=kind is None)
 
 
-def _identity(found: Found) -> tuple[str, str]:
-    """Return what tells a file from others; of data in memory something that nothing else has."""
-    if found.name == STDIN:
+def _identity(file: InputFile) -> tuple[str, str]:
+    """Return what identifies a file; data in memory is always different."""
+    if file.name == STDIN:
         return "", STDIN
-    if found.filesystem is None:
-        return "memory", str(id(found))
-    return found.filesystem.type_name, os.path.realpath(found.path)
+    if file.filesystem is None:
+        return "memory", str(id(file))
+    return file.filesystem.type_name, os.path.realpath(file.path)
 
 
-def name_of_ids(source: Source) -> str:
-    """Return what makes the ids of a source its own; empty for text files, whose ids are their names."""
-    return "" if isinstance(source, TextFiles) else source.found.name
+def id_prefix(source: Source) -> str:
+    """Return the file name that may begin the ids of a source; empty for text files, whose ids are their names."""
+    return "" if isinstance(source, TextFiles) else source.file.name
 
 
-#: What documents are called: by their column of ids, by row numbers, or by their file and the column of ids.
+#: The names of documents: the column of ids, row numbers, or file and column of ids.
 Ids = Literal["column", "rows", "file+id"]
 _IN_MEMORY = "the data in memory"
 
@@ -525,49 +535,49 @@ def open_corpus(
     Parameters
     ----------
     inputs : sequence of str or path
-        In the order in which the documents count. A folder stands for the data files in it, by name, or
-        where there are none for its text files.
+        In the order of the documents. A folder stands for its data files, by name, or if it has none for its text
+        files.
     text_column : str or sequence of str, optional
-        Column of the texts; found by its name or as the only column of strings when not given. Several columns, as
-        names or joined by commas, make one text, line by line.
+        Column of texts; detected by its name, or as the only column of strings. Several columns, as names or joined by
+        commas, make one text, line by line.
     id_column : str, optional
-        Column of the ids; found by its name when not given; the empty string means that there is none.
+        Column of ids; detected by its name; the empty string means that there is none.
     order_column : str, optional
-        Column to hand over for the keep order.
+        Column for the keep order.
     strict : bool
         Raise BrokenRecord at the first broken record instead of rejecting it.
     quarantine : str, optional
-        JSON lines file for what is rejected; it appears when the corpus is closed.
+        JSON lines file for rejected records; it appears when the corpus is closed.
     max_document : int, optional
         Largest text in bytes; larger ones are rejected. None sets no limit.
     ids : "column", "rows" or "file+id"
-        What documents are called: by the column of ids, by their row numbers whatever the columns are, or by the name
-        of their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0.
+        Documents are named by the column of ids, by their row numbers whatever the columns are, or by the name of
+        their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0.
     allow_torn : bool
-        Give no warning where a file is torn: what could be read of it counts anyway, and ``torn`` says how much.
+        Do not warn of torn files. What could be read of them counts in any case, and ``torn_files`` says how much.
 
     Raises
     ------
     InputError
-        For what is missing, unreadable, of unknown format or without a text column.
+        If an input is missing, unreadable, of unknown format or without a column of texts.
     """
     if isinstance(inputs, str | os.PathLike):
         inputs = [inputs]
     if quarantine is not None:
         check_quarantine(quarantine, inputs)
-    spool = _spool()
+    spool = _make_spool()
     try:
         notes: list[str] = []
-        found = discover(inputs, notes, spool.path)
-        sources = open_sources(found, spool.path)
-        wanted = _wanted(sources, ids, text_column, id_column, order_column, max_document)
+        files = discover(inputs, notes, spool.path)
+        sources = open_sources(files, spool.path)
+        options = _wanted(sources, ids, text_column, id_column, order_column, max_document)
     except BaseException:
         spool.discard()
         raise
-    names, size = [os.fspath(name) for name in inputs], sum(file.size for file in found)
+    names, size = [os.fspath(name) for name in inputs], sum(file.size for file in files)
     return Corpus(
         sources,
-        wanted,
+        options,
         size,
         inputs=names,
         strict=strict,
@@ -585,25 +595,25 @@ def _wanted(
     id_column: str | None,
     order_column: str | None,
     max_document: int | None,
-) -> Wanted:
+) -> ReadOptions:
     if ids not in get_args(Ids):
         raise RecipeError(f"{option('--ids')} {shown(ids)} is not known: give {', '.join(get_args(Ids))}")
     if ids == "rows":
         if id_column:
-            both = f"{option('--ids')} rows and {option('--id-column')} {id_column}"
-            raise RecipeError(f"{both} contradict each other: give one of the two")
+            choices = f"{option('--ids')} rows and {option('--id-column')} {id_column}"
+            raise RecipeError(f"{choices} contradict each other: give one of the two")
         id_column = ""
-    wanted = choose_columns(sources, text_column, id_column, order_column, max_document)
-    if ids == "file+id" and wanted.id is None:
+    options = choose_columns(sources, text_column, id_column, order_column, max_document)
+    if ids == "file+id" and options.id is None:
         raise InputError(
             f"{option('--ids')} file+id needs a column of ids, and none is found: name it with "
             f"{option('--id-column')}, or number the rows with {option('--ids')} rows"
         )
-    return replace(wanted, by_file=ids == "file+id")
+    return replace(options, by_file=ids == "file+id")
 
 
-def _spool() -> Unfinished:
-    """Make the folder for what must lie in a file to be read."""
+def _make_spool() -> Unfinished:
+    """Make a temporary folder for copies of inputs."""
     try:
         return Unfinished.temporary()
     except OSError as error:
@@ -623,12 +633,12 @@ def corpus_of(
     max_document: int | None = None,
     ids: Ids = "column",
 ) -> Corpus:
-    """Make a corpus of data in memory; the options are those of `open_corpus`, save that no file names ids.
+    """Return a corpus of data in memory; the options are those of `open_corpus`, but ids cannot begin with file names.
 
     Parameters
     ----------
     data : object
-        Texts, or columns in any form that Arrow takes: see `neardup.documents.tables.table_of`.
+        Texts, or columns in any form that Arrow accepts, see `neardup.documents.tables.table_of`.
     """
     if ids == "file+id":
         raise RecipeError("ids 'file+id' is for files, and this data is in memory: give ids='rows' to number the rows")
@@ -638,7 +648,7 @@ def corpus_of(
     if not table.num_columns:
         raise InputError("the data has no columns: give texts or a table with a column of texts")
     columns = TableColumns(table)
-    sources: list[Source] = [ColumnarSource(Found(None, "", _IN_MEMORY, 0, None), columns, "slice")]
-    wanted = _wanted(sources, ids, text_column, id_column, order_column, max_document)
-    columns.cut(wanted.texts)
-    return Corpus(sources, wanted, text_bytes(table, wanted.texts), strict=strict, quarantine=quarantine)
+    sources: list[Source] = [ColumnarSource(InputFile(None, "", _IN_MEMORY, 0, None), columns, "slice")]
+    options = _wanted(sources, ids, text_column, id_column, order_column, max_document)
+    columns.cut(options.texts)
+    return Corpus(sources, options, text_bytes(table, options.texts), strict=strict, quarantine=quarantine)

@@ -1,8 +1,8 @@
-"""Delimited text with a header row: CSV, TSV and their kin.
+"""Delimited text with a header row, such as CSV and TSV.
 
-Every value is a string as it stands in the file (007 and 1.50 stay so). A quote opens a quoted field only at
-the field's start; inside, a doubled quote is a quote; after the closing quote the rest is taken as it is.
-Records end with a line feed outside quotes.
+Every value is a string as it is written (007 and 1.50 stay so). A quote opens a quoted field only at the start of
+the field; inside, a doubled quote is a quote; after the closing quote the rest is taken literally. Records end with
+a line feed outside quotes.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from neardup.documents.inputs import Codec, Found, delimiter_of, one_line
+from neardup.documents.inputs import Codec, InputFile, delimiter_of, one_line
 from neardup.documents.lines import LineSource, RecordError, Row
-from neardup.documents.records import NO_ID, OPEN_QUOTE, WRONG_FIELDS, Wanted, one_text, single
+from neardup.documents.records import NO_ID, OPEN_QUOTE, WRONG_FIELDS, ReadOptions, join_texts, one_array
 from neardup.documents.streams import Block, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
 
-def delimited_source(found: Found, codec: Codec | None) -> LineSource:
+def delimited_source(file: InputFile, codec: Codec | None) -> LineSource:
     """Open a file of delimited text.
 
     Raises
     ------
     InputError
-        When it has no header row that can be read.
+        If it has no readable header row.
     """
-    with closing(blocks(found, codec, Delimited(",").record_ends, 1 << 18)) as start:
+    with closing(blocks(file, codec, Delimited(",").record_ends, 1 << 18)) as start:
         head = next(start, None)
     if head is None or not head.data.strip():
-        return LineSource(found, codec, Delimited(","), 1, {})
+        return LineSource(file, codec, Delimited(","), 1, {})
     first_line = head.data.lstrip(b"\r\n").partition(b"\n")[0]
-    dialect = Delimited(delimiter_of(first_line, found.name))
-    with closing(blocks(found, codec, dialect.record_ends, 1 << 18)) as start:
+    dialect = Delimited(delimiter_of(first_line, file.name))
+    with closing(blocks(file, codec, dialect.record_ends, 1 << 18)) as start:
         head = next(start)
-    filled = np.flatnonzero(~dialect.blank(head))
+    filled = np.flatnonzero(~dialect.blank_records(head))
     header = head.record(int(filled[0])) if filled.size else b""
-    dialect.read_header(header, found.name)
-    return LineSource(found, codec, dialect, 1, dict.fromkeys(dialect.names, pa.large_string()))
+    dialect.read_header(header, file.name)
+    return LineSource(file, codec, dialect, 1, dict.fromkeys(dialect.names, pa.large_string()))
 
 
 class Delimited:
-    """How delimited text is cut and parsed."""
+    """The dialect of delimited text."""
 
     by_lines = False
 
@@ -64,7 +64,7 @@ class Delimited:
         )
 
     def read_header(self, header: bytes, name: str) -> None:
-        """Take the column names; a name that occurs twice gets a number."""
+        """Set the column names; a name that occurs twice gets a number."""
         try:
             fields = self._split(header.decode())
         except (UnicodeDecodeError, RecordError):
@@ -83,7 +83,7 @@ class Delimited:
         self.header = header.rstrip(b"\r\n") + self.line_end
 
     def record_ends(self, data: bytes) -> np.ndarray:
-        """Positions just after each line feed outside quotes."""
+        """Return the position after each line feed outside quotes."""
         line_ends = positions_of(data, 0x0A)
         quotes = positions_of(data, 0x22)
         if not quotes.size:
@@ -102,32 +102,32 @@ class Delimited:
         return np.array(ends, dtype=np.int64)
 
     def _quotes_are_regular(self, data: bytes, quotes: np.ndarray) -> bool:
-        """Whether quotes stand only at the ends of fields or doubled: then they open and close in turn."""
+        """Return whether quotes are only at the ends of fields or doubled: then they open and close in turn."""
         array = np.frombuffer(data, np.uint8)
         mark = ord(self.delimiter)
-        opening, closing_ = quotes[::2], quotes[1::2]
+        opening, ending = quotes[::2], quotes[1::2]
         before = array[opening[opening > 0] - 1]
-        after = array[closing_[closing_ < len(data) - 1] + 1]
+        after = array[ending[ending < len(data) - 1] + 1]
         return bool(
             np.isin(before, np.array([mark, 0x0A, 0x22], np.uint8)).all()
             and np.isin(after, np.array([mark, 0x0A, 0x0D, 0x22], np.uint8)).all()
         )
 
-    def blank(self, block: Block) -> np.ndarray:
-        """Tell the empty lines."""
+    def blank_records(self, block: Block) -> np.ndarray:
+        """Return which lines are empty."""
         mask = np.zeros(block.starts.size, dtype=bool)
         for row in np.flatnonzero(block.ends - block.starts <= 2).tolist():
             mask[row] = not block.record(row).strip(b"\r\n")
         return mask
 
-    def fast(self, block: Block, wanted: Wanted) -> dict[str, Any] | None:
-        """All records at once, by Arrow."""
-        columns = self._at_once(block.data[int(block.starts[0]) :], block.starts.size, wanted.names)
-        if columns is not None and wanted.id:
-            columns[wanted.id] = _without_empty(columns[wanted.id])
+    def parse_block(self, block: Block, options: ReadOptions) -> dict[str, Any] | None:
+        """Parse all records at once, by Arrow."""
+        columns = self._parse_with_arrow(block.data[int(block.starts[0]) :], block.starts.size, options.names)
+        if columns is not None and options.id:
+            columns[options.id] = _nullify_empty(columns[options.id])
         return columns
 
-    def _at_once(self, data: bytes, rows: int, names: list[str]) -> dict[str, Any] | None:
+    def _parse_with_arrow(self, data: bytes, rows: int, names: list[str]) -> dict[str, Any] | None:
         bare_returns = data.count(b"\r") - data.count(b"\r\n") - data.endswith(b"\r")
         if bare_returns or data.count(b'"') % 2 or not is_utf8(data):
             return None
@@ -148,7 +148,7 @@ class Delimited:
             return None
         if table.num_rows != rows:
             return None
-        return {name: single(table.column(name)) for name in names}
+        return {name: one_array(table.column(name)) for name in names}
 
     def _split(self, record: str) -> list[str]:
         line = record.removesuffix("\n").removesuffix("\r")
@@ -174,24 +174,24 @@ class Delimited:
             raise RecordError(WRONG_FIELDS, f"{len(fields)} fields where the header has {len(self.names)}")
         return dict(zip(self.names, fields, strict=True))
 
-    def slow(self, record: str, wanted: Wanted) -> Row:
-        """One record, field by field."""
+    def parse_record(self, record: str, options: ReadOptions) -> Row:
+        """Parse one record, field by field."""
         fields = self._fields(record)
-        key = fields[wanted.id] if wanted.id else None
+        key = fields[options.id] if options.id else None
         if key == "":
             raise RecordError(NO_ID)
-        text = one_text(fields[name] for name in wanted.texts)
-        return text, key, fields[wanted.order] if wanted.order else None
+        text = join_texts(fields[name] for name in options.texts)
+        return text, key, fields[options.order] if options.order else None
 
     def schema(self, data: bytes, name: str) -> pa.Schema:
-        """All columns as strings."""
+        """Return a schema of strings."""
         del data, name
         return pa.schema([pa.field(column, pa.large_string()) for column in self.names])
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
-        """Good records with all columns."""
+        """Return good records with all columns of the schema."""
         ends = self.record_ends(data)
-        columns = self._at_once(data, ends.size, self.names)
+        columns = self._parse_with_arrow(data, ends.size, self.names)
         if columns is None:
             starts = [0, *ends.tolist()]
             try:
@@ -205,5 +205,5 @@ class Delimited:
         return table.select(schema.names).cast(schema)
 
 
-def _without_empty(ids: Any) -> Any:
+def _nullify_empty(ids: Any) -> Any:
     return pc.if_else(pc.equal(ids, ""), pa.scalar(None, ids.type), ids)

@@ -1,4 +1,4 @@
-"""The file formats, told by their first bytes and then by their names."""
+"""Finding input files, and detecting their formats by their first bytes and names."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What a file holds and how it is compressed."""
+    """The format of a file, and its compression."""
 
     kind: Kind
     codec: Codec | None = None
 
 
-def place_of(name: str) -> str:
-    """Return a name without what a URI says behind a question mark: how its place is reached."""
+def without_query(name: str) -> str:
+    """Return a name without the query of a URI, which says how to reach the place."""
     return name.partition("?")[0] if "://" in name else name
 
 
 def suffixes(name: str) -> tuple[str, Codec | None]:
-    """Return the suffix that names the format, in lower case, and the codec that a last suffix names."""
-    base = place_of(name).rstrip("/").rpartition("/")[2].lower()
+    """Return the suffix of the format, in lower case, and the codec of a last suffix."""
+    base = without_query(name).rstrip("/").rpartition("/")[2].lower()
     stem, dot, last = base.rpartition(".")
     codec = CODEC_OF_SUFFIX.get(dot + last) if stem else None
     if codec is not None:
@@ -73,7 +73,7 @@ def suffixes(name: str) -> tuple[str, Codec | None]:
 
 
 def format_of_name(name: str) -> Format | None:
-    """Format that the file's name promises; None when it promises none."""
+    """Return the format that a file's name says; None if it says none."""
     suffix, codec = suffixes(name)
     kind = KIND_OF_SUFFIX.get(suffix)
     if kind is None and suffix in TEXT_SUFFIXES:
@@ -82,24 +82,24 @@ def format_of_name(name: str) -> Format | None:
 
 
 def is_data_name(name: str) -> bool:
-    """Whether the name is that of a table rather than of a text."""
+    """Return whether a name is that of a table, not of a text."""
     return suffixes(name)[0] in KIND_OF_SUFFIX
 
 
 def is_page_name(name: str) -> bool:
-    """Whether the name is that of a web page."""
+    """Return whether a name is that of a web page."""
     return suffixes(name)[0] in PAGE_SUFFIXES
 
 
 def codec_of_bytes(head: bytes) -> Codec | None:
-    """Codec that the first bytes show."""
+    """Return the codec that the first bytes show; None if they show none."""
     return next((codec for magic, codec in _MAGIC_CODECS if head.startswith(magic)), None)
 
 
 def kind_of_bytes(head: bytes, named: Kind | None) -> Kind | None:
-    """Tell the kind from the first (decompressed) kilobytes; where they do not show it, the name's promise counts.
+    """Return the kind that the first (decompressed) kilobytes show, else the one that the name says.
 
-    Without a promise, a line of JSON or a header row is enough.
+    If the name says none, a line of JSON or a header row is enough.
     """
     magic = next((kind for magic, kind in _MAGIC_KINDS if head.startswith(magic)), None)
     if magic is not None:
@@ -116,9 +116,9 @@ def kind_of_bytes(head: bytes, named: Kind | None) -> Kind | None:
 
 
 def delimiter_of(header: bytes, name: str) -> str:
-    """Delimiter of a header row: the commonest of comma, tab, semicolon and bar outside quotes.
+    """Return the delimiter of a header row: the most frequent of comma, tab, semicolon and bar outside quotes.
 
-    The name's suffix decides where there is a tie.
+    The suffix of the name breaks ties.
     """
     bare = b"".join(header.split(b'"')[::2])
     default = b"\t" if suffixes(name)[0] == ".tsv" else b","
@@ -126,17 +126,17 @@ def delimiter_of(header: bytes, name: str) -> str:
     return marks[0].decode() if bare.count(marks[0]) else default.decode()
 
 
-#: The file that makes a folder an index (``neardup.index``), whose files are no documents.
+#: A folder with this file is an index (``neardup.index``); its files are no documents.
 INDEX_MANIFEST = "neardup-index.json"
 _NOT_DATA = frozenset({"_SUCCESS", "_metadata", "_common_metadata", "Thumbs.db"})
 STDIN = "standard input"
-#: Bytes that are read at a time; what is shorter is not worth compressing.
+#: Bytes that are read at a time; shorter inputs are not compressed.
 _HEAD = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A file that was found: how to open it, what to call it, and what it looked like then."""
+class InputFile:
+    """A file of the input: how to open it, its name, and its size and time of change when it was found."""
 
     filesystem: Any
     path: str
@@ -144,24 +144,24 @@ class Found:
     size: int
     mtime: int | None
     relative: str = ""
-    """Path below the folder it was found in; empty for a file that was named itself."""
+    """Path below the folder in which it was found; empty for a file that was named itself."""
     folder: str = ""
-    """The folder it was found in."""
+    """The folder in which it was found."""
 
     def refuse_if_changed(self) -> None:
-        """Raise InputError when size or time of change differ from what they were."""
-        with readable(self.name):
+        """Raise InputError if the size or the time of change differs from when the file was found."""
+        with input_errors(self.name):
             info = self.filesystem.get_file_info(self.path)
         if (info.size, info.mtime_ns) != (self.size, self.mtime):
             raise InputError(
-                f"{self.name} changed while it was being read: the second pass needs the bytes of the "
-                "first; run again once nothing writes to it"
+                f"{self.name} changed while it was being read: the second pass needs the same bytes as "
+                "the first; run again when nothing writes to it"
             )
 
 
 @contextmanager
-def readable(name: str) -> Iterator[None]:
-    """Turn what the filesystem raises into one sentence about ``name``."""
+def input_errors(name: str) -> Iterator[None]:
+    """Turn what a filesystem raises in the block into an InputError about ``name``."""
     try:
         yield
     except FileNotFoundError:
@@ -177,64 +177,59 @@ def readable(name: str) -> Iterator[None]:
 
 
 def one_line(error: BaseException, limit: int = 200) -> str:
-    """Message of an error on one line, shortened."""
+    """Return the message of an error on one line, shortened."""
     words = " ".join(str(error).split()) or type(error).__name__
     return words if len(words) <= limit else words[: limit - 3] + "..."
 
 
-def discover(inputs: Iterable[str | os.PathLike[str]], notes: list[str], spool: str) -> list[Found]:
-    """Find the files of all inputs, folders and globs in the order of their names.
+def discover(inputs: Iterable[str | os.PathLike[str]], notes: list[str], spool: str) -> list[InputFile]:
+    """Return the files of all inputs; those of a folder or glob are ordered by name.
 
     Inputs that can be read only once are copied to the spool folder. ``notes`` gets a sentence for each choice that the
-    user may want to know of.
+    user may want to know.
     """
-    found: list[Found] = []
-    for given in inputs:
-        name = os.fspath(given)
+    files: list[InputFile] = []
+    for name in [os.fspath(name) for name in inputs]:
         if name == "-":
-            found.append(_spooled_stdin(spool))
+            files.append(_spool_stdin(spool))
         elif "://" in name:
-            found.extend(_of_uri(name, notes, spool))
+            with input_errors(name):
+                filesystem, path = arrow_fs.FileSystem.from_uri(name)
+            files.extend(_files_at(filesystem, path, name, notes, spool))
         else:
-            for path in _globbed(name):
-                found.extend(_of_path(arrow_fs.LocalFileSystem(), os.path.abspath(path), path, notes, spool))
-    if not found:
+            for path in _expand_glob(name):
+                files.extend(_files_at(arrow_fs.LocalFileSystem(), os.path.abspath(path), path, notes, spool))
+    if not files:
         raise InputError("no input was given: name a file, a folder, a glob, a URI, or - for standard input")
-    return found
+    return files
 
 
-def _spooled_stdin(spool: str) -> Found:
+def _spool_stdin(spool: str) -> InputFile:
     path = os.path.join(spool, "stdin")
     if os.path.exists(path):
         raise InputError("- is given twice: standard input can be read only once")
-    with readable(STDIN):
-        return _spooled(sys.stdin.buffer, path, STDIN)
+    with input_errors(STDIN):
+        return _spool(sys.stdin.buffer, path, STDIN)
 
 
-def _spooled(stream: BinaryIO, path: str, name: str) -> Found:
-    """Copy to a file what can be read once only; lines are compressed, for they are read in order."""
+def _spool(stream: BinaryIO, path: str, name: str) -> InputFile:
+    """Copy a stream to a file. Lines are compressed, because they are read in order."""
     head = stream.read(_HEAD)
-    plain = codec_of_bytes(head) is not None or any(head.startswith(magic) for magic, _ in _MAGIC_KINDS)
+    stays_plain = codec_of_bytes(head) is not None or any(head.startswith(magic) for magic, _ in _MAGIC_KINDS)
     with pa.OSFile(path, "wb") as file:
-        spool = file if plain or len(head) < _HEAD else pa.CompressedOutputStream(file, "zstd")
+        spool = file if stays_plain or len(head) < _HEAD else pa.CompressedOutputStream(file, "zstd")
         with spool:
             while head:
                 spool.write(head)
                 head = stream.read(_HEAD)
     status = os.stat(path)
-    return Found(arrow_fs.LocalFileSystem(), path, name, status.st_size, status.st_mtime_ns)
+    return InputFile(arrow_fs.LocalFileSystem(), path, name, status.st_size, status.st_mtime_ns)
 
 
-def _of_uri(uri: str, notes: list[str], spool: str) -> list[Found]:
-    with readable(uri):
-        filesystem, path = arrow_fs.FileSystem.from_uri(uri)
-    return _of_path(filesystem, path, uri, notes, spool)
-
-
-def _globbed(name: str) -> list[str]:
+def _expand_glob(name: str) -> list[str]:
     if os.path.lexists(name) or not glob.has_magic(name):
         return [name]
-    with readable(name):
+    with input_errors(name):
         matches = sorted(glob.glob(name, recursive=True))
     if not matches:
         raise InputError(f"{name} matches no file: quote the pattern, and check the folder it starts from")
@@ -242,46 +237,46 @@ def _globbed(name: str) -> list[str]:
     return files or matches
 
 
-def _of_path(filesystem: Any, path: str, name: str, notes: list[str], spool: str) -> list[Found]:
-    with readable(name):
+def _files_at(filesystem: Any, path: str, name: str, notes: list[str], spool: str) -> list[InputFile]:
+    with input_errors(name):
         info = filesystem.get_file_info(path)
     if info.type == arrow_fs.FileType.NotFound:
         raise InputError(f"{name} does not exist: give a file, folder, glob or URI that does")
     if info.type == arrow_fs.FileType.Directory:
-        return _of_folder(filesystem, path, name, notes)
+        return _files_in(filesystem, path, name, notes)
     if info.type != arrow_fs.FileType.File:
-        return [_spooled_pipe(path, name, spool)]
-    return [Found(filesystem, path, name, info.size or 0, info.mtime_ns)]
+        return [_spool_pipe(path, name, spool)]
+    return [InputFile(filesystem, path, name, info.size or 0, info.mtime_ns)]
 
 
-def _spooled_pipe(path: str, name: str, spool: str) -> Found:
-    """Copy a pipe such as ``/dev/fd/63``, which cannot be read twice, to a temporary file."""
+def _spool_pipe(path: str, name: str, spool: str) -> InputFile:
+    """Copy a pipe, such as ``/dev/fd/63``, to a temporary file."""
     handle, copy = tempfile.mkstemp(dir=spool)
     os.close(handle)
-    with readable(name), open(path, "rb") as pipe:
-        return _spooled(pipe, copy, name)
+    with input_errors(name), open(path, "rb") as pipe:
+        return _spool(pipe, copy, name)
 
 
-def _of_folder(filesystem: Any, path: str, name: str, notes: list[str]) -> list[Found]:
-    with readable(name):
+def _files_in(filesystem: Any, path: str, name: str, notes: list[str]) -> list[InputFile]:
+    with input_errors(name):
         infos = filesystem.get_file_info(arrow_fs.FileSelector(path, recursive=True))
     prefix = path.rstrip("/") + "/"
-    files: list[Found] = []
+    files: list[InputFile] = []
     for info in infos:
         relative = info.path.removeprefix(prefix)
         hidden = any(step.startswith(".") for step in relative.split("/"))
         if info.type == arrow_fs.FileType.File and not hidden and info.base_name not in _NOT_DATA:
-            shown = f"{place_of(name).rstrip('/')}/{relative}"
-            files.append(Found(filesystem, info.path, shown, info.size or 0, info.mtime_ns, relative, name))
+            file_name = f"{without_query(name).rstrip('/')}/{relative}"
+            files.append(InputFile(filesystem, info.path, file_name, info.size or 0, info.mtime_ns, relative, name))
     indexes = tuple(
         file.relative.removesuffix(INDEX_MANIFEST)
         for file in files
         if file.relative.rpartition("/")[2] == INDEX_MANIFEST
     )
     if "" in indexes:
-        ways = option("--against of dedup or pairs, to query or to neighbors", "against=, nd.query or nd.neighbors")
-        given = option("give it to", "give nd.open_index of it to")
-        raise InputError(f"{name} is an index, which is no input here: {given} {ways}")
+        commands = option("--against of dedup or pairs, to query or to neighbors", "against=, nd.query or nd.neighbors")
+        way = option("give it to", "give nd.open_index of it to")
+        raise InputError(f"{name} is an index, which is no input here: {way} {commands}")
     files.sort(key=lambda file: file.relative)
     documents = [file for file in files if not file.relative.startswith(indexes)]
     data = [file for file in documents if is_data_name(file.relative)]

@@ -1,4 +1,4 @@
-"""JSON lines as a source of records: values as they are written, and the types of the columns that they make."""
+"""JSON lines: values as they are written, and the types of their columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
-from neardup.documents.inputs import Codec, Found, one_line
+from neardup.documents.inputs import Codec, InputFile, one_line
 from neardup.documents.lines import LineSource, RecordError, Row
 from neardup.documents.records import (
     BAD_ID,
@@ -23,30 +23,30 @@ from neardup.documents.records import (
     NOT_AN_OBJECT,
     NOT_JSON,
     NOT_UTF8,
-    Wanted,
-    one_text,
-    single,
-    unified,
+    ReadOptions,
+    join_texts,
+    one_array,
+    unified_schema,
 )
 from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
 from neardup.errors import InputError
 
-#: A number that may be an int64.
+#: The text of a number that may fit into int64.
 INTEGER = re.compile(r"-?[0-9]{1,19}\Z")
 
 
 class Number(str):
-    """A JSON number as it is written: 1e999 and numbers of a million digits stay what they are."""
+    """A JSON number as it is written, so that 1e999 and numbers of a million digits are preserved."""
 
     __slots__ = ()
 
 
-#: Parses one JSON value; numbers stay texts.
+#: Parses a JSON value; numbers stay strings.
 decode = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=Number).decode
 
 
 def column_type(counts: Counter[pa.DataType]) -> pa.DataType:
-    """Return the type of a column whose values are of several: what does not fit it is then rejected, or is an id.
+    """Return the type of a column from the number of values of each type.
 
     One string makes a column of strings, and one number a column of numbers.
     """
@@ -57,7 +57,7 @@ def column_type(counts: Counter[pa.DataType]) -> pa.DataType:
 
 
 def count_types(record: bytes, types: dict[str, Counter[pa.DataType]]) -> None:
-    """Count the type of each value of a record; what is no object counts nothing."""
+    """Count the type of each value of a record that is an object."""
     try:
         decoded = decode(record.decode().strip(" \t\r\n"))
     except (ValueError, RecursionError):
@@ -65,7 +65,7 @@ def count_types(record: bytes, types: dict[str, Counter[pa.DataType]]) -> None:
     if isinstance(decoded, dict):
         for name, value in decoded.items():
             counts = types.setdefault(name, Counter())
-            # A null tells nothing, unless there is nothing else.
+            # A null says nothing about the type, unless there are only nulls.
             counts[_type_of(value)] += 0 if value is None else 1
 
 
@@ -80,22 +80,22 @@ _HEAD_LINES = 100
 _THREAD_BLOCK = BLOCK // 4
 
 
-def json_source(found: Found, codec: Codec | None, span: Span | None = None) -> LineSource:
-    """Open a file of JSON lines, or a part of it.
+def json_source(file: InputFile, codec: Codec | None, span: Span | None = None) -> LineSource:
+    """Open a file of JSON lines, or a span of it.
 
     Raises
     ------
     InputError
-        When it is one JSON array.
+        If the file is a JSON array.
     """
     dialect = JsonLines()
     types: dict[str, Counter[pa.DataType]] = {}
-    with closing(blocks(found, codec, dialect.record_ends, 1 << 18)) as start:
+    with closing(blocks(file, codec, dialect.record_ends, 1 << 18)) as start:
         head = next(start, None)
     if head is not None:
         if head.data.lstrip()[:1] == b"[":
             raise InputError(
-                f"{found.name} is a JSON array, not JSON lines: write one object a line, for instance with jq -c '.[]'"
+                f"{file.name} is a JSON array, not JSON lines: write one object a line, for instance with jq -c '.[]'"
             )
         for row in range(min(head.starts.size, _HEAD_LINES)):
             count_types(head.record(row), types)
@@ -103,11 +103,14 @@ def json_source(found: Found, codec: Codec | None, span: Span | None = None) -> 
     dialect.kinds = {
         name: kind if kind in (pa.int64(), pa.float64()) else pa.large_string() for name, kind in columns.items()
     }
-    return LineSource(found, codec, dialect, 0, columns, span)
+    return LineSource(file, codec, dialect, 0, columns, span)
 
 
 class JsonLines:
-    """How JSON lines are cut and parsed."""
+    """The dialect of JSON lines.
+
+    ``kinds`` are the types with which Arrow parses the columns; broken guesses are corrected as records are read.
+    """
 
     line_end = b"\n"
     by_lines = True
@@ -116,11 +119,11 @@ class JsonLines:
         self.kinds: dict[str, pa.DataType] = {}
 
     def record_ends(self, data: bytes) -> np.ndarray:
-        """Positions just after each line feed."""
+        """Return the position after each line feed."""
         return positions_of(data, 0x0A) + 1
 
-    def blank(self, block: Block) -> np.ndarray:
-        """Tell the lines of white space."""
+    def blank_records(self, block: Block) -> np.ndarray:
+        """Return which lines are white space."""
         mask = np.zeros(block.starts.size, dtype=bool)
         if mask.size:
             firsts = np.frombuffer(block.data, np.uint8)[block.starts]
@@ -128,60 +131,60 @@ class JsonLines:
                 mask[row] = not block.record(row).strip()
         return mask
 
-    def fast(self, block: Block, wanted: Wanted) -> dict[str, Any] | None:
-        """All records at once, by Arrow."""
-        if not _is_object_a_line(block) or not is_utf8(block.data):
+    def parse_block(self, block: Block, options: ReadOptions) -> dict[str, Any] | None:
+        """Parse all records at once, by Arrow."""
+        if not _has_object_per_line(block) or not is_utf8(block.data):
             return None
-        fields = [pa.field(name, self._kind(name, wanted)) for name in wanted.names]
+        fields = [pa.field(name, self._kind(name, options)) for name in options.names]
         try:
             table = _read(block.data, pa.schema(fields), "ignore")
         except (pa.ArrowException, UnicodeDecodeError):
             return None
         if table.num_rows != block.starts.size:
             return None
-        return {name: single(table.column(name)) for name in wanted.names}
+        return {name: one_array(table.column(name)) for name in options.names}
 
-    def _kind(self, name: str, wanted: Wanted) -> pa.DataType:
-        kind = pa.large_string() if name in wanted.texts else self.kinds.get(name, pa.large_string())
-        return pa.large_string() if name == wanted.id and kind == pa.float64() else kind
+    def _kind(self, name: str, options: ReadOptions) -> pa.DataType:
+        kind = pa.large_string() if name in options.texts else self.kinds.get(name, pa.large_string())
+        return pa.large_string() if name == options.id and kind == pa.float64() else kind
 
-    def slow(self, record: str, wanted: Wanted) -> Row:
-        """One record, by Python."""
-        decoded = _object_of(record, wanted)
-        texts = [text for name in wanted.texts if (text := decoded.get(name)) is not None]
+    def parse_record(self, record: str, options: ReadOptions) -> Row:
+        """Parse one record, by Python."""
+        decoded = _object_of(record, options)
+        texts = [text for name in options.texts if (text := decoded.get(name)) is not None]
         if not texts:
             raise RecordError(NO_TEXT)
         if not all(isinstance(text, str) and not isinstance(text, Number) for text in texts):
             raise RecordError(NOT_A_STRING)
-        text = one_text(texts)
+        text = join_texts(texts)
         _refuse_surrogates(text)
-        key = _id_of(decoded.get(wanted.id)) if wanted.id else None
-        order = _order_of(decoded.get(wanted.order)) if wanted.order else None
-        self._learn(wanted.id, key)
-        self._learn(wanted.order, order)
+        key = _id_of(decoded.get(options.id)) if options.id else None
+        order = _order_of(decoded.get(options.order)) if options.order else None
+        self._note_type(options.id, key)
+        self._note_type(options.order, order)
         return text, key, order
 
-    def _learn(self, name: str | None, value: int | float | str | None) -> None:
-        """Remember the type of a value, so that the next block can be parsed at once."""
+    def _note_type(self, name: str | None, value: int | float | str | None) -> None:
+        """Note the type of a value, so that Arrow can parse the next block."""
         if name is None or value is None:
             return
-        old = self.kinds.get(name)
+        kind = self.kinds.get(name)
         if isinstance(value, str):
             self.kinds[name] = pa.large_string()
-        elif isinstance(value, float) or old == pa.float64():
+        elif isinstance(value, float) or kind == pa.float64():
             self.kinds[name] = pa.float64()
         else:
             self.kinds[name] = pa.int64()
 
     def schema(self, data: bytes, name: str) -> pa.Schema:
-        """Infer the types of good records."""
+        """Return a schema for good records."""
         try:
             return _storable_schema(_read(data, None, "infer").schema)
         except (pa.ArrowException, UnicodeDecodeError):
             return _inferred(data, name)
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
-        """Good records with all columns of the schema."""
+        """Return good records with all columns of the schema."""
         try:
             table = _read(data, schema, "ignore")
         except (pa.ArrowException, UnicodeDecodeError):
@@ -189,7 +192,7 @@ class JsonLines:
         return table.select(schema.names)
 
 
-def _is_object_a_line(block: Block) -> bool:
+def _has_object_per_line(block: Block) -> bool:
     data = np.frombuffer(block.data, np.uint8)
     lasts = block.ends - 1
     lasts = lasts - (data[lasts] == 0x0A)
@@ -198,7 +201,7 @@ def _is_object_a_line(block: Block) -> bool:
 
 
 def _read(data: bytes, schema: pa.Schema | None, unexpected: str) -> pa.Table:
-    """Parse with Arrow on all cores; the pieces are cut at line ends."""
+    """Parse with Arrow on all cores, in pieces that end at line ends."""
     return arrow_json.read_json(
         pa.BufferReader(data),
         read_options=arrow_json.ReadOptions(block_size=_piece_size(data)),
@@ -209,33 +212,33 @@ def _read(data: bytes, schema: pa.Schema | None, unexpected: str) -> pa.Table:
 
 
 def _piece_size(data: bytes) -> int:
-    """Size of the pieces for the cores: none may be smaller than the longest line."""
+    """Return the size of the pieces, at least that of the longest line."""
     if len(data) <= _THREAD_BLOCK:
         return _THREAD_BLOCK
     bounds = np.concatenate(([0], positions_of(data, 0x0A), [len(data)]))
     return max(_THREAD_BLOCK, int(np.diff(bounds).max()) + 2)
 
 
-def _object_of(record: str, wanted: Wanted) -> dict[str, Any]:
-    """Parse one line with Python's parser, or Arrow's where that one is the more lenient.
+def _object_of(record: str, options: ReadOptions) -> dict[str, Any]:
+    """Parse a line with Python's parser, or with Arrow's where that is more lenient.
 
-    What Arrow takes in a whole block it must take in a single line as well: numbers such as Inf, nesting
-    deeper than Python's stack.
+    What Arrow accepts in a block must be accepted in a single line, too: numbers such as Inf, and nesting deeper than
+    Python's stack.
     """
     try:
         decoded = decode(record.strip(" \t\r\n"))
     except (ValueError, RecursionError) as error:
-        decoded = _by_arrow(record, wanted, error)
+        decoded = _parse_with_arrow(record, options, error)
     if not isinstance(decoded, dict):
         raise RecordError(NOT_AN_OBJECT)
     return decoded
 
 
-def _by_arrow(record: str, wanted: Wanted, fault: BaseException) -> dict[str, Any]:
+def _parse_with_arrow(record: str, options: ReadOptions, fault: BaseException) -> dict[str, Any]:
     line = record.encode().strip()
     row: dict[str, Any] = {}
-    for name in wanted.names:
-        numbers = [] if name in wanted.texts else [pa.int64(), pa.float64()]
+    for name in options.names:
+        numbers = [] if name in options.texts else [pa.int64(), pa.float64()]
         column = next((found for kind in [*numbers, pa.large_string()] if (found := _column(line, name, kind))), None)
         if column is None or len(column) != 1 or line[:1] != b"{" or line[-1:] != b"}":
             raise RecordError(NOT_JSON, one_line(fault, 100)) from None
@@ -245,7 +248,7 @@ def _by_arrow(record: str, wanted: Wanted, fault: BaseException) -> dict[str, An
 
 
 def _column(line: bytes, name: str, kind: pa.DataType) -> list[Any] | None:
-    """Return a column of a line as Arrow reads it; None where its values are of another type."""
+    """Return a column of a line as Arrow reads it; None if its values have another type."""
     try:
         return _read(line, pa.schema([(name, kind)]), "ignore").column(name).to_pylist()  # type: ignore[no-any-return]
     except (pa.ArrowException, UnicodeDecodeError):
@@ -284,7 +287,7 @@ def _storable_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _storable(kind: pa.DataType) -> pa.DataType:
-    """Type for a column of JSON: no dates, for those were strings and stay as they were written."""
+    """Return the type for a column of JSON: no dates, which were strings and stay as they were written."""
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
         return pa.string()
     if pa.types.is_list(kind):
@@ -294,8 +297,8 @@ def _storable(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _canonical(data: bytes) -> list[bytes]:
-    """Write each line anew without what Arrow refuses: repeated keys, lone surrogates, endless numbers."""
+def _lenient_lines(data: bytes) -> list[bytes]:
+    """Return the lines without what Arrow refuses: repeated keys, lone surrogates, infinite numbers."""
     lines: list[bytes] = []
     for line in data.removesuffix(b"\n").split(b"\n"):
         try:
@@ -307,25 +310,25 @@ def _canonical(data: bytes) -> list[bytes]:
 
 
 def _inferred(data: bytes, name: str) -> pa.Schema:
-    """Infer the schema of a block that Arrow does not take as a whole: of its lines, one by one."""
+    """Return the schema of a block that Arrow does not parse as a whole, from its lines."""
     schemas: dict[str, pa.Schema] = {}
-    for line in _canonical(data):
+    for line in _lenient_lines(data):
         try:
             schema = _storable_schema(_read(line, None, "infer").schema)
         except (pa.ArrowException, UnicodeDecodeError) as error:
-            _no_table(name, error)
+            _raise_no_table(name, error)
         schemas.setdefault(str(schema), schema)
-    return unified(list(schemas.values()), name)
+    return unified_schema(list(schemas.values()), name)
 
 
 def _reread(data: bytes, schema: pa.Schema, name: str) -> pa.Table:
     try:
-        return _read(b"\n".join(itertools.chain(_canonical(data), [b""])), schema, "ignore")
+        return _read(b"\n".join(itertools.chain(_lenient_lines(data), [b""])), schema, "ignore")
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        _no_table(name, error)
+        _raise_no_table(name, error)
 
 
-def _no_table(name: str, error: BaseException) -> NoReturn:
+def _raise_no_table(name: str, error: BaseException) -> NoReturn:
     raise InputError(
         f"{name}: its records do not fit one table ({one_line(error)}); write JSON lines instead, or give "
         "each field one type"

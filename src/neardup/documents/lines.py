@@ -1,7 +1,7 @@
 """Inputs of one record a line (or a few): JSON lines and delimited text, read block by block.
 
-A block is first parsed as a whole by Arrow. Only where that fails, or gives another number of rows than the
-block has records, is this one block parsed record by record; so one broken record costs one block.
+Arrow parses a block as a whole. Only if that fails, or gives another number of rows than the block has records, is
+this block parsed record by record, so a broken record makes only its own block slower.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.inputs import Codec, Found
+from neardup.documents.inputs import Codec, InputFile
 from neardup.documents.records import (
     CUT_LINE,
     CUT_SHORT,
@@ -23,30 +23,31 @@ from neardup.documents.records import (
     NOT_UTF8,
     OPEN_QUOTE,
     WRONG_FIELDS,
-    Broken,
     Chunk,
-    Raw,
-    Wanted,
+    RawRecord,
+    ReadOptions,
+    RecordFault,
     id_array,
-    joined_texts,
+    joined_column,
     order_array,
-    unified,
+    unified_schema,
 )
 from neardup.documents.streams import Block, Span, blocks
 
+#: Text, id and order value of a record.
 Row = tuple[str, int | str | None, int | float | str | None]
 
 
-#: How a record is broken whose end is missing.
-_WITHOUT_END = frozenset({NOT_JSON, OPEN_QUOTE, WRONG_FIELDS})
+#: The faults that a record without its end may have.
+_FAULTS_WITHOUT_END = frozenset({NOT_JSON, OPEN_QUOTE, WRONG_FIELDS})
 
 
-def _is_cut(record: bytes, reason: str) -> bool:
-    """Return whether a broken record may be the begin of a good one: without a line feed it is the last of its file."""
+def _may_be_cut(record: bytes, reason: str) -> bool:
+    """Return whether a broken record may be the beginning of a good one: the last of its file, without a line feed."""
     if record.endswith(b"\n"):
         return False
     if reason != NOT_UTF8:
-        return reason in _WITHOUT_END
+        return reason in _FAULTS_WITHOUT_END
     try:
         record.decode()
     except UnicodeDecodeError as error:
@@ -55,7 +56,7 @@ def _is_cut(record: bytes, reason: str) -> bool:
 
 
 class RecordError(Exception):
-    """Why one record cannot be used."""
+    """A record is broken, for this reason."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
@@ -64,54 +65,54 @@ class RecordError(Exception):
 
 
 class Dialect(Protocol):
-    """What JSON lines and delimited text do differently."""
+    """A format of records: JSON lines or delimited text."""
 
     line_end: bytes
-    #: Whether each line feed ends a record, so that a file may be cut at any.
+    #: Whether each line feed ends a record, so that a file can be cut at any of them.
     by_lines: bool
 
     def record_ends(self, data: bytes) -> np.ndarray:
-        """Positions just after each record that ends in the bytes."""
+        """Return the position after each record that ends in the bytes."""
         ...
 
-    def blank(self, block: Block) -> np.ndarray:
-        """Which records are blank lines."""
+    def blank_records(self, block: Block) -> np.ndarray:
+        """Return which records are blank lines."""
         ...
 
-    def fast(self, block: Block, wanted: Wanted) -> dict[str, Any] | None:
-        """All records at once: an array a column; None when that cannot be done."""
+    def parse_block(self, block: Block, options: ReadOptions) -> dict[str, Any] | None:
+        """Parse all records at once: return an array for each column; None if that fails."""
         ...
 
-    def slow(self, record: str, wanted: Wanted) -> Row:
-        """One record; raises RecordError."""
+    def parse_record(self, record: str, options: ReadOptions) -> Row:
+        """Parse one record, or raise RecordError."""
         ...
 
     def schema(self, data: bytes, name: str) -> pa.Schema:
-        """Infer the schema of good records."""
+        """Return a schema for good records."""
         ...
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
-        """Good records as a table of this schema."""
+        """Return good records as a table of this schema."""
         ...
 
 
 class LineSource:
-    """A file of records in lines, or a span of it, whose rows and lines are counted from its start.
+    """A file of lines, or a span of it; rows and lines are counted from the start of the span.
 
-    The first ``header`` records are no documents. ``types`` are the columns as the start of the file shows them;
+    The first ``header`` records are no documents. ``types`` are the columns that the start of the file shows.
     ``line_feeds`` counts the line feeds of the last pass.
     """
 
     def __init__(
         self,
-        found: Found,
+        file: InputFile,
         codec: Codec | None,
         dialect: Dialect,
         header: int,
         types: dict[str, pa.DataType],
         span: Span | None = None,
     ) -> None:
-        self.found, self.files = found, [found]
+        self.file, self.files = file, [file]
         self.dialect = dialect
         self.line_feeds = 0
         self._span = span
@@ -120,108 +121,110 @@ class LineSource:
         self._types = types
 
     def columns(self) -> dict[str, pa.DataType]:
-        """Names and types of the columns, as far as the start of the file shows them."""
+        """Return names and types of the columns, as far as the start of the file shows them."""
         return self._types
 
     def blocks(self) -> Generator[Block, None, None]:
-        """Return the blocks of the file without header and blank lines."""
+        """Yield the blocks of the file, without header and blank lines."""
         skip, self.line_feeds = self._header, 0
-        with closing(blocks(self.found, self._codec, self.dialect.record_ends, None, self._span)) as whole:
-            for block in whole:
+        with closing(blocks(self.file, self._codec, self.dialect.record_ends, None, self._span)) as all_blocks:
+            for block in all_blocks:
                 self.line_feeds += block.lines
-                filled = ~self.dialect.blank(block)
-                starts, ends = block.starts[filled][skip:], block.ends[filled][skip:]
-                skip -= min(skip, int(np.count_nonzero(filled)))
+                is_filled = ~self.dialect.blank_records(block)
+                starts, ends = block.starts[is_filled][skip:], block.ends[is_filled][skip:]
+                skip -= min(skip, int(np.count_nonzero(is_filled)))
                 yield replace(block, starts=starts, ends=ends)
 
     def cuts(self, size: int) -> list[Span]:
-        """Return the parts of about so many bytes that may be read by themselves; none where there is but one."""
-        if self._codec is not None or not self.dialect.by_lines or self.found.size <= size:
+        """Return spans of about ``size`` bytes that can be read separately; none if there would be only one."""
+        if self._codec is not None or not self.dialect.by_lines or self.file.size <= size:
             return []
-        places = [*range(0, self.found.size, size), self.found.size]
+        places = [*range(0, self.file.size, size), self.file.size]
         return list(pairwise(places))
 
-    def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
-        """Pass one: the wanted columns, a block a chunk."""
+    def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
+        """Pass one: yield the chosen columns, a chunk for each block."""
         for block in self.blocks():
-            chunk = self._chunk(block, wanted)
+            chunk = self._chunk(block, options)
             if block.damage:
-                # Not a row: what follows the break is unknown, so there is nothing to count.
+                # What follows the break is unknown, so no row is counted.
                 line = block.line + block.data.count(b"\n")
-                chunk.broken.append(Broken(chunk.rows, CUT_SHORT, 0, line, detail=block.damage, record=block.tail))
+                chunk.faults.append(
+                    RecordFault(chunk.row_count, CUT_SHORT, 0, line, detail=block.damage, record=block.tail)
+                )
             yield chunk
 
-    def _chunk(self, block: Block, wanted: Wanted) -> Chunk:
+    def _chunk(self, block: Block, options: ReadOptions) -> Chunk:
         rows = block.starts.size
-        columns = self.dialect.fast(block, wanted) if rows else None
+        columns = self.dialect.parse_block(block, options) if rows else None
         if columns is None:
-            chunk = self._slow_chunk(block, wanted)
+            chunk = self._chunk_by_records(block, options)
         else:
-            ids = columns[wanted.id] if wanted.id else None
-            order = columns[wanted.order] if wanted.order else None
-            chunk = Chunk(rows, joined_texts([columns[name] for name in wanted.texts]), ids, order)
-        chunk.consumed = block.consumed
+            ids = columns[options.id] if options.id else None
+            order = columns[options.order] if options.order else None
+            chunk = Chunk(rows, joined_column([columns[name] for name in options.texts]), ids, order)
+        chunk.bytes_read = block.bytes_read
         chunk.locate = lambda row: (block.line_of(row), block.record(row))
         return chunk
 
-    def _slow_chunk(self, block: Block, wanted: Wanted) -> Chunk:
+    def _chunk_by_records(self, block: Block, options: ReadOptions) -> Chunk:
         good: list[Row] = []
         positions: list[int] = []
-        broken: list[Broken] = []
+        faults: list[RecordFault] = []
         for row in range(block.starts.size):
             record = block.record(row)
             try:
-                good.append(self._slow_row(record, wanted))
+                good.append(self._parsed_record(record, options))
                 positions.append(row)
             except RecordError as error:
                 line = block.line_of(row)
-                reason = CUT_LINE if _is_cut(record, error.reason) else error.reason
-                broken.append(Broken(row, reason, 1, line, error.detail, record))
+                reason = CUT_LINE if _may_be_cut(record, error.reason) else error.reason
+                faults.append(RecordFault(row, reason, 1, line, error.detail, record))
         return Chunk(
             block.starts.size,
             pa.array([text for text, _, _ in good], pa.large_string()),
-            id_array([key for _, key, _ in good]) if wanted.id else None,
-            order_array([value for _, _, value in good]) if wanted.order else None,
+            id_array([key for _, key, _ in good]) if options.id else None,
+            order_array([value for _, _, value in good]) if options.order else None,
             np.array(positions, dtype=np.int64),
-            broken,
+            faults,
         )
 
-    def _slow_row(self, record: bytes, wanted: Wanted) -> Row:
+    def _parsed_record(self, record: bytes, options: ReadOptions) -> Row:
         try:
             decoded = record.decode()
         except UnicodeDecodeError as error:
             raise RecordError(NOT_UTF8, f"byte {error.start} of the record") from None
-        return self.dialect.slow(decoded, wanted)
+        return self.dialect.parse_record(decoded, options)
 
-    def _kept(self, keep: np.ndarray) -> Iterator[tuple[int, Block, np.ndarray]]:
-        """Blocks that hold kept rows: their first row, the block, and the mask over it."""
+    def _kept_parts(self, keep: np.ndarray) -> Iterator[tuple[int, Block, np.ndarray]]:
+        """Yield the blocks with kept rows: the first row, the block, and the mask over it."""
         chosen = np.flatnonzero(keep)
         stop = int(chosen[-1]) + 1 if chosen.size else 0
         row = 0
-        with closing(self.blocks()) as whole:
-            while row < stop and (block := next(whole, None)) is not None:
+        with closing(self.blocks()) as all_blocks:
+            while row < stop and (block := next(all_blocks, None)) is not None:
                 mask = keep[row : row + block.starts.size]
                 if mask.any():
                     yield row, block, mask
                 row += block.starts.size
 
     def lines(self, keep: np.ndarray) -> Iterator[tuple[int, bytes]]:
-        """Pass two, verbatim: of each block the number of kept records, and their bytes as they stand."""
-        for _, block, mask in self._kept(keep):
+        """Pass two, verbatim: yield for each block the number of kept records, and their bytes unchanged."""
+        for _, block, mask in self._kept_parts(keep):
             yield int(np.count_nonzero(mask)), block.select(mask, self.dialect.line_end)
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
-        """Give the schema that holds all kept rows."""
-        schemas = [self.dialect.schema(block.select(mask), self.found.name) for _, block, mask in self._kept(keep)]
-        return unified(schemas, self.found.name)
+        """Return a schema for all kept rows."""
+        schemas = [self.dialect.schema(block.select(mask), self.file.name) for _, block, mask in self._kept_parts(keep)]
+        return unified_schema(schemas, self.file.name)
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
-        """Pass two: the kept rows as tables of this schema, in order."""
-        for _, block, mask in self._kept(keep):
-            yield self.dialect.table(block.select(mask), schema, self.found.name)
+        """Pass two: yield the kept rows in order, as tables of this schema."""
+        for _, block, mask in self._kept_parts(keep):
+            yield self.dialect.table(block.select(mask), schema, self.file.name)
 
-    def records(self, keep: np.ndarray) -> Iterator[Raw]:
-        """Give the kept rows one by one, as they stand in the file."""
-        for first, block, mask in self._kept(keep):
+    def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
+        """Yield the kept rows one by one, unchanged."""
+        for first, block, mask in self._kept_parts(keep):
             for position in np.flatnonzero(mask).tolist():
-                yield Raw(first + position, block.line_of(position), block.record(position))
+                yield RawRecord(first + position, block.line_of(position), block.record(position))

@@ -1,4 +1,4 @@
-"""Writers of JSON lines, CSV, Parquet and Arrow, whose files are there in full or not at all."""
+"""Writers of JSON lines, CSV, Parquet and Arrow; a file appears when it is complete, or not at all."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
-from neardup.documents.columnar import plain_json
-from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, place_of, suffixes
+from neardup.documents.columnar import json_value
+from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, suffixes, without_query
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
@@ -30,15 +30,15 @@ from neardup.files import Unfinished, put_at
 from neardup.runtime import alone, spare_memory, trim_memory
 
 _PIECE = 1 << 20
-_SPOOLED = "output"
-_SENT_AT_A_TIME = 8
-_NOTHING = arrow_fs.FileType.NotFound
-_OUTPUTS = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, with .gz or .zst behind it to compress"
+_SPOOL_NAME = "output"
+_UPLOADS = 8
+_NOT_FOUND = arrow_fs.FileType.NotFound
+_OUTPUT_SUFFIXES = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, with .gz or .zst behind it to compress"
 
 
 @contextmanager
-def writable(name: str) -> Iterator[None]:
-    """Turn what the filesystem raises while writing into one sentence about ``name``."""
+def output_errors(name: str) -> Iterator[None]:
+    """Turn what a filesystem raises in the block into an OutputError about ``name``."""
     try:
         yield
     except BrokenPipeError:
@@ -56,7 +56,7 @@ def writable(name: str) -> Iterator[None]:
 
 
 def is_uri(name: str) -> bool:
-    """Whether the name is that of a place on another filesystem."""
+    """Return whether a name is a URI, a place on another filesystem."""
     return "://" in name
 
 
@@ -71,21 +71,21 @@ def remote_place(uri: str) -> tuple[Any, str]:
     if uri.startswith("file:"):
         raise OutputError(f"{uri} is a file of this machine: give its path alone")
     try:
-        found: tuple[Any, str] = arrow_fs.FileSystem.from_uri(uri)
+        place: tuple[Any, str] = arrow_fs.FileSystem.from_uri(uri)
     except ImportError as error:
         raise OutputError(
             f"{uri} needs a package that is not installed ({one_line(error)}): hf:// needs neardup[hf]"
         ) from None
     except (OSError, ValueError, pa.ArrowException) as error:
         raise OutputError(f"{uri} names no place to write to: {one_line(error)}") from None
-    return found
+    return place
 
 
 class OutputFile:
-    """A binary file that appears under its name only by `commit`; ``-`` is standard output.
+    """A binary file that appears under its name only on `commit`; ``-`` is standard output.
 
-    A last suffix .gz or .zst compresses it. What a URI names is written to a temporary file first, and then sent in one
-    piece: an object store shows an object when all of it is there.
+    A last suffix .gz or .zst compresses it. A file for a URI is first written to a temporary file and then uploaded in
+    one piece, because an object store shows an object when all of it is there.
     """
 
     def __init__(self, path: str) -> None:
@@ -93,14 +93,14 @@ class OutputFile:
         self._remote = remote_place(path) if is_uri(path) else None
         self._target = None if path == "-" else path if self._remote else os.path.realpath(path)
         self._unfinished: Unfinished | None = None
-        self._held: list[bytes | memoryview] = []
+        self._pending: list[bytes | memoryview] = []
         self._size = 0
-        with writable(self.name):
+        with output_errors(self.name):
             self._base: Any = sys.stdout.buffer if self._target is None else self._beside(self._target)
         codec = None if path == "-" else suffixes(path)[1]
         self._sink: Any = self._base
         if codec == "gzip":
-            # A time of 0 and no name: the same content gives the same bytes.
+            # With time 0 and no name, the same content gives the same bytes.
             self._sink = gzip.GzipFile("", "wb", 6, self._base, mtime=0)
         elif codec is not None:
             self._sink = pa.CompressedOutputStream(pa.PythonFile(self._base, "w"), codec)
@@ -108,55 +108,55 @@ class OutputFile:
     def _beside(self, target: str) -> Any:
         if self._remote is not None:
             self._unfinished = Unfinished.temporary()
-            return open(os.path.join(self._unfinished.path, _SPOOLED), "wb")
+            return open(os.path.join(self._unfinished.path, _SPOOL_NAME), "wb")
         self._unfinished = Unfinished.beside(target)
         return os.fdopen(self._unfinished.handle, "wb", closefd=False)
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more can be written; Arrow asks."""
+        """Whether nothing more can be written, for Arrow."""
         return self._sink is None
 
     def writable(self) -> bool:
-        """Arrow asks."""
+        """Return True, for Arrow."""
         return True
 
     def tell(self) -> int:
-        """Bytes written so far; Arrow asks."""
+        """Return the number of bytes written so far, for Arrow, too."""
         return self._size
 
     def flush(self) -> None:
         """Do nothing: `commit` flushes."""
 
     def close(self) -> None:
-        """Do nothing: Arrow closes what it wrote to, but only `commit` makes a file."""
+        """Do nothing: Arrow closes what it writes to, but only `commit` completes a file."""
 
     def write(self, data: Any) -> int:
-        """Write bytes, in pieces of a fixed size so that compressed bytes do not depend on the calls."""
+        """Write bytes, in pieces of a fixed size, so that compressed bytes do not depend on the calls."""
         view = memoryview(data).cast("B")
         if self._sink is None:
-            # Arrow's writers still write their footer when they are collected after a failure.
+            # Arrow's writers write their footers even when they are garbage-collected after a failure.
             return int(view.nbytes)
-        with writable(self.name):
+        with output_errors(self.name):
             position = 0
             filled = self._size % _PIECE
             while filled + view.nbytes - position >= _PIECE:
                 stop = position + _PIECE - filled
-                self._held.append(view[position:stop])
-                self._sink.write(b"".join(self._held))
-                self._held, position, filled = [], stop, 0
+                self._pending.append(view[position:stop])
+                self._sink.write(b"".join(self._pending))
+                self._pending, position, filled = [], stop, 0
             if position < view.nbytes:
-                self._held.append(bytes(view[position:]))
+                self._pending.append(bytes(view[position:]))
         self._size += view.nbytes
         return view.nbytes
 
     def commit(self) -> None:
-        """Write what is held, flush it to the disk and put the file in its place."""
+        """Write what is pending, flush it to the disk and put the file in its place."""
         if self._sink is None:
             return
         try:
-            with writable(self.name):
-                self._sink.write(b"".join(self._held))
+            with output_errors(self.name):
+                self._sink.write(b"".join(self._pending))
                 if self._sink is not self._base:
                     self._sink.close()
                 if self._target is None or self._unfinished is None:
@@ -166,7 +166,7 @@ class OutputFile:
                     if self._remote is None:
                         self._unfinished.place(self._target)
                     else:
-                        _send(os.path.join(self._unfinished.path, _SPOOLED), *self._remote)
+                        _upload(os.path.join(self._unfinished.path, _SPOOL_NAME), *self._remote)
                         self._unfinished.discard()
         except BaseException:
             self.discard()
@@ -176,7 +176,7 @@ class OutputFile:
     def discard(self) -> None:
         """Remove what was written."""
         sink, base, self._sink, self._base = self._sink, self._base, None, None
-        self._held = []
+        self._pending = []
         if self._unfinished is not None and base is not None:
             for file in (sink, base):
                 with suppress(OSError, ValueError, pa.ArrowException):
@@ -193,37 +193,37 @@ class OutputFile:
             self.discard()
 
 
-def _send(path: str, filesystem: Any, place: str) -> None:
-    """Copy a file, in one call that no signal of this process parts: a stream that is let go of would end as whole."""
+def _upload(path: str, filesystem: Any, place: str) -> None:
+    """Copy a file in one call, which a signal cannot interrupt: an abandoned stream would leave a truncated object."""
     arrow_fs.copy_files(path, place, source_filesystem=arrow_fs.LocalFileSystem(), destination_filesystem=filesystem)
-    # What a filesystem in Python raises while it closes a file, Arrow does not hand on.
+    # Arrow does not pass on what a filesystem in Python raises while it closes a file.
     if filesystem.get_file_info(place).size != os.path.getsize(path):
-        raise OSError(f"the store took the file, and does not have all of it at {place}")
+        raise OSError(f"the store accepted the file, but does not have all of it at {place}")
 
 
 @contextmanager
 def folder_at(output: str) -> Iterator[str]:
-    """Give a folder to write into, whose files are at their places when the block has ended, and nowhere if it failed.
+    """Yield a folder to write into; its files appear together when the block ends, or none if it fails.
 
-    Where a URI names the place, which cannot take several files in one step, all are made before the first is sent,
-    some at a time; each is there in full or not at all.
+    The filesystem of a URI cannot take several files in one step. There all files are complete before the first is
+    uploaded, and each appears whole or not at all.
     """
     if not is_uri(output):
-        with put_at(os.path.realpath(output), folder=True) as made:
-            yield made.path
+        with put_at(os.path.realpath(output), folder=True) as folder:
+            yield folder.path
         return
     filesystem, place = remote_place(output)
     spool = Unfinished.temporary()
     files: list[tuple[str, str]] = []
     try:
         yield spool.path
-        for folder, _, names in os.walk(spool.path):
-            paths = [os.path.join(folder, name) for name in names]
+        for parent, _, names in os.walk(spool.path):
+            paths = [os.path.join(parent, name) for name in names]
             files += [(path, f"{place.rstrip('/')}/{os.path.relpath(path, spool.path)}") for path in paths]
-        # On the Hub a file is a commit, of which two at a time stand in each other's way.
-        at_a_time = _SENT_AT_A_TIME if filesystem.type_name in ("s3", "gcs") else 1
-        with ThreadPoolExecutor(at_a_time, thread_name_prefix="neardup-send") as pool:
-            for _ in pool.map(lambda file: _send(file[0], filesystem, file[1]), files):
+        # On the Hub each file is a commit, and two at a time conflict.
+        uploads = _UPLOADS if filesystem.type_name in ("s3", "gcs") else 1
+        with ThreadPoolExecutor(uploads, thread_name_prefix="neardup-upload") as pool:
+            for _ in pool.map(lambda file: _upload(file[0], filesystem, file[1]), files):
                 pass
     except BaseException:
         for _, path in files:
@@ -234,66 +234,71 @@ def folder_at(output: str) -> Iterator[str]:
         spool.discard()
 
 
-def names_table(output: str) -> bool:
-    """Whether the name is that of a table file, by its suffix; ``-`` is one too."""
+def is_table_name(output: str) -> bool:
+    """Return whether a name is that of a table file, by its suffix; ``-`` is one, too."""
     return output == "-" or suffixes(output)[0] in KIND_OF_SUFFIX
 
 
-def names_folder(output: str) -> bool:
-    """Whether the name is that of a folder, by a slash at its end or because no suffix says a format."""
-    return place_of(output).endswith("/") or not names_table(output)
+def is_folder_name(output: str) -> bool:
+    """Return whether a name is that of a folder: it ends with a slash, or no suffix names a format."""
+    return without_query(output).endswith("/") or not is_table_name(output)
 
 
 def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
-    """Refuse an output that cannot or must not be written, before any work is done.
+    """Check, before any work is done, that an output can be written.
 
-    An output is a file, ``-``, or a folder: with a slash at its end, or where an input is a folder or a text file. It
-    must not be an input nor lie inside one; only ``force`` allows an existing file to be replaced.
+    An output is a file, ``-``, or a folder: a name with a slash at its end, or any name if an input is a folder or a
+    text file. It must not be an input or be inside one, and replaces an existing file only with ``force``.
+
+    Raises
+    ------
+    OutputError
+        If it cannot or must not be written.
     """
     if output == "-":
         return
     names = [os.fspath(name) for name in inputs]
-    if names_folder(output) and not _may_be_folder(output, names):
-        raise OutputError(f"{output} has no suffix that names a format: use {_OUTPUTS}")
+    if is_folder_name(output) and not _may_be_folder(output, names):
+        raise OutputError(f"{output} has no suffix that names a format: use {_OUTPUT_SUFFIXES}")
     check_place(output, names, force, remote=True)
 
 
 def check_place(
     output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False, *, remote: bool = False
 ) -> None:
-    """Refuse a file that cannot or must not be written, whatever format its name says.
+    """Check that a file can be written, whatever format its name says.
 
     The other parameters and errors are those of `check_output`.
 
     Parameters
     ----------
     remote : bool
-        Whether URIs are places, too.
+        Whether the output may be a URI.
     """
     if is_uri(output):
         if not remote:
-            raise OutputError(f"{output} is a URI, but this is written to a local file: name one, and copy it")
-        _refuse_remote(output, [os.fspath(name) for name in inputs], force)
+            raise OutputError(f"{output} is a URI, but this output is a local file: name one, and copy it")
+        _check_remote_place(output, [os.fspath(name) for name in inputs], force)
         return
     target = os.path.realpath(output)
     for name in inputs:
-        _refuse_overlap(output, target, os.fspath(name))
-    _refuse_place(output, target, force)
+        _check_overlap(output, target, os.fspath(name))
+    _check_local_place(output, target, force)
 
 
 def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> None:
-    """Refuse a quarantine file that cannot be written or is not named as JSON lines."""
+    """Check that a quarantine file can be written and is named as JSON lines."""
     check_output(path, inputs, force=True)
     if path != "-" and KIND_OF_SUFFIX.get(suffixes(path)[0]) != "jsonl":
-        raise OutputError(f"{path} is to hold broken records, which are written as JSON lines: name it .jsonl")
+        raise OutputError(f"{path} is for broken records, which are written as JSON lines: name it .jsonl")
 
 
 def _may_be_folder(output: str, inputs: list[str]) -> bool:
-    texts = any(os.path.isdir(name) or suffixes(name)[0] in TEXT_SUFFIXES for name in inputs)
-    return place_of(output).endswith("/") or (texts and suffixes(output)[0] == "")
+    has_texts = any(os.path.isdir(name) or suffixes(name)[0] in TEXT_SUFFIXES for name in inputs)
+    return without_query(output).endswith("/") or (has_texts and suffixes(output)[0] == "")
 
 
-def _refuse_overlap(output: str, target: str, name: str) -> None:
+def _check_overlap(output: str, target: str, name: str) -> None:
     if name == "-" or "://" in name:
         return
     source = os.path.realpath(name)
@@ -303,57 +308,59 @@ def _refuse_overlap(output: str, target: str, name: str) -> None:
         raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
 
 
-def _refuse_remote(output: str, inputs: list[str], force: bool) -> None:
-    """Refuse what cannot or must not be written on another filesystem, as far as that tells beforehand."""
+def _check_remote_place(output: str, inputs: list[str], force: bool) -> None:
+    """Check that a URI can be written, as far as its filesystem tells."""
     for name in filter(is_uri, inputs):
-        if place_of(output).rstrip("/") == place_of(name).rstrip("/"):
+        if without_query(output).rstrip("/") == without_query(name).rstrip("/"):
             raise OutputError(f"{output} is an input: write to another place")
-        if output.startswith(place_of(name).rstrip("/") + "/"):
+        if output.startswith(without_query(name).rstrip("/") + "/"):
             raise OutputError(f"{output} is inside the input folder {name}: write it elsewhere")
     filesystem, place = remote_place(output)
     try:
         bucket = place.partition("/")[0]
-        if filesystem.type_name in ("s3", "gcs") and filesystem.get_file_info(bucket).type == _NOTHING:
-            raise OutputError(f"{output}: there is no bucket {bucket}, or none that may be looked at; make it first")
-        if names_folder(output):
-            taken = bool(filesystem.get_file_info(arrow_fs.FileSelector(place, allow_not_found=True)))
-            if taken:
+        if filesystem.type_name in ("s3", "gcs") and filesystem.get_file_info(bucket).type == _NOT_FOUND:
+            raise OutputError(f"{output}: there is no bucket {bucket}, or this user may not read it; make it first")
+        if is_folder_name(output):
+            if filesystem.get_file_info(arrow_fs.FileSelector(place, allow_not_found=True)):
                 raise OutputError(f"{output} is a folder that exists: choose a new name")
-        elif not force and filesystem.get_file_info(place).type != _NOTHING:
-            allowed = option("--force", "force=True")
-            raise OutputError(f"{output} exists: choose another name, or allow it to be replaced with {allowed}")
+        elif not force and filesystem.get_file_info(place).type != _NOT_FOUND:
+            raise _exists_error(output)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise OutputError(f"{output} cannot be written: {one_line(error)}") from None
 
 
-def _refuse_place(output: str, target: str, force: bool) -> None:
+def _check_local_place(output: str, target: str, force: bool) -> None:
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise OutputError(f"{output}: the folder {os.path.dirname(output) or folder} does not exist; make it first")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"{output}: the folder may not be written by this user; choose another")
     if os.path.isdir(target):
-        if not names_folder(output) or os.listdir(target):
+        if not is_folder_name(output) or os.listdir(target):
             raise OutputError(f"{output} is a folder that exists: choose a new name")
     elif os.path.exists(target) and not force:
-        allowed = option("--force", "force=True")
-        raise OutputError(f"{output} exists: choose another name, or allow it to be replaced with {allowed}")
+        raise _exists_error(output)
+
+
+def _exists_error(output: str) -> OutputError:
+    way = option("--force", "force=True")
+    return OutputError(f"{output} exists: choose another name, or allow it to be replaced with {way}")
 
 
 GROUP_ROWS = 65_536
 GROUP_BYTES = 128 << 20
-#: How many rows of a column Parquet's encoder takes at a time: where groups are cut at a multiple, pages are the same.
-_ENCODED_AT_ONCE = 1024
-#: How many groups are encoded at the same time at most: each takes its size and that of what it becomes.
-_MOST_AT_ONCE = 4
+#: Rows of a column that Parquet's encoder takes at a time: groups cut at a multiple of it have the same pages.
+_ENCODER_ROWS = 1024
+#: At most this many groups are encoded at the same time: each takes its size twice.
+_MAX_CONCURRENT = 4
 _CODECS = frozenset({"none", "snappy", "gzip", "brotli", "zstd", "lz4"})
 
 
 class Writer:
-    """Writes tables of one schema to a file, in the format of its suffix, that appears only when all is written.
+    """Writes tables of one schema to a file in the format of its suffix; the file appears when it is complete.
 
-    The column ``text`` is of long texts, which Parquet stores without dictionary and statistics; ``codec`` is the
-    compression inside Parquet, and ``threads`` encode it: more of them make the same bytes sooner.
+    The column ``text`` has long texts, which Parquet stores without dictionary and statistics. ``codec`` is the
+    compression in Parquet. ``threads`` encode Parquet; their number does not change the bytes.
     """
 
     def __init__(
@@ -366,15 +373,15 @@ class Writer:
         self._format: Any = None
         self.rows = 0
         try:
-            with writable(output):
+            with output_errors(output):
                 if kind == "parquet":
-                    at_once = _groups_at_once(threads)
-                    parquet = ParquetGroups if at_once > 1 else _Parquet
+                    concurrent = _concurrent_groups(threads)
+                    parquet = ParquetGroups if concurrent > 1 else _Parquet
                     self._format = _Grouped(
-                        parquet(self._file, schema, **_options(schema, text, codec)), schema, at_once
+                        parquet(self._file, schema, **_parquet_options(schema, text, codec)), schema, concurrent
                     )
                 elif kind == "arrow":
-                    self._format = _Grouped(_Arrow(self._file, schema), schema, _groups_at_once(1))
+                    self._format = _Grouped(_Arrow(self._file, schema), schema, _concurrent_groups(1))
                 elif kind == "csv":
                     self._format = _Csv(self._file, schema, "\t" if suffix == ".tsv" else ",")
                 else:
@@ -385,19 +392,19 @@ class Writer:
 
     @property
     def size(self) -> int:
-        """Bytes written so far, before any .gz or .zst compression."""
+        """The number of bytes written so far, before any .gz or .zst compression."""
         return self._file.tell()
 
     def write(self, table: pa.Table) -> None:
         """Append the rows of a table."""
-        with writable(self._name):
+        with output_errors(self._name):
             self._format.write(table)
         self.rows += table.num_rows
 
     def close(self) -> None:
         """Finish the file and put it in its place."""
         try:
-            with writable(self._name):
+            with output_errors(self._name):
                 self._format.finish()
         except BaseException:
             self.discard()
@@ -423,13 +430,13 @@ class Writer:
 def open_writer(
     output: str, schema: pa.Schema, force: bool = False, *, text: str | None = None, codec: str = "zstd"
 ) -> Writer:
-    """Open a writer for tables, after ``check_output``; nothing is left behind when it fails or is given up."""
+    """Return a writer for tables, after ``check_output``; it leaves nothing behind when it fails or is discarded."""
     check_output(output, (), force)
     return Writer(output, schema, text, codec)
 
 
 def write_table(table: pa.Table, output: str, *, force: bool = False) -> None:
-    """Write a table in the format its name tells: Parquet, JSON lines, CSV, TSV or Arrow.
+    """Write a table in the format of the file's name: Parquet, JSON lines, CSV, TSV or Arrow.
 
     The same table gives the same bytes.
     """
@@ -437,32 +444,32 @@ def write_table(table: pa.Table, output: str, *, force: bool = False) -> None:
         writer.write(table)
 
 
-def _groups_at_once(threads: int) -> int:
-    """Return how many groups may be encoded while the next one is made; none where a budget leaves no room for that."""
+def _concurrent_groups(threads: int) -> int:
+    """Return how many groups may be encoded while the next one is read; 0 if the budget has no room for that."""
     if math.isinf(spare_memory()):
-        return min(threads, _MOST_AT_ONCE)
-    # What the search took may not be given back yet.
+        return min(threads, _MAX_CONCURRENT)
+    # Memory of the search may not have been returned yet.
     trim_memory()
-    # The one that is made takes as much as one that is encoded: its rows, and what they become.
-    return int(min(threads, _MOST_AT_ONCE, max(spare_memory() // (GROUP_BYTES * 3 // 2) - 1, 0)))
+    # The group that is read takes as much as one that is encoded: its rows, and their encoding.
+    return int(min(threads, _MAX_CONCURRENT, max(spare_memory() // (GROUP_BYTES * 3 // 2) - 1, 0)))
 
 
 class _Grouped:
     """Cuts rows into groups that depend on the rows alone: by number, and by bytes of text.
 
-    So many ``at_once`` are encoded in other threads while the rows of the next one are read.
+    ``concurrent`` groups are encoded in other threads while the rows of the next one are read.
     """
 
-    def __init__(self, inner: _Parquet | ParquetGroups | _Arrow, schema: pa.Schema, at_once: int) -> None:
-        self._inner, self._at_once = inner, at_once
-        # Encoders take values by the thousand and twenty-four, but of lists not rows.
+    def __init__(self, inner: _Parquet | ParquetGroups | _Arrow, schema: pa.Schema, concurrent: int) -> None:
+        self._inner, self._concurrent = inner, concurrent
+        # Encoders take 1,024 values at a time; for lists, those are not rows.
         self._aligned = not isinstance(inner, _Arrow) and not any(pa.types.is_nested(field.type) for field in schema)
         self._pending: list[pa.Table] = []
         self._joined: list[pa.Table] = []
         self._rows = 0
         self._bytes = 0
-        self._pool = ThreadPoolExecutor(max(at_once, 1), thread_name_prefix="neardup-write")
-        self._under_way = deque[Future[Any]]()
+        self._pool = ThreadPoolExecutor(max(concurrent, 1), thread_name_prefix="neardup-write")
+        self._futures = deque[Future[Any]]()
 
     def write(self, table: pa.Table) -> None:
         weights = np.cumsum(_row_bytes(table))
@@ -475,13 +482,13 @@ class _Grouped:
             self._rows += stop - start
             self._bytes += int(weights[stop - 1]) - before
             if self._aligned:
-                self._join(_ENCODED_AT_ONCE)
+                self._join(_ENCODER_ROWS)
             if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
                 self._flush()
             start = stop
 
     def _join(self, multiple: int) -> None:
-        """Join the pending rows, so far as they are a multiple; it takes another copy of them for a while."""
+        """Join pending rows, up to a multiple of their number; this takes a second copy of them for a while."""
         rows = sum(table.num_rows for table in self._pending) // multiple * multiple
         if rows:
             whole = pa.concat_tables(self._pending)
@@ -489,23 +496,23 @@ class _Grouped:
             self._pending = [whole.slice(rows)] if rows < whole.num_rows else []
 
     def _flush(self) -> None:
-        # Pages do not depend on where the pieces met.
+        # Pages do not depend on the boundaries of the pieces.
         self._join(1)
-        self._append(max(self._at_once - 1, 0))
+        self._append(max(self._concurrent - 1, 0))
         joined, self._joined = self._joined, []
         whole = pa.concat_tables(joined)
         joined.clear()
-        encode = self._inner.encode if self._at_once > 1 else partial(alone, self._inner.encode)
-        self._under_way.append(self._pool.submit(encode, whole))
+        encode = self._inner.encode if self._concurrent > 1 else partial(alone, self._inner.encode)
+        self._futures.append(self._pool.submit(encode, whole))
         del whole, encode
-        if self._at_once == 0:
+        if self._concurrent == 0:
             self._append(0)
         self._rows = self._bytes = 0
 
-    def _append(self, left: int) -> None:
-        """Wait for groups that are under way until so many are left; what their threads raised is raised here."""
-        while len(self._under_way) > left:
-            self._inner.append(self._under_way.popleft().result())
+    def _append(self, remaining: int) -> None:
+        """Wait until only ``remaining`` groups are being encoded; errors of their threads are raised here."""
+        while len(self._futures) > remaining:
+            self._inner.append(self._futures.popleft().result())
 
     def finish(self) -> None:
         if self._rows:
@@ -515,7 +522,7 @@ class _Grouped:
         self._inner.finish()
 
     def discard(self) -> None:
-        """Wait until nothing is written any more."""
+        """Wait until nothing more is written."""
         self._pool.shutdown(cancel_futures=True)
 
 
@@ -527,16 +534,16 @@ def _row_bytes(table: pa.Table) -> np.ndarray:
     return total
 
 
-def _options(schema: pa.Schema, text: str | None, codec: str) -> dict[str, Any]:
-    """Return the options of PyArrow's writer of Parquet."""
+def _parquet_options(schema: pa.Schema, text: str | None, codec: str) -> dict[str, Any]:
+    """Return the options of PyArrow's Parquet writer."""
     codec = codec if codec in _CODECS else "zstd"
-    others = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
+    short = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
     level = 1 if codec == "zstd" else None
-    return {"compression": codec, "compression_level": level, "use_dictionary": others, "write_statistics": others}
+    return {"compression": codec, "compression_level": level, "use_dictionary": short, "write_statistics": short}
 
 
 class _Parquet:
-    """Writes what it encodes at once, which takes the least memory."""
+    """Writes a group while encoding it, which takes the least memory."""
 
     def __init__(self, file: OutputFile, schema: pa.Schema, **options: Any) -> None:
         self._writer = pq.ParquetWriter(file, schema, **options)
@@ -545,7 +552,7 @@ class _Parquet:
         self._writer.write_table(table, row_group_size=table.num_rows)
 
     def append(self, encoded: None) -> None:
-        """Do nothing: it is in the file already."""
+        """Do nothing: the group is in the file already."""
 
     def finish(self) -> None:
         self._writer.close()
@@ -553,7 +560,7 @@ class _Parquet:
 
 class _Arrow:
     def __init__(self, file: OutputFile, schema: pa.Schema) -> None:
-        # Dictionaries may not change between the batches of an Arrow file, so values are written out.
+        # Dictionaries must not change between the batches of an Arrow file, so plain values are written.
         self._schema = pa.schema(
             [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema],
             schema.metadata,
@@ -562,12 +569,12 @@ class _Arrow:
         self._writer = pa.ipc.new_file(file, self._schema, options=options)
 
     def encode(self, table: pa.Table) -> None:
-        # Taking every row writes the buffers anew: what stood under nulls and around slices goes.
+        # Taking every row copies the buffers, without the bytes under nulls and around slices.
         fresh = table.take(pa.array(np.arange(table.num_rows)))
         self._writer.write_table(fresh.cast(self._schema))
 
     def append(self, encoded: None) -> None:
-        """Do nothing: it is in the file already."""
+        """Do nothing: the group is in the file already."""
 
     def finish(self) -> None:
         self._writer.close()
@@ -597,7 +604,7 @@ def _csv_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _as_csv(column: Any, kind: pa.DataType) -> Any:
-    """Cast text to large_string; write lists, structs and bytes as the JSON they are elsewhere."""
+    """Return a column for CSV: texts as large_string; lists, structs and bytes as JSON."""
     if not pa.types.is_nested(column.type):
         try:
             return column.cast(kind)
@@ -610,8 +617,8 @@ def _as_csv(column: Any, kind: pa.DataType) -> Any:
 def _csv_value(value: Any) -> str | None:
     if value is None:
         return None
-    plain = plain_json(value) if isinstance(value, bytes) else value
-    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False, default=plain_json)
+    converted = json_value(value) if isinstance(value, bytes) else value
+    return converted if isinstance(converted, str) else json.dumps(converted, ensure_ascii=False, default=json_value)
 
 
 class _JsonLines:
@@ -624,20 +631,20 @@ class _JsonLines:
             self._file.write("".join(rows).encode(errors="replace"))
 
     def finish(self) -> None:
-        """Nothing stands after the last line."""
+        """Do nothing: nothing follows the last line."""
 
 
 def json_line(row: dict[str, Any]) -> str:
-    """Return a row as a line of JSON; dates are ISO 8601, a number that is none is null."""
+    """Return a row as a line of JSON; dates are ISO 8601, NaN and infinity null."""
     try:
-        return json.dumps(row, ensure_ascii=False, allow_nan=False, default=plain_json) + "\n"
+        return json.dumps(row, ensure_ascii=False, allow_nan=False, default=json_value) + "\n"
     except ValueError:
-        return json.dumps(_without_nan(row), ensure_ascii=False, default=plain_json) + "\n"
+        return json.dumps(_nullify_nan(row), ensure_ascii=False, default=json_value) + "\n"
 
 
-def _without_nan(value: Any) -> Any:
+def _nullify_nan(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
-        return {key: _without_nan(inner) for key, inner in value.items()}
-    return [_without_nan(inner) for inner in value] if isinstance(value, list) else value
+        return {key: _nullify_nan(inner) for key, inner in value.items()}
+    return [_nullify_nan(inner) for inner in value] if isinstance(value, list) else value

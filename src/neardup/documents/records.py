@@ -1,4 +1,4 @@
-"""Arrays of texts, ids and order values, whatever type they come in; and schemas that hold several inputs."""
+"""Records while they are read: arrays of texts, ids and order values, broken records, batches, and names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents.inputs import Found
+from neardup.documents.inputs import InputFile
 from neardup.errors import InputError, UnknownDocument
 
 Integers = npt.NDArray[np.int64]
@@ -20,7 +20,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 
 
 def is_text_type(kind: pa.DataType) -> bool:
-    """Whether a column of this type can hold the texts."""
+    """Return whether a column of this type can hold texts."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(
@@ -34,7 +34,7 @@ def is_text_type(kind: pa.DataType) -> bool:
 
 
 def is_id_type(kind: pa.DataType) -> bool:
-    """Whether a column of this type can hold the ids."""
+    """Return whether a column of this type can hold ids."""
     return is_text_type(kind) or bool(pa.types.is_integer(kind))
 
 
@@ -45,20 +45,20 @@ def as_bytes(array: Any) -> Any:
     return array.cast(pa.large_binary(), safe=False)
 
 
-def single(column: Any) -> Any:
-    """Make one array of a chunked one."""
+def one_array(column: Any) -> Any:
+    """Return a chunked array as one array."""
     if isinstance(column, pa.ChunkedArray):
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return column
 
 
-def one_text(texts: Iterable[str]) -> str:
-    """Return the texts of several columns as one, line by line; empty ones are left out."""
+def join_texts(texts: Iterable[str]) -> str:
+    """Return several texts as one, each on a line of its own; empty ones are left out."""
     return "\n".join(filter(None, texts))
 
 
-def joined_texts(columns: Sequence[Any]) -> Any:
-    """Return the texts of several columns as one column, as ``one_text`` does; null only where all are.
+def joined_column(columns: Sequence[Any]) -> Any:
+    """Return the texts of several columns as one column, row by row as ``join_texts``; null only if all are null.
 
     Parameters
     ----------
@@ -73,13 +73,13 @@ def joined_texts(columns: Sequence[Any]) -> Any:
     for column in columns[1:]:
         other, missing = pc.fill_null(column, nothing), pc.and_(missing, pc.is_null(column))
         both = pc.greater(pc.min_element_wise(pc.binary_length(joined), pc.binary_length(other)), 0)
-        # Arrow's own joining without nulls leaves out rows that are all null.
+        # Arrow's own joins that skip nulls leave out rows in which all are null.
         joined = pc.binary_join_element_wise(joined, pc.if_else(both, line_end, nothing), other, nothing)
     return pc.if_else(missing, pa.scalar(None, kind), joined)
 
 
 def as_strings(binary: Any) -> Any:
-    """View a large_binary array that is known to be UTF-8 without nulls as large_string, from offset 0."""
+    """Return a large_binary array of UTF-8 without nulls as large_string with offset 0, without a copy."""
     if binary.offset:
         binary = _from_zero(binary)
     _, offsets, data = binary.buffers()
@@ -95,7 +95,7 @@ def _from_zero(binary: Any) -> Any:
 
 
 def lengths_of(binary: Any) -> np.ndarray:
-    """Bytes of each value of a large_binary or large_string array; 0 for null."""
+    """Return the bytes of each value of a large_binary or large_string array: int64[n], 0 for null."""
     _, offsets, _ = binary.buffers()
     if len(binary) == 0 or offsets is None:
         return np.zeros(len(binary), dtype=np.int64)
@@ -103,10 +103,10 @@ def lengths_of(binary: Any) -> np.ndarray:
     return np.diff(bounds)
 
 
-def not_utf8(binary: Any) -> np.ndarray:
-    """Positions of the values of a large_binary array that are not valid UTF-8; nulls are fine.
+def invalid_utf8(binary: Any) -> np.ndarray:
+    """Return the positions of the values of a large_binary array that are not valid UTF-8; nulls are valid.
 
-    The whole is checked at once at the speed of memory; only where that fails are single values looked at.
+    All values are checked at once at the speed of memory; only if that fails, one by one.
     """
     strings = pa.Array.from_buffers(
         pa.large_string(), len(binary), binary.buffers(), offset=binary.offset, null_count=binary.null_count
@@ -114,14 +114,14 @@ def not_utf8(binary: Any) -> np.ndarray:
     try:
         strings.validate(full=True)
     except pa.ArrowInvalid:
-        return np.array([i for i, value in enumerate(binary) if utf8_fault(value.as_py()) >= 0], np.int64)
+        return np.array([i for i, value in enumerate(binary) if invalid_utf8_offset(value.as_py()) >= 0], np.int64)
     return np.zeros(0, dtype=np.int64)
 
 
 def readable_texts(array: Any) -> Any:
-    """Return texts of any type as large_string; what is not valid UTF-8 in them becomes U+FFFD."""
+    """Return texts of any type as large_string; bytes that are not valid UTF-8 become U+FFFD."""
     binary = as_bytes(array)
-    broken = not_utf8(binary)
+    broken = invalid_utf8(binary)
     if broken.size:
         values = binary.to_pylist()
         for place in broken.tolist():
@@ -131,14 +131,14 @@ def readable_texts(array: Any) -> Any:
 
 
 def value_texts(column: Any) -> list[str]:
-    """Return the values of a column of any type as texts, empty ones for nulls."""
-    array = single(column)
+    """Return the values of a column of any type as strings, empty for nulls."""
+    array = one_array(column)
     values = readable_texts(array) if is_text_type(array.type) else array
     return ["" if value is None else str(value) for value in values.to_pylist()]
 
 
-def utf8_fault(value: bytes | None) -> int:
-    """Offset of the first byte that is not UTF-8; -1 when there is none."""
+def invalid_utf8_offset(value: bytes | None) -> int:
+    """Return the offset of the first byte that is not UTF-8; -1 if there is none."""
     try:
         (value or b"").decode()
     except UnicodeDecodeError as error:
@@ -147,14 +147,14 @@ def utf8_fault(value: bytes | None) -> int:
 
 
 def id_array(values: Sequence[int | str | None]) -> Any:
-    """Ids as int64 when all are integers that fit, else as large_string."""
+    """Return ids as int64 if all are integers that fit, else as large_string."""
     if all(value is None or (isinstance(value, int) and value in _INT64) for value in values):
         return pa.array(values, pa.int64())
     return pa.array([value if value is None else str(value) for value in values], pa.large_string())
 
 
 def order_array(values: Sequence[int | float | str | None]) -> Any:
-    """Order values as int64, float64 or large_string, the first that holds all."""
+    """Return order values as int64, float64 or large_string, the first type that holds all."""
     filled = [value for value in values if value is not None]
     if all(isinstance(value, int) and value in _INT64 for value in filled):
         return pa.array(values, pa.int64())
@@ -164,7 +164,7 @@ def order_array(values: Sequence[int | float | str | None]) -> Any:
 
 
 def ids_from(array: Any) -> Any:
-    """Ids of any id type as int64 or large_binary; the caller checks that the latter is UTF-8."""
+    """Return ids of any id type as int64 or large_binary, which the caller checks for UTF-8."""
     if pa.types.is_integer(array.type):
         try:
             return array.cast(pa.int64())
@@ -173,11 +173,17 @@ def ids_from(array: Any) -> Any:
     return as_bytes(array)
 
 
-def unified(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
-    """One schema that holds the rows of all; integers widen, null gives way, and what fits no type is refused."""
+def unified_schema(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
+    """Return one schema for the rows of all: integers widen, and null gives way to any type.
+
+    Raises
+    ------
+    InputError
+        If a column has types that do not fit together; ``name`` says in what.
+    """
     distinct: list[pa.Schema] = []
     for schema in schemas:
-        if not any(schema.equals(known) for known in distinct):
+        if not any(schema.equals(earlier) for earlier in distinct):
             distinct.append(schema)
     if not distinct:
         return pa.schema([])
@@ -192,9 +198,9 @@ def unified(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
 
 
 def join_ids(parts: Sequence[Any]) -> Any:
-    """Join the ids of several batches: int64 when all are, else large_string.
+    """Return the ids of several batches as one array: int64 if all are, else large_string.
 
-    A corpus of JSON lines may turn from numbers to strings half way.
+    A corpus of JSON lines may change from numbers to strings halfway.
     """
     if not parts:
         return pa.array([], pa.int64())
@@ -204,7 +210,7 @@ def join_ids(parts: Sequence[Any]) -> Any:
 
 
 def join_order(parts: Sequence[Any], name: str = "order") -> Any:
-    """Join the order values of several batches; strings that are all numbers become numbers."""
+    """Return the order values of several batches as one array; strings that are all numbers become numbers."""
     if not parts:
         return pa.array([], pa.int64())
     kind = order_type({chunk.type for chunk in parts if chunk.null_count < len(chunk)} or {parts[0].type}, name)
@@ -213,11 +219,17 @@ def join_order(parts: Sequence[Any], name: str = "order") -> Any:
 
 
 def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
-    """Return the type that order values of several types are compared in; refuse those without a common order."""
+    """Return the type in which order values of several types are compared.
+
+    Raises
+    ------
+    InputError
+        If the types have no common order.
+    """
     if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         kinds = {pa.float64()}
-    text = any(is_text_type(kind) for kind in kinds)
-    if text and all(is_text_type(kind) or pa.types.is_integer(kind) for kind in kinds):
+    has_texts = any(is_text_type(kind) for kind in kinds)
+    if has_texts and all(is_text_type(kind) or pa.types.is_integer(kind) for kind in kinds):
         kinds = {pa.large_string()}
     if len(kinds) > 1:
         raise InputError(
@@ -238,31 +250,31 @@ def _numbers(strings: Any) -> Any:
     return strings
 
 
-#: So many strings are compared at once by a table of them, which takes some 100 bytes each.
-_MOST_ENCODED = 1 << 20
+#: Up to this many strings are compared in a hash table, which takes about 100 bytes for each.
+_MAX_ENCODED = 1 << 20
 
 
 def repeated_ids(ids: Any) -> np.ndarray:
-    """Positions of the ids (int64 or large_string, without nulls) that occurred before, ascending."""
-    ids = single(ids)
+    """Return the positions of ids (int64 or large_string, without nulls) that occurred before, ascending."""
+    ids = one_array(ids)
     if pa.types.is_integer(ids.type):
         codes = ids.to_numpy(zero_copy_only=False)
         if codes.size < 2 or bool(np.all(codes[1:] > codes[:-1])):
             return np.zeros(0, dtype=np.int64)
-        suspects = _not_alone(codes)
+        suspects = _repeated_values(codes)
         firsts = np.unique(codes[suspects], return_index=True)[1]
         return np.delete(suspects, firsts)
-    suspects = _not_alone(_hashes(ids)) if len(ids) > _MOST_ENCODED else np.arange(len(ids))
+    suspects = _repeated_values(_hashes(ids)) if len(ids) > _MAX_ENCODED else np.arange(len(ids))
     codes = pc.dictionary_encode(ids.take(suspects)).indices.to_numpy(zero_copy_only=False)
     # Codes count up as new values appear, so a code not above all before it is a repeat.
     before = np.maximum.accumulate(codes)
-    again: np.ndarray = suspects[1:][codes[1:] <= before[:-1]]
-    return again
+    repeats: np.ndarray = suspects[1:][codes[1:] <= before[:-1]]
+    return repeats
 
 
-def _not_alone(codes: np.ndarray) -> np.ndarray:
+def _repeated_values(codes: np.ndarray) -> np.ndarray:
     """Return the positions of values that occur more than once."""
-    # Sorting values is several times faster than sorting places, and repeats are few.
+    # Sorting values is several times faster than sorting positions, and repeats are few.
     ordered = np.sort(codes)
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not twice.size:
@@ -314,29 +326,29 @@ REASONS = (
     UNREADABLE_GROUP,
     WRONG_FIELDS,
 )
-"""Every reason for which a reader rejects a record; the words are stable, so they can be counted."""
+"""All reasons for which a reader rejects a record. The words are stable, so scripts can count them."""
 
 TORN = frozenset({CUT_LINE, CUT_SHORT, UNREADABLE_FILE, UNREADABLE_GROUP})
-"""Reasons that concern the file and not one record: nobody knows what else was in it."""
+"""Reasons that concern a file and not one record: the rest of the file is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The columns pass one reads, and the limit it holds documents to."""
+class ReadOptions:
+    """The columns to read, and the largest document allowed."""
 
     text: str
     id: str | None = None
     order: str | None = None
     max_document: int | None = None
     by_file: bool = False
-    """Whether the name of its file stands before each id."""
-    more: tuple[str, ...] = ()
-    """Further columns of texts, which make one text with the first."""
+    """Whether each id begins with the name of its file."""
+    more_texts: tuple[str, ...] = ()
+    """Further columns of texts, which are joined to the first."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The columns of the texts."""
-        return (self.text, *self.more)
+        """All columns of texts."""
+        return (self.text, *self.more_texts)
 
     @property
     def names(self) -> list[str]:
@@ -345,10 +357,10 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """A record that cannot be used: where it is, why, and its bytes where the reader has them.
+class RecordFault:
+    """A broken record: where it is, why it is rejected, and its bytes if the reader has them.
 
-    ``count`` is how many rows it stands for: 0 for damage of a file in which nobody knows of a row.
+    ``count`` is the number of rows that it stands for: 0 for damage of a file that is known to affect no row.
     """
 
     row: int
@@ -361,73 +373,73 @@ class Broken:
 
 @dataclass(slots=True)
 class Chunk:
-    """A run of raw rows of one input, read."""
+    """Consecutive raw rows of one input."""
 
-    rows: int
+    row_count: int
     texts: Any
     ids: Any = None
     order: Any = None
     positions: np.ndarray | None = None
-    """Row of each array item, counted from the chunk's first; None when every row is in the arrays."""
-    broken: list[Broken] = field(default_factory=list)
-    """What the reader itself refused, rows counted from the chunk's first."""
-    consumed: int = 0
+    """The row of each array item, counted from the chunk's first; None if all rows are in the arrays."""
+    faults: list[RecordFault] = field(default_factory=list)
+    """Records that the reader could not parse, rows counted from the chunk's first."""
+    bytes_read: int = 0
     locate: Callable[[int], tuple[int, bytes]] | None = None
-    """Row of the chunk -> (1-based line, its bytes); None where there are no lines."""
+    """Returns 1-based line and bytes of a row of the chunk; None for formats without lines."""
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
-    """One raw record as the quarantine wants it."""
+class RawRecord:
+    """One raw record for the quarantine file."""
 
     row: int
     line: int | None
     record: bytes
 
 
-class Columns(Protocol):
-    """What has columns to choose from."""
+class HasColumns(Protocol):
+    """An input whose columns can be chosen."""
 
-    found: Found
+    file: InputFile
 
     def columns(self) -> dict[str, pa.DataType]:
-        """Names and types of the columns, as far as the start of the input shows them."""
+        """Return names and types of the columns, as far as the start of the input shows them."""
         ...
 
 
-class Source(Columns, Protocol):
-    """One input with its format: the two passes, and looking up single rows.
+class Source(HasColumns, Protocol):
+    """One input in its format, which is read in two passes.
 
-    Rows are counted from the source's first. A mask over them says which rows the second pass wants.
+    Rows are counted from the source's first. ``keep`` is a mask over them.
     """
 
-    #: The files that it is read from: ``found``, and of a run of text files each, a row a file.
-    files: list[Found]
+    #: The files of the source: ``file`` alone, or all of a series of text files, of which each is a row.
+    files: list[InputFile]
 
-    def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
-        """Pass one: the wanted columns, chunk by chunk."""
+    def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
+        """Pass one: yield the chosen columns, chunk by chunk."""
         ...
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
-        """Give the schema that holds all kept rows."""
+        """Return a schema for all kept rows."""
         ...
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
-        """Pass two: the kept rows as tables of this schema, in order."""
+        """Pass two: yield the kept rows in order, as tables of this schema."""
         ...
 
-    def records(self, keep: np.ndarray) -> Iterator[Raw]:
-        """Give the kept rows one by one, as raw as the format allows."""
+    def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
+        """Yield the kept rows one by one, as raw as the format allows."""
         ...
 
 
 def name_of_row(source: Source, row: int) -> str:
-    """Return the name of the file that a row of a source is from."""
-    return source.files[row].name if len(source.files) > 1 else source.found.name
+    """Return the name of the file of a row."""
+    return source.files[row].name if len(source.files) > 1 else source.file.name
 
 
-#: Batches with less text are joined.
-SMALLEST = 1 << 20
+#: Batches with less text are merged.
+MIN_BATCH_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,76 +449,76 @@ class Batch:
     Attributes
     ----------
     texts : pa.LargeStringArray
-        Valid UTF-8 without nulls, array offset 0; from 1 MiB of text on, save at the end, to what a reader takes in
-        at a time, some 16 MiB or a larger document.
+        Valid UTF-8 without nulls, array offset 0. A batch has 1 to 16 MiB of text, save the last one, and those with a
+        larger document.
     rows : int64[n]
-        Raw row of each document, ascending: counted from 0 over all inputs, broken records too.
+        The raw row of each document, ascending: counted from 0 over all inputs, broken records included.
     ids, order : pa.Array or None
-        Ids as int64 or large_string, and the order column, possibly null; None where there is no such column.
-    consumed : int
-        Bytes of the inputs on disk that were read since the batch before.
+        Ids as int64 or large_string, and the order column, possibly null; None if there is no such column.
+    bytes_read : int
+        Bytes of the inputs on disk that were read since the previous batch.
     """
 
     texts: Any
     rows: np.ndarray
     ids: Any
     order: Any
-    consumed: int
+    bytes_read: int
 
 
-def valid_records(chunk: Chunk, wanted: Wanted, first: int, name: str = "") -> tuple[Batch, list[Broken]]:
-    """Split a chunk into its good documents and its broken records, the latter with rows of the chunk.
+def split_chunk(chunk: Chunk, options: ReadOptions, first: int, id_prefix: str = "") -> tuple[Batch, list[RecordFault]]:
+    """Split a chunk into its documents and its broken records; the latter have rows of the chunk.
 
-    The documents' rows count from ``first``. ``name`` is the file's, for ids that are to begin with it.
+    The rows of the documents count from ``first``. Ids begin with ``id_prefix`` if the options ask for it.
     """
     binary = as_bytes(chunk.texts)
-    positions = np.arange(chunk.rows, dtype=np.int64) if chunk.positions is None else chunk.positions
-    faults = _faults(chunk, binary, wanted)
+    positions = np.arange(chunk.row_count, dtype=np.int64) if chunk.positions is None else chunk.positions
+    reasons = _rejection_reasons(chunk, binary, options)
     ids, order = chunk.ids, chunk.order
-    broken = list(chunk.broken)
-    if faults:
-        for item, (reason, detail) in faults.items():
-            broken.append(_located(chunk, int(positions[item]), reason, detail))
+    faults = list(chunk.faults)
+    if reasons:
+        for item, (reason, detail) in reasons.items():
+            faults.append(_located_fault(chunk, int(positions[item]), reason, detail))
         good = np.ones(len(binary), dtype=bool)
-        good[list(faults)] = False
+        good[list(reasons)] = False
         mask = pa.array(good)
         binary, positions = binary.filter(mask), positions[good]
         ids = None if ids is None else ids.filter(mask)
         order = None if order is None else order.filter(mask)
     if ids is not None and not pa.types.is_integer(ids.type):
         ids = as_strings(as_bytes(ids))
-    if ids is not None and wanted.by_file and name:
-        before, nothing = pa.scalar(f"{name}:", pa.large_string()), pa.scalar("", pa.large_string())
-        ids = pc.binary_join_element_wise(before, ids.cast(pa.large_string()), nothing)
+    if ids is not None and options.by_file and id_prefix:
+        prefix, nothing = pa.scalar(f"{id_prefix}:", pa.large_string()), pa.scalar("", pa.large_string())
+        ids = pc.binary_join_element_wise(prefix, ids.cast(pa.large_string()), nothing)
     if order is not None and pa.types.is_dictionary(order.type):
         order = order.dictionary_decode()
-    broken.sort(key=lambda fault: fault.row)
-    return Batch(as_strings(binary), positions + first, ids, order, chunk.consumed), broken
+    faults.sort(key=lambda fault: fault.row)
+    return Batch(as_strings(binary), positions + first, ids, order, chunk.bytes_read), faults
 
 
-def _faults(chunk: Chunk, binary: Any, wanted: Wanted) -> dict[int, tuple[str, str]]:
-    """Item -> reason and detail; the first reason that holds counts."""
-    faults: dict[int, tuple[str, str]] = {}
+def _rejection_reasons(chunk: Chunk, binary: Any, options: ReadOptions) -> dict[int, tuple[str, str]]:
+    """Return reason and detail for each item that is rejected; the first reason that holds counts."""
+    reasons: dict[int, tuple[str, str]] = {}
     if binary.null_count:
         for item in _nulls(binary):
-            faults[item] = (NO_TEXT, "")
+            reasons[item] = (NO_TEXT, "")
     if not pa.types.is_large_string(chunk.texts.type):
-        for item in not_utf8(binary).tolist():
-            fault = utf8_fault(binary[item].as_py())
-            faults.setdefault(item, (NOT_UTF8, f"byte {fault} of the text"))
-    if wanted.max_document is not None:
+        for item in invalid_utf8(binary).tolist():
+            fault = invalid_utf8_offset(binary[item].as_py())
+            reasons.setdefault(item, (NOT_UTF8, f"byte {fault} of the text"))
+    if options.max_document is not None:
         lengths = lengths_of(binary)
-        for item in np.flatnonzero(lengths > wanted.max_document).tolist():
-            detail = f"{lengths[item]} bytes, {wanted.max_document} allowed"
-            faults.setdefault(item, (TOO_LONG, detail))
+        for item in np.flatnonzero(lengths > options.max_document).tolist():
+            detail = f"{lengths[item]} bytes, {options.max_document} allowed"
+            reasons.setdefault(item, (TOO_LONG, detail))
     if chunk.ids is not None:
         if chunk.ids.null_count:
             for item in _nulls(chunk.ids):
-                faults.setdefault(item, (NO_ID, ""))
+                reasons.setdefault(item, (NO_ID, ""))
         if pa.types.is_large_binary(chunk.ids.type):
-            for item in not_utf8(chunk.ids).tolist():
-                faults.setdefault(item, (NOT_UTF8, "in the id"))
-    return faults
+            for item in invalid_utf8(chunk.ids).tolist():
+                reasons.setdefault(item, (NOT_UTF8, "in the id"))
+    return reasons
 
 
 def _nulls(array: Any) -> list[int]:
@@ -514,62 +526,62 @@ def _nulls(array: Any) -> list[int]:
     return nulls
 
 
-def _located(chunk: Chunk, row: int, reason: str, detail: str) -> Broken:
+def _located_fault(chunk: Chunk, row: int, reason: str, detail: str) -> RecordFault:
     if chunk.locate is None:
-        return Broken(row, reason, detail=detail)
+        return RecordFault(row, reason, detail=detail)
     line, record = chunk.locate(row)
-    return Broken(row, reason, 1, line, detail, record)
+    return RecordFault(row, reason, 1, line, detail, record)
 
 
-def sized(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Join small batches, as of many small files or row groups; one that is large enough is not copied."""
+def merged_batches(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Yield batches, small ones merged, as those of many small files or row groups; large ones are not copied."""
     pending: list[Batch] = []
     size = 0
     for batch in batches:
-        if pending and not _alike(pending[0], batch):
-            yield from _joined(pending)
+        if pending and not _have_equal_types(pending[0], batch):
+            yield from _merge(pending)
             pending, size = [], 0
         pending.append(batch)
         size += int(lengths_of(batch.texts).sum())
-        if size >= SMALLEST:
-            yield from _joined(pending)
+        if size >= MIN_BATCH_BYTES:
+            yield from _merge(pending)
             pending, size = [], 0
-    yield from _joined(pending)
+    yield from _merge(pending)
 
 
-def _alike(one: Batch, other: Batch) -> bool:
+def _have_equal_types(left: Batch, right: Batch) -> bool:
     return all(
         (a is None) == (b is None) and (a is None or a.type == b.type)
-        for a, b in ((one.ids, other.ids), (one.order, other.order))
+        for a, b in ((left.ids, right.ids), (left.order, right.order))
     )
 
 
-def _joined(batches: list[Batch]) -> Iterator[Batch]:
-    """Yield one batch of several, or none of several without documents."""
+def _merge(batches: list[Batch]) -> Iterator[Batch]:
+    """Yield one batch for several, or none if they have no documents."""
     filled = [batch for batch in batches if len(batch.texts)]
-    consumed = sum(batch.consumed for batch in batches)
+    bytes_read = sum(batch.bytes_read for batch in batches)
     if len(filled) < 2:
-        yield from (replace(batch, consumed=consumed) for batch in filled)
+        yield from (replace(batch, bytes_read=bytes_read) for batch in filled)
         return
     texts = pa.concat_arrays([batch.texts for batch in filled])
     rows = np.concatenate([batch.rows for batch in filled])
     ids = None if filled[0].ids is None else pa.concat_arrays([batch.ids for batch in filled])
     order = None if filled[0].order is None else pa.concat_arrays([batch.order for batch in filled])
-    yield Batch(texts, rows, ids, order, consumed)
+    yield Batch(texts, rows, ids, order, bytes_read)
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the documents are called: their ids, or their row numbers where there are none.
+    """The names of the documents: their ids, or their row numbers if they have none.
 
     Attributes
     ----------
     rows : int64[n]
-        The row number of each document in its input; reference documents are counted on behind all rows of the input.
+        The row number of each document in its input; reference documents count on after all rows of the input.
     ids : pyarrow.Array or None
         The ids of the input's documents, int64 or strings.
     reference_names : pyarrow.Array or None
-        What the documents of a reference are called, which are the last ones; None where there is no reference.
+        The names of the reference documents, which are the last ones; None if there is no reference.
     """
 
     rows: Integers
@@ -580,68 +592,74 @@ class Names:
         return len(self.rows)
 
     @property
-    def reference(self) -> int:
-        """How many of the documents, the last ones, are of a reference."""
+    def reference_count(self) -> int:
+        """The number of reference documents, which are the last ones."""
         return 0 if self.reference_names is None else len(self.reference_names)
 
     @property
-    def own(self) -> int:
-        """How many of the documents, the first ones, are of the input."""
-        return len(self.rows) - self.reference
+    def input_count(self) -> int:
+        """The number of documents of the input, which are the first ones."""
+        return len(self.rows) - self.reference_count
 
-    def of(self, positions: Integers | npt.NDArray[np.bool_]) -> pa.Array:
-        """Return the names at positions, or where a mask is true, all of the input."""
+    def of_input(self, positions: Integers | npt.NDArray[np.bool_]) -> pa.Array:
+        """Return the names at positions or under a mask, all of the input."""
         if self.ids is None:
             return pa.array(self.rows[positions])
         chosen = np.flatnonzero(positions) if positions.dtype == np.bool_ else positions
         return self.ids.take(pa.array(chosen))
 
-    def every(self) -> pa.Array:
-        """Return the names of all documents: strings where only one side has whole numbers."""
-        own = pa.array(self.rows[: self.own]) if self.ids is None else self.ids
-        return own if self.reference_names is None else join_ids([own, self.reference_names])
+    def all_names(self) -> pa.Array:
+        """Return the names of all documents: strings if only one side has integers."""
+        names = pa.array(self.rows[: self.input_count]) if self.ids is None else self.ids
+        return names if self.reference_names is None else join_ids([names, self.reference_names])
 
-    def of_any(self, positions: Integers) -> pa.Array:
-        """Return the names at positions on either side, of the type that ``every`` has."""
-        return self.of(positions) if self.reference_names is None else self.every().take(pa.array(positions))
+    def at(self, positions: Integers) -> pa.Array:
+        """Return the names at positions on either side, in the type of ``all_names``."""
+        return self.of_input(positions) if self.reference_names is None else self.all_names().take(pa.array(positions))
 
     def labels(self) -> pa.Array:
-        """Return the names of all documents for pages: those of a reference say that they are."""
+        """Return the names of all documents for pages, those of a reference with ``(reference)`` after them."""
         if self.reference_names is None:
-            return self.every()
-        of_input, marked = self.every().cast(pa.large_string()), pa.scalar(" (reference)", pa.large_string())
+            return self.all_names()
+        names, suffix = self.all_names().cast(pa.large_string()), pa.scalar(" (reference)", pa.large_string())
         nothing = pa.scalar("", pa.large_string())
-        names = of_input.slice(self.own)
-        return pa.concat_arrays([of_input.slice(0, self.own), pc.binary_join_element_wise(names, marked, nothing)])
+        marked = pc.binary_join_element_wise(names.slice(self.input_count), suffix, nothing)
+        return pa.concat_arrays([names.slice(0, self.input_count), marked])
 
     def side_of(self, positions: Integers) -> pa.Array:
         """Return ``input`` or ``reference`` for each position."""
-        return pa.array(np.where(positions < self.own, "input", "reference"), pa.string())
+        return pa.array(np.where(positions < self.input_count, "input", "reference"), pa.string())
 
-    def one(self, position: int) -> Any:
+    def name_at(self, position: int) -> Any:
         """Return one name."""
-        if self.reference_names is not None and position >= self.own:
-            return self.reference_names[position - self.own].as_py()
+        if self.reference_names is not None and position >= self.input_count:
+            return self.reference_names[position - self.input_count].as_py()
         return int(self.rows[position]) if self.ids is None else self.ids[position].as_py()
 
-    def position(self, name: Any) -> int:
-        """Return where the document of that name is; where both sides have one, that of the input."""
+    def position_of(self, name: Any) -> int:
+        """Return the position of a document by its name; if both sides have the name, that of the input.
+
+        Raises
+        ------
+        UnknownDocument
+            If no document has the name.
+        """
         if self.ids is None:
-            found = np.flatnonzero(self.rows[: self.own] == name) if isinstance(name, int) else np.zeros(0, int)
-            place = int(found[0]) if len(found) else -1
+            found = np.flatnonzero(self.rows[: self.input_count] == name) if isinstance(name, int) else np.zeros(0, int)
+            position = int(found[0]) if len(found) else -1
         else:
-            place = _index_in(self.ids, name)
-        if place < 0 and self.reference_names is not None:
-            place = _index_in(self.reference_names, name)
-            place += self.own if place >= 0 else 0
-        if place < 0:
+            position = _index_in(self.ids, name)
+        if position < 0 and self.reference_names is not None:
+            position = _index_in(self.reference_names, name)
+            position += self.input_count if position >= 0 else 0
+        if position < 0:
             raise UnknownDocument(f"no document has the id {name!r}; ids are those of result.kept and result.dropped")
-        return place
+        return position
 
 
 def _index_in(ids: pa.Array, name: Any) -> int:
     try:
-        place: int = pc.index(ids, pa.scalar(name, ids.type)).as_py()
+        position: int = pc.index(ids, pa.scalar(name, ids.type)).as_py()
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return -1
-    return place
+    return position

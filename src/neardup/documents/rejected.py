@@ -1,4 +1,4 @@
-"""Where broken records go: counted, a few shown, all of them written to a file if one is named."""
+"""Broken records: they are counted, a few are shown, and all are written to a quarantine file if one is named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neardup.documents.output import OutputFile
-from neardup.documents.records import Broken, Raw, Source, name_of_row
+from neardup.documents.records import RawRecord, RecordFault, Source, name_of_row
 from neardup.errors import BrokenRecord, InputError, option
 
 _EXAMPLES = 5
@@ -19,7 +19,7 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One record that was rejected."""
+    """A rejected record, as an example."""
 
     file: str
     line: int | None
@@ -36,14 +36,14 @@ class Example:
 
 @dataclass(slots=True)
 class Rejected:
-    """Counts of the records that were rejected by reason, and the first few of them."""
+    """The number of rejected records by reason, and the first few of them."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[Example] = field(default_factory=list)
 
     @property
     def total(self) -> int:
-        """Number of records rejected."""
+        """The number of rejected records."""
         return self.counts.total()
 
     def __len__(self) -> int:
@@ -51,8 +51,8 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Torn:
-    """A file that could not be read in full: its name, how many rows were read, and what is wrong with it."""
+class TornFile:
+    """A file that could not be read in full: its name, the number of rows read, and the fault."""
 
     file: str
     rows_read: int
@@ -64,71 +64,71 @@ class Torn:
 
 
 class Rejections:
-    """Takes broken records in order: counts them, and writes them to a file of JSON lines where one is named.
+    """Counts broken records in order, and writes them to a file of JSON lines if one is named.
 
-    Under strict the first is raised as BrokenRecord instead.
+    With ``strict`` the first one raises BrokenRecord.
     """
 
     def __init__(self, path: str | None, strict: bool) -> None:
         self.rejected = Rejected()
         self._strict = strict
         self._file = None if path is None else OutputFile(path)
-        self._deferred: list[Broken] = []
+        self._deferred: list[RecordFault] = []
 
-    def add(self, source: Source, broken: Broken) -> None:
-        """Count a record, whose row counts from the source's first, and write it or remember to."""
-        name = name_of_row(source, broken.row)
-        single = broken.count == 1 and broken.line is None
-        example = Example(name, broken.line, broken.row if single else None, broken.reason, broken.detail)
+    def add(self, source: Source, fault: RecordFault) -> None:
+        """Count a record, whose row counts from the source's first, and write it now or in ``finish``."""
+        name = name_of_row(source, fault.row)
+        is_single = fault.count == 1 and fault.line is None
+        example = Example(name, fault.line, fault.row if is_single else None, fault.reason, fault.detail)
         if self._strict:
             raise BrokenRecord(f"{example}; without {option('--strict')} it is rejected and the rest goes on")
-        self.rejected.counts[broken.reason] += max(broken.count, 1)
+        self.rejected.counts[fault.reason] += max(fault.count, 1)
         if len(self.rejected.examples) < _EXAMPLES:
             self.rejected.examples.append(example)
         if self._file is None:
             return
-        if self._deferred or (broken.record is None and broken.count == 1):
-            self._deferred.append(broken)
+        if self._deferred or (fault.record is None and fault.count == 1):
+            self._deferred.append(fault)
         else:
-            self._write(name, broken, broken.record)
+            self._write(name, fault, fault.record)
 
     def finish(self, source: Source, rows: int) -> None:
-        """Write what was remembered of a source, fetching the records it was read without."""
+        """Write the deferred records of a source, fetching the bytes of those without."""
         if not self._deferred:
             return
         mask = np.zeros(rows, dtype=bool)
-        mask[[broken.row for broken in self._deferred if broken.record is None and broken.count == 1]] = True
-        raws = _readable(source.records(mask))
-        for broken in self._deferred:
-            record = broken.record
-            if record is None and broken.count == 1:
+        mask[[fault.row for fault in self._deferred if fault.record is None and fault.count == 1]] = True
+        raws = _readable_records(source.records(mask))
+        for fault in self._deferred:
+            record = fault.record
+            if record is None and fault.count == 1:
                 raw = next(raws, None)
                 record = None if raw is None else raw.record
-            self._write(name_of_row(source, broken.row), broken, record)
+            self._write(name_of_row(source, fault.row), fault, record)
         self._deferred = []
 
     def reject(self, source: Source, mask: np.ndarray, reason: str) -> None:
         """Count and write rows of a source, under a mask, that were good when they were read."""
-        # Nobody asks for their places where they are only counted.
+        # Records that are only counted need not be fetched.
         raws = source.records(mask) if self._file is not None or self._strict else iter(())
         for row in np.flatnonzero(mask).tolist():
             raw = next(raws, None)
             line, record = (None, None) if raw is None else (raw.line, raw.record)
-            self.add(source, Broken(row, reason, 1, line, record=record))
+            self.add(source, RecordFault(row, reason, 1, line, record=record))
 
-    def _write(self, name: str, broken: Broken, record: bytes | None) -> None:
+    def _write(self, name: str, fault: RecordFault, record: bytes | None) -> None:
         if self._file is None:
             return
         entry: dict[str, object] = {"file": name}
-        if broken.line is not None:
-            entry["line"] = broken.line
-        elif broken.count:
-            entry["row"] = broken.row
-        if broken.count > 1:
-            entry["rows"] = broken.count
-        entry["reason"] = broken.reason
-        if broken.detail:
-            entry["detail"] = broken.detail
+        if fault.line is not None:
+            entry["line"] = fault.line
+        elif fault.count:
+            entry["row"] = fault.row
+        if fault.count > 1:
+            entry["rows"] = fault.count
+        entry["reason"] = fault.reason
+        if fault.detail:
+            entry["detail"] = fault.detail
         if record is not None:
             try:
                 entry["record"] = record.decode()
@@ -137,7 +137,7 @@ class Rejections:
         self._file.write(json.dumps(entry, ensure_ascii=False).encode(errors="replace") + b"\n")
 
     def close(self, *, commit: bool) -> None:
-        """Put the file in its place, or remove it."""
+        """Put the quarantine file in its place, or remove it."""
         if self._file is not None:
             if commit:
                 self._file.commit()
@@ -146,8 +146,8 @@ class Rejections:
             self._file = None
 
 
-def _readable(raws: Iterator[Raw]) -> Iterator[Raw]:
-    """Stop at what cannot be read: the entry is then written without its record."""
+def _readable_records(raws: Iterator[RawRecord]) -> Iterator[RawRecord]:
+    """Yield records up to the first that cannot be read; later entries are written without their records."""
     try:
         yield from raws
     except InputError:

@@ -1,9 +1,9 @@
-"""Parquet whose row groups are encoded by several threads, to the bytes that PyArrow's own writer makes alone.
+"""Parquet files whose row groups are encoded by several threads, byte for byte as PyArrow's own writer does alone.
 
-PyArrow encodes the row groups of a file one after the other. Here each is made as a file of its own, in memory, and
-the files are joined: their pages as they are, one behind the other, and of their footers the lists of row groups, with
-the places of the pages moved. A footer is a struct in Thrift's compact protocol [1]_, whose fields are those of
-``FileMetaData`` [2]_; fields that are not named here are copied as they are.
+PyArrow encodes the row groups of a file one after the other. Here each row group becomes a file of its own in memory,
+and the files are joined: their pages are copied one after the other, and the lists of row groups in their footers are
+merged, with shifted positions of the pages. A footer is a struct in Thrift's compact protocol [1]_ with the fields of
+``FileMetaData`` [2]_; fields that are not named here are copied unchanged.
 
 References
 ----------
@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _MAGIC = b"PAR1"
-#: What stands behind a footer: its length, and the magic number.
+#: Bytes after a footer: its length, and the magic number.
 _END = 8
 
-#: Types of the compact protocol.
+#: Types in the compact protocol.
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12
 #: Fields of FileMetaData, RowGroup, ColumnChunk and ColumnMetaData. An offset of 0 says that there is nothing.
 _NUM_ROWS, _ROW_GROUPS = 3, 4
@@ -32,14 +32,14 @@ _PAGE_OFFSETS = (9, 10, 11)
 
 
 class Sink(Protocol):
-    """Where a file is written to."""
+    """A file that is written."""
 
     def write(self, data: Any) -> int:
         """Append bytes."""
         ...
 
     def tell(self) -> int:
-        """Return how many bytes were written so far."""
+        """Return the number of bytes written so far."""
         ...
 
 
@@ -49,11 +49,11 @@ class Encoded(NamedTuple):
     file: pa.Buffer
     footer: dict[int, tuple[int, Any]]
     pages: int
-    """Where the pages end."""
+    """The position at which the pages end."""
 
 
 class ParquetGroups:
-    """Joins row groups to a file; those of a file are encoded in any threads, and joined in one."""
+    """Joins row groups to a file; any threads may encode them, and one thread joins them."""
 
     def __init__(self, file: Sink, schema: pa.Schema, **options: Any) -> None:
         self._file, self._schema, self._options = file, schema, options
@@ -62,7 +62,7 @@ class ParquetGroups:
         self._rows = 0
 
     def encode(self, table: pa.Table | None) -> Encoded:
-        """Return a table as a row group, or a file without any."""
+        """Return a table as a row group; None for a file without row groups."""
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(sink, self._schema, **self._options) as writer:
             if table is not None:
@@ -73,20 +73,20 @@ class ParquetGroups:
         return Encoded(file, _Reader(whole[begin:-_END]).struct(), begin)
 
     def append(self, encoded: Encoded) -> None:
-        """Write a row group behind those before."""
+        """Write a row group."""
         if not self._footer:
             self._file.write(_MAGIC)
         self._footer = self._footer or encoded.footer
-        moved = self._file.tell() - len(_MAGIC)
+        shift = self._file.tell() - len(_MAGIC)
         self._file.write(memoryview(encoded.file)[len(_MAGIC) : encoded.pages])
         for group in encoded.footer[_ROW_GROUPS][1][1]:
-            _move(group, _GROUP_OFFSET, moved)
+            _shift(group, _GROUP_OFFSET, shift)
             if _ORDINAL in group:
                 group[_ORDINAL] = (_I16, len(self._groups))
             for chunk in group[_COLUMNS][1][1]:
-                _move(chunk, _CHUNK_OFFSET, moved)
+                _shift(chunk, _CHUNK_OFFSET, shift)
                 for field in _PAGE_OFFSETS:
-                    _move(chunk[_META_DATA][1], field, moved)
+                    _shift(chunk[_META_DATA][1], field, shift)
             self._groups.append(group)
         self._rows += encoded.footer[_NUM_ROWS][1]
 
@@ -101,14 +101,14 @@ class ParquetGroups:
         self._file.write(bytes(written) + len(written).to_bytes(4, "little") + _MAGIC)
 
 
-def _move(struct: dict[int, tuple[int, Any]], field: int, by: int) -> None:
+def _shift(struct: dict[int, tuple[int, Any]], field: int, by: int) -> None:
     kind, place = struct.get(field, (_I64, 0))
     if place:
         struct[field] = (kind, place + by)
 
 
 class _Reader:
-    """Reads values of the compact protocol: of a struct, type and value of each field."""
+    """Reads values in the compact protocol; a struct becomes the type and value of each field."""
 
     def __init__(self, data: memoryview) -> None:
         self._data, self._at = data, 0
@@ -135,7 +135,7 @@ class _Reader:
         return value >> 1 ^ -(value & 1)
 
     def struct(self) -> dict[int, tuple[int, Any]]:
-        """Return the struct that begins here."""
+        """Return the struct at the current position."""
         fields: dict[int, tuple[int, Any]] = {}
         last = 0
         while head := self._byte():
@@ -155,12 +155,12 @@ class _Reader:
             return self._bytes(self._varint())
         if kind in (_I16, _I32, _I64):
             return self._number()
-        # A bool in a list is a byte, as a byte is.
+        # A bool in a list is a byte, too.
         return self._bytes(8 if kind == _DOUBLE else 1)
 
 
 def _write(to: bytearray, kind: int, value: Any) -> None:
-    """Write a value of the compact protocol."""
+    """Write a value in the compact protocol."""
     if kind == _STRUCT:
         last = 0
         for field in sorted(value):

@@ -1,4 +1,4 @@
-"""Opening found files: plain or decompressed, in blocks cut at record ends, with a position on disk."""
+"""The bytes of files, decompressed, in blocks of whole records."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.inputs import Codec, Found, readable
+from neardup.documents.inputs import Codec, InputFile, input_errors
 from neardup.errors import InputError
 from neardup.runtime import alone
 
 BLOCK = 16 << 20
 LARGEST_RECORD = 1 << 30
 _STEP = 1 << 18
-#: Decompressed bytes that are asked for at a time: a read that fails loses what it had.
+#: Decompressed bytes that are requested at a time: a read that fails loses what it had.
 _READ = 1 << 10
 _BOM = b"\xef\xbb\xbf"
 
 
-#: The bytes of a file from one place to another, or the row groups.
+#: A range of a file's bytes, or of its row groups.
 Span = tuple[int, int]
 
 
 class Stream:
-    """Bytes of a file, decompressed; a broken compressed file ends where it breaks, and says so.
+    """The bytes of a file, decompressed. A damaged compressed file ends where it breaks, and sets ``damage``.
 
-    Of a span of a plain file, the lines that end in it: so each line is of one span, wherever the file is cut.
+    A span of a plain file consists of the lines that end in it, so each line is in exactly one span.
     """
 
-    def __init__(self, found: Found, codec: Codec | None, span: Span | None = None) -> None:
+    def __init__(self, file: InputFile, codec: Codec | None, span: Span | None = None) -> None:
         self.damage, self.begin = "", 0
-        self._found = found
+        self._file = file
         self._codec = codec
         self._left: int | None = None
-        with readable(found.name):
-            self._raw = found.filesystem.open_input_file(found.path)
+        with input_errors(file.name):
+            self._raw = file.filesystem.open_input_file(file.path)
             self._stream = self._raw if codec is None else pa.CompressedInputStream(self._raw, codec)
             if span is not None:
                 self.begin = self._line_at(span[0])
-                end = span[1] if span[1] >= found.size else self._line_at(span[1])
+                end = span[1] if span[1] >= file.size else self._line_at(span[1])
                 self._raw.seek(self.begin)
                 self._left = end - self.begin
 
     def _line_at(self, place: int) -> int:
-        """Return where the line begins that the byte before a place is not the end of: behind the last line feed."""
+        """Return the position after the last line feed before a place: where the line at that place begins."""
         while place > 0:
             low = max(place - _STEP, 0)
             self._raw.seek(low)
@@ -61,9 +61,9 @@ class Stream:
         return 0
 
     def lines_before(self) -> int:
-        """Return how many line feeds stand before the span; what is read next is undefined then."""
+        """Return the number of line feeds before the span; the position in the file is undefined afterwards."""
         left, lines = self.begin, 0
-        with readable(self._found.name):
+        with input_errors(self._file.name):
             self._raw.seek(0)
             while left and (data := self._raw.read(min(left, BLOCK))):
                 left -= len(data)
@@ -71,9 +71,9 @@ class Stream:
         return lines
 
     def read(self, size: int) -> bytes:
-        """Return up to ``size`` bytes; fewer only at the end or at a break."""
+        """Return up to ``size`` bytes, fewer only at the end or where the file breaks."""
         if self._codec is None:
-            with readable(self._found.name):
+            with input_errors(self._file.name):
                 plain: bytes = self._stream.read(size if self._left is None else min(size, self._left))
             if self._left is not None:
                 self._left -= len(plain)
@@ -97,7 +97,7 @@ class Stream:
         return piece
 
     def position(self) -> int:
-        """Bytes of the file on disk that were read so far."""
+        """Return how many bytes of the file on disk have been read."""
         try:
             return int(self._raw.tell())
         except (OSError, ValueError, pa.ArrowException):
@@ -108,43 +108,43 @@ class Stream:
         self._raw.close()
 
 
-def head_of(found: Found, codec: Codec | None, size: int = 1 << 16) -> bytes:
+def read_head(file: InputFile, codec: Codec | None, size: int = 1 << 16) -> bytes:
     """Return the first bytes of the content."""
-    with closing(Stream(found, codec)) as stream:
+    with closing(Stream(file, codec)) as stream:
         return stream.read(size)
 
 
-def spooled(found: Found, codec: Codec, folder: str) -> tuple[str, str]:
-    """Decompress to a temporary file, for formats that are read out of order; return its path, and any damage."""
+def decompress(file: InputFile, codec: Codec, folder: str) -> tuple[str, str]:
+    """Decompress to a temporary file, for formats that are read out of order; return its path and the damage."""
     handle, path = tempfile.mkstemp(dir=folder)
-    with closing(Stream(found, codec)) as stream, os.fdopen(handle, "wb") as file:
+    with closing(Stream(file, codec)) as stream, os.fdopen(handle, "wb") as copy:
         while piece := stream.read(BLOCK):
-            file.write(piece)
+            copy.write(piece)
         return path, stream.damage
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole records: their bytes, and where each begins and ends in them."""
+    """Whole records: their bytes, and where each begins and ends."""
 
     data: bytes
     starts: np.ndarray
     ends: np.ndarray
     line: int
     """1-based line of the first byte."""
-    consumed: int
+    bytes_read: int
     damage: str = ""
     tail: bytes = b""
-    """What stands after the last record end of a file that is cut short."""
+    """The bytes after the last record of a file that is cut short."""
     lines: int = 0
-    """How many line feeds are in it."""
+    """The number of line feeds."""
 
     def record(self, position: int) -> bytes:
-        """Bytes of a record, with its line end."""
+        """Return the bytes of a record, with its line end."""
         return self.data[int(self.starts[position]) : int(self.ends[position])]
 
     def select(self, mask: np.ndarray, line_end: bytes = b"\n") -> bytes:
-        """Bytes of the records under the mask as they are; a last one without line end gets one."""
+        """Return the bytes of the records under a mask; a last one without line end gets one."""
         chosen = np.flatnonzero(mask)
         if not chosen.size:
             return b""
@@ -157,27 +157,27 @@ class Block:
         return selected if selected.endswith(b"\n") else selected + line_end
 
     def line_of(self, position: int) -> int:
-        """1-based line on which a record begins."""
+        """Return the 1-based line on which a record begins."""
         return self.line + self.data.count(b"\n", 0, int(self.starts[position]))
 
 
 def blocks(
-    found: Found,
+    file: InputFile,
     codec: Codec | None,
     record_ends: Callable[[bytes], np.ndarray],
     size: int | None = None,
     span: Span | None = None,
 ) -> Generator[Block, None, None]:
-    """Cut a file, or a span of its lines, into blocks of whole records.
+    """Yield a file, or a span of its lines, in blocks of whole records.
 
-    ``record_ends`` gives the positions just after each record that ends in the bytes. A record larger than the size
-    that is read at a time makes its block as large as it needs.
+    ``record_ends`` returns the position after each record that ends in some bytes. A block has about ``size`` bytes, or
+    more if one record does.
     """
     size = size or BLOCK
-    with closing(Stream(found, codec, span)) as stream:
+    with closing(Stream(file, codec, span)) as stream:
         pending, line, position = b"", 1, stream.begin
         first = not stream.begin
-        # Then blocks end where those of the whole file do, if it is cut at multiples of their size.
+        # Blocks of a span end where those of the whole file do, if spans begin at multiples of their size.
         lead = 0 if span is None else span[0] - stream.begin
         while True:
             chunk, lead = stream.read(max(size, len(pending)) + lead), 0
@@ -207,22 +207,18 @@ def blocks(
             if len(pending) > LARGEST_RECORD:
                 line += stream.lines_before()
                 raise InputError(
-                    f"{found.name}, line {line}: no record end within {LARGEST_RECORD >> 20} MiB, the "
+                    f"{file.name}, line {line}: no record end within {LARGEST_RECORD >> 20} MiB, the "
                     "largest record allowed; check that the file is what its name says"
                 )
 
 
-def _array(source: Any) -> np.ndarray:
-    return np.frombuffer(source, dtype=np.uint8)
-
-
 def positions_of(data: bytes, byte: int) -> np.ndarray:
-    """Positions of a byte."""
-    return np.flatnonzero(_array(data) == byte)
+    """Return the positions of a byte."""
+    return np.flatnonzero(np.frombuffer(data, np.uint8) == byte)
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether the bytes are valid UTF-8, checked at the speed of memory."""
+    """Return whether bytes are valid UTF-8, at the speed of memory."""
     offsets = np.array([0, len(data)], dtype=np.int64)
     whole = pa.LargeStringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(data))
     try:
@@ -235,24 +231,24 @@ def is_utf8(data: bytes) -> bool:
 T = TypeVar("T")
 
 
-def ahead(items: Iterator[T]) -> Generator[T, None, None]:
-    """Give the items in order, each made while the one before is in use.
+def read_ahead(items: Iterator[T]) -> Generator[T, None, None]:
+    """Yield the items in order, each produced in another thread while the previous one is in use.
 
-    Arrow and the codecs release the interpreter's lock, so reading and what is done with it overlap. At most two items
-    are alive at a time; what an item raises is raised in its place. The iterator is used in one other thread only.
+    Arrow and the codecs release the interpreter's lock, so reading and processing overlap. At most two items are alive
+    at a time. An error is raised in place of its item.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="neardup-read") as pool:
-        coming: Future[list[T]] = pool.submit(alone, _some, items)
+        future: Future[list[T]] = pool.submit(alone, _next_item, items)
         try:
-            while item := coming.result():
-                coming = pool.submit(alone, _some, items)
+            while item := future.result():
+                future = pool.submit(alone, _next_item, items)
                 yield item[0]
         finally:
-            wait([coming])
+            wait([future])
 
 
-def _some(items: Iterator[T]) -> list[T]:
-    """Return the next item in a list, which is empty at the end."""
+def _next_item(items: Iterator[T]) -> list[T]:
+    """Return a list of the next item, empty at the end."""
     for item in items:
         return [item]
     return []

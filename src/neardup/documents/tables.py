@@ -1,4 +1,4 @@
-"""Data in memory -> one Arrow table: lists, data frames, Arrow objects, datasets, dicts of columns."""
+"""Data in memory as Arrow tables, and the choice of columns for text, id and order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from neardup.documents.inputs import one_line
-from neardup.documents.records import Columns, Wanted, is_id_type, is_text_type
+from neardup.documents.records import HasColumns, ReadOptions, is_id_type, is_text_type
 from neardup.errors import InputError, option
 
 TEXT, SPLIT = "text", "split"
@@ -17,7 +17,7 @@ _ROWS_AT_A_TIME = 10_000
 
 
 def table_of(data: Any) -> pa.Table:
-    """Turn data in memory into a table; texts without a name become the column ``text``.
+    """Return data in memory as a table; texts without a name become the column ``text``.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def table_of(data: Any) -> pa.Table:
     Raises
     ------
     InputError
-        When the data is none of these.
+        If the data is none of these.
     """
     if isinstance(data, str | bytes):
         raise InputError(
@@ -47,30 +47,30 @@ def table_of(data: Any) -> pa.Table:
 
 
 def _table_of(data: Any) -> pa.Table:
-    found = _of_arrow(data)
-    if found is not None:
-        return found
+    table = _arrow_table(data)
+    if table is not None:
+        return table
     if _is_dataset(data):
         streamed = hasattr(data, "iter") and not hasattr(data, "__len__")
-        return _from_batches(data) if streamed else data.with_format("arrow")[:]
+        return _table_of_stream(data) if streamed else data.with_format("arrow")[:]
     if type(data).__module__.split(".")[0] == "polars" and hasattr(data, "collect"):
         return _table_of(data.collect())
     if isinstance(data, Mapping):
         if data and all(map(_is_dataset, data.values())):
-            return _of_splits({str(name): _table_of(split) for name, split in data.items()})
+            return _table_of_splits({str(name): _table_of(split) for name, split in data.items()})
         return pa.table({str(name): _column(column) for name, column in data.items()})
     if type(data).__module__.split(".")[0] == "pandas":
         return pa.Table.from_pandas(data) if hasattr(data, "columns") else pa.table({TEXT: pa.array(data)})
     if isinstance(data, Iterable):
-        held = data if isinstance(data, list | tuple) else list(data)
-        if any(isinstance(row, Mapping) for row in held):
-            return _of_rows(held)
-        return pa.table({TEXT: _column(held)})
+        items = data if isinstance(data, list | tuple) else list(data)
+        if any(isinstance(item, Mapping) for item in items):
+            return _table_of_rows(items)
+        return pa.table({TEXT: _column(items)})
     raise TypeError("it is not iterable")
 
 
-def _of_arrow(data: Any) -> pa.Table | None:
-    """Return the table of what Arrow has made or takes by itself; None of anything else."""
+def _arrow_table(data: Any) -> pa.Table | None:
+    """Return the table of data that Arrow made or can import; None for other data."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -80,7 +80,7 @@ def _of_arrow(data: Any) -> pa.Table | None:
     if isinstance(data, pa.Array | pa.ChunkedArray):
         return pa.table({TEXT: data})
     if hasattr(data, "__arrow_c_stream__"):
-        return _from_stream(data)
+        return _table_of_arrow_stream(data)
     if hasattr(data, "__arrow_c_array__"):
         array = pa.array(data)
         return pa.Table.from_struct_array(array) if pa.types.is_struct(array.type) else pa.table({TEXT: array})
@@ -91,13 +91,13 @@ def _is_dataset(data: Any) -> bool:
     return hasattr(data, "with_format") and hasattr(data, "features")
 
 
-def _from_batches(data: Any) -> pa.Table:
-    """Read a dataset that only gives its rows one after the other."""
+def _table_of_stream(data: Any) -> pa.Table:
+    """Return the table of a streaming dataset."""
     tables = list(data.with_format("arrow").iter(batch_size=_ROWS_AT_A_TIME))
     return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({TEXT: pa.array([], TEXTS)})
 
 
-def _of_splits(splits: Mapping[str, pa.Table]) -> pa.Table:
+def _table_of_splits(splits: Mapping[str, pa.Table]) -> pa.Table:
     tables = list(splits.values())
     if not any(SPLIT in table.column_names for table in tables):
         tables = [
@@ -106,8 +106,8 @@ def _of_splits(splits: Mapping[str, pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _of_rows(rows: Sequence[Any]) -> pa.Table:
-    """Return the table of dicts; what one does not have is null there."""
+def _table_of_rows(rows: Sequence[Any]) -> pa.Table:
+    """Return the table of dicts; a missing key is a null."""
     for place, row in enumerate(rows):
         if row is not None and not isinstance(row, Mapping):
             raise TypeError(f"row {place} is no dict, but others are")
@@ -115,8 +115,8 @@ def _of_rows(rows: Sequence[Any]) -> pa.Table:
     return pa.table({str(name): _column([None if row is None else row.get(name) for row in rows]) for name in names})
 
 
-def _from_stream(data: Any) -> pa.Table:
-    """Read the stream as a table; a series streams a column instead of a struct."""
+def _table_of_arrow_stream(data: Any) -> pa.Table:
+    """Return the table of an Arrow stream; a series streams a column instead of structs."""
     chunks = pa.chunked_array(data)
     if not pa.types.is_struct(chunks.type):
         return pa.table({TEXT: chunks})
@@ -124,17 +124,17 @@ def _from_stream(data: Any) -> pa.Table:
 
 
 def _column(values: Iterable[Any]) -> Any:
-    """Convert a column of Python values; texts that are no UTF-8 go in as bytes, to be rejected later."""
+    """Return a column of Python values; strings that UTF-8 cannot write become bytes, which are rejected later."""
     if hasattr(values, "__arrow_c_stream__"):
         return pa.chunked_array(values)
     if hasattr(values, "__arrow_c_array__"):
         return pa.array(values)
-    held = values if isinstance(values, list | tuple) else list(values)
+    items = values if isinstance(values, list | tuple) else list(values)
     try:
-        array = pa.array(held)
+        array = pa.array(items)
     except UnicodeEncodeError:
-        held = [v.encode(errors="surrogatepass") if isinstance(v, str) else v for v in held]
-        array = pa.array(held, pa.large_binary())
+        items = [v.encode(errors="surrogatepass") if isinstance(v, str) else v for v in items]
+        array = pa.array(items, pa.large_binary())
     return array.cast(pa.large_string()) if pa.types.is_null(array.type) else array
 
 
@@ -165,32 +165,32 @@ TIME_NAMES = (
     "updated",
     "modified",
 )
-#: As the order column: the column of times, found by its name.
+#: As the order column: the column of times, detected by its name.
 FIND_TIME = "<the column of times>"
 ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid")
 
 
 class OrderColumn(str):
-    """The name of a column to order by, and the option that named it, for messages."""
+    """The name of a column to order by, with the option that named it, for messages."""
 
     option: str
 
     def __new__(cls, name: str, option: str) -> Self:
-        """Return the name, which knows its option."""
-        made = super().__new__(cls, name)
-        made.option = option
-        return made
+        """Return the name with its option."""
+        column = super().__new__(cls, name)
+        column.option = option
+        return column
 
 
-#: The column of the texts; several, as names or joined by commas, make one text, line by line; None is found.
+#: The column of texts. Several, as names or joined by commas, make one text, line by line. None: detected by name.
 TextColumn = str | Sequence[str] | None
 
 
-def _named_texts(told: Sequence[Columns], text: str | Sequence[str]) -> list[str]:
-    """Return the columns of texts that are named; a name that an input has stands for itself, commas and all."""
+def _named_texts(sources: Sequence[HasColumns], text: str | Sequence[str]) -> list[str]:
+    """Return the names of the columns of texts; a name with commas that an input has is one column."""
     if not isinstance(text, str):
         names = list(text)
-    elif "," in text and not any(text in source.columns() for source in told):
+    elif "," in text and not any(text in source.columns() for source in sources):
         names = [name.strip() for name in text.split(",")]
     else:
         names = [text]
@@ -203,92 +203,101 @@ def _named_texts(told: Sequence[Columns], text: str | Sequence[str]) -> list[str
 
 
 def choose_columns(
-    sources: Sequence[Columns],
+    sources: Sequence[HasColumns],
     text: TextColumn,
     key: str | None,
     order: str | None,
     max_document: int | None,
-) -> Wanted:
-    """Resolve the names of the columns against all inputs; those that show no column at all (empty files) have no say.
+) -> ReadOptions:
+    """Choose the columns of all inputs; empty files, which show no columns, are ignored.
 
-    Text columns may be several (``TextColumn``). A text or id column of None is found by its name, an id column of ""
-    means that there is none. What is absent, of a type that does not do or not obvious is refused.
+    A text or id column of None is detected by its name; an id column of "" means that there is none.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, has an unsuitable type, or cannot be detected.
     """
-    told = [source for source in sources if source.columns()]
-    names = [] if text is None else _named_texts(told, text)
-    if not told:
-        return Wanted((names or ["text"])[0], key or None, order, max_document, more=tuple(names[1:]))
-    names = names or [_obvious_text(told)]
+    sources = [source for source in sources if source.columns()]
+    names = [] if text is None else _named_texts(sources, text)
+    if not sources:
+        return ReadOptions((names or ["text"])[0], key or None, order, max_document, more_texts=tuple(names[1:]))
+    names = names or [_obvious_text(sources)]
     for name in names:
-        require(told, name, option("--text-column"), is_text_type, "the texts must be strings")
+        require_column(sources, name, option("--text-column"), is_text_type, "the texts must be strings")
     if key is None:
-        key = _obvious(told, ID_NAMES, is_id_type, names)
+        key = _obvious(sources, ID_NAMES, is_id_type, names)
     elif key:
-        require(told, key, option("--id-column"), is_id_type, "ids must be strings or integers")
+        require_column(sources, key, option("--id-column"), is_id_type, "ids must be strings or integers")
     if order == FIND_TIME:
-        order = _obvious_time(told)
+        order = _obvious_time(sources)
     elif order:
         named_by = order.option if isinstance(order, OrderColumn) else "order_column"
-        require(told, order, named_by, lambda kind: not pa.types.is_nested(kind), "it cannot be sorted")
-    return Wanted(names[0], key or None, str(order) if order else None, max_document, more=tuple(names[1:]))
+        require_column(sources, order, named_by, lambda kind: not pa.types.is_nested(kind), "it cannot be sorted")
+    return ReadOptions(names[0], key or None, str(order) if order else None, max_document, more_texts=tuple(names[1:]))
 
 
-def _listed(source: Columns) -> str:
+def _listed_columns(source: HasColumns) -> str:
     columns = list(source.columns().items())
     shown = [f"{' '.join(name.split())[:60]} ({str(kind)[:60]})" for name, kind in columns[:_SHOWN]]
     more = [f"and {len(columns) - _SHOWN} more"] if len(columns) > _SHOWN else []
     return ", ".join(shown + more)
 
 
-def require(sources: Sequence[Columns], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
-    """Refuse a column that an input does not have, or whose type does not do, naming the input and its columns."""
+def require_column(
+    sources: Sequence[HasColumns], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str
+) -> None:
+    """Raise InputError if an input lacks a column, or the column has an unsuitable type."""
     for source in sources:
         columns = source.columns()
         if name not in columns:
             raise InputError(
-                f"{source.found.name} has no column {name!r} for {option}; its columns are {_listed(source)}"
+                f"{source.file.name} has no column {name!r} for {option}; its columns are {_listed_columns(source)}"
             )
         if not fits(columns[name]):
             raise InputError(
-                f"{source.found.name}: column {name!r} is of type {columns[name]}, but {rule}; choose "
-                f"another with {option}: {_listed(source)}"
+                f"{source.file.name}: column {name!r} is of type {columns[name]}, but {rule}; choose "
+                f"another with {option}: {_listed_columns(source)}"
             )
 
 
 def _obvious(
-    sources: Sequence[Columns], known: Sequence[str], fits: Callable[[pa.DataType], bool], taken: Sequence[str] = ()
+    sources: Sequence[HasColumns],
+    candidates: Sequence[str],
+    fits: Callable[[pa.DataType], bool],
+    excluded: Sequence[str] = (),
 ) -> str | None:
-    """Return the column of the first known name that all inputs have with a fitting type; None where there is none."""
-    for wanted in known:
+    """Return the first candidate that all inputs have with a suitable type, in any case of letters; else None."""
+    for candidate in candidates:
         for name in sources[0].columns():
-            if name.lower() == wanted and name not in taken and _everywhere(sources, name, fits):
+            if name.lower() == candidate and name not in excluded and _is_everywhere(sources, name, fits):
                 return name
     return None
 
 
-def _everywhere(sources: Sequence[Columns], name: str, fits: Callable[[pa.DataType], bool]) -> bool:
+def _is_everywhere(sources: Sequence[HasColumns], name: str, fits: Callable[[pa.DataType], bool]) -> bool:
     return all(name in source.columns() and fits(source.columns()[name]) for source in sources)
 
 
-def _obvious_text(sources: Sequence[Columns]) -> str:
-    found = _obvious(sources, TEXT_NAMES, is_text_type)
-    if found is not None:
-        return found
-    strings = [name for name in sources[0].columns() if _everywhere(sources, name, is_text_type)]
-    others = [name for name in strings if name.lower() not in ID_NAMES] or strings
-    if len(others) == 1:
-        return others[0]
+def _obvious_text(sources: Sequence[HasColumns]) -> str:
+    name = _obvious(sources, TEXT_NAMES, is_text_type)
+    if name is not None:
+        return name
+    strings = [name for name in sources[0].columns() if _is_everywhere(sources, name, is_text_type)]
+    candidates = [name for name in strings if name.lower() not in ID_NAMES] or strings
+    if len(candidates) == 1:
+        return candidates[0]
     raise InputError(
-        f"{sources[0].found.name}: no column is obviously the text; name it with {option('--text-column')}: "
-        f"{_listed(sources[0])}"
+        f"{sources[0].file.name}: no column is obviously the text; name it with {option('--text-column')}: "
+        f"{_listed_columns(sources[0])}"
     )
 
 
-def _obvious_time(sources: Sequence[Columns]) -> str:
-    found = _obvious(sources, TIME_NAMES, lambda kind: True)
-    if found is not None:
-        return found
+def _obvious_time(sources: Sequence[HasColumns]) -> str:
+    name = _obvious(sources, TIME_NAMES, lambda kind: True)
+    if name is not None:
+        return name
     raise InputError(
-        f"{sources[0].found.name}: no column is obviously the time; name it with {option('--time-column')}: "
-        f"{_listed(sources[0])}"
+        f"{sources[0].file.name}: no column is obviously the time; name it with {option('--time-column')}: "
+        f"{_listed_columns(sources[0])}"
     )

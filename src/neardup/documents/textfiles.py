@@ -1,122 +1,130 @@
-"""Text files, one document a file: the id is the path below the folder, the text is the content."""
+"""Text files, one document per file: the id is the path below the folder, the text is the content."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.columnar import TARGET, fitted
-from neardup.documents.inputs import Found, codec_of_bytes, is_page_name, readable
-from neardup.documents.records import CUT_SHORT, NOT_UTF8, Broken, Chunk, Raw, Wanted, utf8_fault
+from neardup.documents.columnar import TARGET_BYTES, fit_table
+from neardup.documents.inputs import InputFile, codec_of_bytes, input_errors, is_page_name
+from neardup.documents.records import (
+    CUT_SHORT,
+    NOT_UTF8,
+    Chunk,
+    RawRecord,
+    ReadOptions,
+    RecordFault,
+    invalid_utf8_offset,
+)
 from neardup.documents.streams import LARGEST_RECORD, Stream
 from neardup.errors import InputError
-from neardup.text.encoding import page_text
+from neardup.text.encoding import decode_page
 
-_MOST_FILES = 8192
+_MAX_FILES = 8192
 _BOM = b"\xef\xbb\xbf"
 _SCHEMA = pa.schema([("id", pa.large_string()), ("text", pa.large_string())])
 
 
 class TextFiles:
-    """A run of text files, in order; a raw row is a file."""
+    """A series of text files; each file is a raw row."""
 
-    def __init__(self, files: list[Found]) -> None:
+    def __init__(self, files: list[InputFile]) -> None:
         self.files = files
-        self.found = files[0]
-        self.pages = sum(is_page_name(file.name) for file in files)
+        self.file = files[0]
+        self.page_count = sum(is_page_name(file.name) for file in files)
 
     def columns(self) -> dict[str, pa.DataType]:
-        """Two columns: id and text."""
+        """Return the two columns id and text."""
         return {field.name: field.type for field in _SCHEMA}
 
-    def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
-        """Pass one: the texts of some files a chunk."""
+    def chunks(self, options: ReadOptions) -> Generator[Chunk, None, None]:
+        """Pass one: yield the texts of several files per chunk."""
         first = size = 0
-        for stop, found in enumerate(self.files, 1):
-            size += found.size
-            if size >= TARGET or stop - first >= _MOST_FILES or stop == len(self.files):
-                yield _chunk_of(self.files[first:stop], wanted)
+        for stop, file in enumerate(self.files, 1):
+            size += file.size
+            if size >= TARGET_BYTES or stop - first >= _MAX_FILES or stop == len(self.files):
+                yield _chunk_of(self.files[first:stop], options)
                 first, size = stop, 0
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
-        """Two columns: id and text."""
+        """Return the schema of id and text."""
         del keep
         return _SCHEMA
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
-        """Pass two: the kept files as rows of id and text."""
+        """Pass two: yield the kept files as rows of id and text."""
         ids: list[str] = []
         texts: list[str] = []
         size = 0
         for row in np.flatnonzero(keep).tolist():
             content, _ = content_of(self.files[row])
             size += len(content)
-            ids.append(name_of(self.files[row]))
+            ids.append(id_of(self.files[row]))
             texts.append(_in_utf8(self.files[row], content).decode(errors="replace"))
-            if size >= TARGET:
-                yield fitted(pa.table([ids, texts], schema=_SCHEMA), schema, self.found.name)
+            if size >= TARGET_BYTES:
+                yield fit_table(pa.table([ids, texts], schema=_SCHEMA), schema, self.file.name)
                 ids, texts, size = [], [], 0
         if ids:
-            yield fitted(pa.table([ids, texts], schema=_SCHEMA), schema, self.found.name)
+            yield fit_table(pa.table([ids, texts], schema=_SCHEMA), schema, self.file.name)
 
-    def records(self, keep: np.ndarray) -> Iterator[Raw]:
-        """Give the kept files one by one, their bytes as they are."""
+    def records(self, keep: np.ndarray) -> Iterator[RawRecord]:
+        """Yield the kept files one by one, their bytes unchanged."""
         for row in np.flatnonzero(keep).tolist():
-            yield Raw(row, None, content_of(self.files[row])[0])
+            yield RawRecord(row, None, content_of(self.files[row])[0])
 
 
-def _chunk_of(files: list[Found], wanted: Wanted) -> Chunk:
+def _chunk_of(files: list[InputFile], options: ReadOptions) -> Chunk:
     ids: list[str] = []
     texts: list[bytes] = []
     positions: list[int] = []
-    broken: list[Broken] = []
-    for row, found in enumerate(files):
-        content, damage = content_of(found)
-        text = _in_utf8(found, content)
-        fault = utf8_fault(text)
+    faults: list[RecordFault] = []
+    for row, file in enumerate(files):
+        content, damage = content_of(file)
+        text = _in_utf8(file, content)
+        fault = invalid_utf8_offset(text)
         if damage:
-            broken.append(Broken(row, CUT_SHORT, detail=damage, record=content))
+            faults.append(RecordFault(row, CUT_SHORT, detail=damage, record=content))
         elif fault >= 0:
-            broken.append(Broken(row, NOT_UTF8, detail=f"byte {fault}", record=content))
+            faults.append(RecordFault(row, NOT_UTF8, detail=f"byte {fault}", record=content))
         else:
-            ids.append(name_of(found))
+            ids.append(id_of(file))
             texts.append(text)
             positions.append(row)
     columns = {"id": pa.array(ids, pa.large_string()), "text": pa.array(texts, pa.large_binary())}
     return Chunk(
         len(files),
         columns["text"],
-        columns["id"] if wanted.id else None,
-        columns[wanted.order].cast(pa.large_string()) if wanted.order else None,
+        columns["id"] if options.id else None,
+        columns[options.order].cast(pa.large_string()) if options.order else None,
         np.array(positions, dtype=np.int64),
-        broken,
-        sum(found.size for found in files),
+        faults,
+        sum(file.size for file in files),
     )
 
 
-def name_of(found: Found) -> str:
-    """Id of a file's document: its path below the folder, or the name it was given by."""
-    return found.relative or found.name
+def id_of(file: InputFile) -> str:
+    """Return the id of a file's document: its path below the folder, or the name of a file that was named itself."""
+    return file.relative or file.name
 
 
-def _in_utf8(found: Found, content: bytes) -> bytes:
-    """Return the bytes of a text file; those of a web page, which says itself how to read it, as UTF-8."""
-    return page_text(content).encode("utf-8", "replace") if is_page_name(found.name) else content
+def _in_utf8(file: InputFile, content: bytes) -> bytes:
+    """Return the bytes of a text file; those of a web page, which declares its encoding, as UTF-8."""
+    return decode_page(content).encode("utf-8", "replace") if is_page_name(file.name) else content
 
 
-def content_of(found: Found) -> tuple[bytes, str]:
-    """Content of a text file without byte order mark, and what broke it when it is compressed."""
-    with readable(found.name), found.filesystem.open_input_file(found.path) as file:
-        content: bytes = file.read()
+def content_of(file: InputFile) -> tuple[bytes, str]:
+    """Return the content of a text file without byte order mark, decompressed, and the damage of a compressed one."""
+    with input_errors(file.name), file.filesystem.open_input_file(file.path) as stream:
+        content: bytes = stream.read()
     damage = ""
     codec = codec_of_bytes(content[:8])
     if codec is not None:
-        stream = Stream(found, codec)
-        content = stream.read(LARGEST_RECORD)
-        damage = stream.damage
-        stream.close()
+        with closing(Stream(file, codec)) as decompressed:
+            content = decompressed.read(LARGEST_RECORD)
+            damage = decompressed.damage
     if len(content) >= LARGEST_RECORD:
-        raise InputError(f"{found.name} is larger than {LARGEST_RECORD >> 20} MiB, the largest text allowed")
+        raise InputError(f"{file.name} is larger than {LARGEST_RECORD >> 20} MiB, the largest text allowed")
     return content.removeprefix(_BOM), damage

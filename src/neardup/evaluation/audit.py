@@ -197,7 +197,7 @@ class Sample:
     def places(self) -> dict[str, int]:
         """Where the document of each id is."""
         names = self.population.names
-        return places_of(names.of(np.arange(len(names))).to_pylist())
+        return places_of(names.of_input(np.arange(len(names))).to_pylist())
 
     def judged(self, votes: Iterable[Vote]) -> Judged:
         """Return what votes say of the drawn pairs."""

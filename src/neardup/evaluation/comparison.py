@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import ClassifierLike
 from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus, corpus_of, write_table
-from neardup.documents.output import OutputFile, check_place, names_table
+from neardup.documents.output import OutputFile, check_place, is_table_name
 from neardup.errors import OutputError, RecipeError, option
 from neardup.evaluation.scores import (
     LEAST_GROUPS,
@@ -45,7 +45,7 @@ from neardup.evaluation.systems import (
 )
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress
-from neardup.kernels.compilation import compilations
+from neardup.kernels.compilation import record_compilations
 from neardup.labels.labels import Labels, cluster_labels, read_labels
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
@@ -290,7 +290,7 @@ _COLUMNS = {
 
 def check_comparison_output(output: str, inputs: Sequence[str] = (), *, force: bool = False) -> None:
     """Refuse, before any work is done, an output of another format or one that cannot or must not be written."""
-    if output == "-" or not (output.endswith((".html", ".tex")) or names_table(output)):
+    if output == "-" or not (output.endswith((".html", ".tex")) or is_table_name(output)):
         raise OutputError(f"{output} says no format of a comparison; name it .html, .json, .tex, .csv or .parquet")
     check_place(output, inputs, force)
 
@@ -469,7 +469,7 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float, float]:
     """Return a run's result, its wall and its CPU seconds; a run that had to compile is taken again."""
     for _ in range(2):
         wall, cpu = time.perf_counter(), time.process_time()
-        with compilations() as compiled:
+        with record_compilations() as compiled:
             result = work()
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         if not compiled:

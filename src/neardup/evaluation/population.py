@@ -37,7 +37,7 @@ def draw(names: Names, left: Integers, right: Integers, place: Integers, counts:
     ``place`` (int64[n]) is the stratum of each pair, and ``counts`` says how many to draw from each stratum.
     """
     documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
-    hashes = _hashes([str(name) for name in names.of(documents).to_pylist()], seed)
+    hashes = _hashes([str(name) for name in names.of_input(documents).to_pylist()], seed)
     one, other = hashes[index[: len(left)]], hashes[index[len(left) :]]
     low, high = np.minimum(one, other), np.maximum(one, other)
     drawn = [np.zeros(0, np.int64)]

@@ -11,7 +11,7 @@ from neardup.documents import Corpus
 from neardup.errors import RecipeError
 from neardup.features.reading import Progress
 from neardup.keep.pairs import Pairs
-from neardup.pipeline.pipeline import collect
+from neardup.pipeline.pipeline import collect_features
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, reaching, similarities
 from neardup.runtime import Clock
@@ -106,7 +106,7 @@ class ThresholdSearch:
         check_curve(recipe)
         self._corpus, self._recipe = corpus, recipe.changed(threshold=lowest)
         self._threads, self._clock, self._progress = threads, clock, progress
-        self._read = collect(corpus, recipe, threads=threads, memory=memory, report=progress, clock=clock)
+        self._read = collect_features(corpus, recipe, threads=threads, memory=memory, report=progress, clock=clock)
         self._most = most_pairs(PAIRS_PER_DOCUMENT, len(self._read.names))
         with clock.stage("join"):
             self._matches = self._find(self._recipe, give_up=True)

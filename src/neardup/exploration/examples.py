@@ -42,7 +42,7 @@ def longest_shared(left: str, right: str) -> SharedRun:
     """
     own = tokens(left[:LONGEST])
     words = [token.text for token in own]
-    place, length = SuffixAutomaton(normalize(right[:LONGEST]).split()).longest_anywhere(words)
+    place, length = SuffixAutomaton(normalize(right[:LONGEST]).split()).longest_common_run(words)
     if not length:
         return SharedRun((), "")
     return SharedRun(tuple(words[place : place + length]), left[own[place].start : own[place + length - 1].end])

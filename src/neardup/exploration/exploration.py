@@ -38,7 +38,7 @@ from neardup.features.reading import Progress, ignore_progress
 from neardup.features.statistics import Statistics
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pages.documents import Material
-from neardup.pipeline.pipeline import checked_threads
+from neardup.pipeline.pipeline import thread_count
 from neardup.recipe import Recipe, recipe_of
 from neardup.recipe.measures import similarity_at
 from neardup.runtime import Clock
@@ -141,7 +141,7 @@ def explore(
     The corpus is read some six times, five without the curve, and must stay open as long as the exploration is shown.
     ``inputs`` are what people know it by, ``reading`` the options of reading that the advised command needs.
     """
-    return _Run(corpus, options, checked_threads(threads), memory, progress or ignore_progress).explore(
+    return _Run(corpus, options, thread_count(threads), memory, progress or ignore_progress).explore(
         tuple(inputs or corpus.inputs), reading
     )
 

@@ -418,7 +418,7 @@ def profile_of(
         documents=documents,
         bytes=int(survey.text_bytes.sum()),
         words=_lengths(words_of(sample.texts)),
-        scripts=scripts_of(sample.texts, [str(sample.names.one(place)) for place in sample.positions.tolist()]),
+        scripts=scripts_of(sample.texts, [str(sample.names.name_at(place)) for place in sample.positions.tolist()]),
         copies=_copies(survey, texts, repeated, often, material),
         boilerplate=Boilerplate(
             passages=tuple(passages),

@@ -18,7 +18,7 @@ from neardup.features.reading import DocumentColumns, Progress, pieces
 from neardup.kernels import Integers, Words
 from neardup.runtime import in_order
 from neardup.text.bulk import text_buffers
-from neardup.text.html import contents, method_of
+from neardup.text.html import content_method, extract_contents
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -119,7 +119,7 @@ def draw_sample(
         sizes.append(piece.sizes)
         marks.append(piece.marks)
     names = seen.names()
-    corpus.refuse_repeated(names)
+    corpus.check_unique_ids(names)
     codes, sources = corpus.sources_of(names.rows)
     survey = Survey(
         names=names,
@@ -142,7 +142,7 @@ def draw_sample(
 
 def _looked_at(content: str, texts: pa.LargeStringArray) -> _Piece:
     if content:
-        texts = contents(texts, method_of(content))
+        texts = extract_contents(texts, content_method(content))
     data, offsets = text_buffers(texts)
     return _Piece(texts, np.diff(offsets), text_digests(data, offsets))
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels import Integers
-from neardup.text.alignment import aligned
+from neardup.text.alignment import matching_blocks
 from neardup.text.normalize import Token, normalize, tokens
 
 #: The rule, as it stands above.
@@ -127,7 +127,7 @@ def _matched(words: Sequence[Sequence[str]]) -> Integers:
     found = np.full((len(words), len(words[0])), -1)
     found[0] = np.arange(len(words[0]))
     for number, other in enumerate(words[1:], 1):
-        for block in aligned(words[0], other):
+        for block in matching_blocks(words[0], other):
             ahead = np.arange(block.length)
             found[number, block.left + ahead] = block.right + ahead
     return found

@@ -25,13 +25,13 @@ from neardup.kernels.bounds import OVERLAP
 from neardup.kernels.grams import COUNTED
 from neardup.kernels.postings import (
     COUNTS,
-    Postings,
-    count_known,
+    EarlierPostings,
+    count_numbered,
     count_pairs,
-    fill_postings,
+    fill_earlier_postings,
     number_features,
 )
-from neardup.kernels.tables import enter_places
+from neardup.kernels.tables import number_keys
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.runtime import in_order
@@ -180,7 +180,7 @@ def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NON
     return AllPairs(int(counts[100]), counts[:100], edges, _written(np.concatenate(close), totals, measure, unit))
 
 
-def _prepared(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tuple[Postings, Words], Integers]:
+def _prepared(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tuple[EarlierPostings, Words], Integers]:
     """Return code and kind of a measure, the rows to compare, and their totals."""
     everyone = np.ones(len(vectors.heads) - 1, np.bool_)
     if measure == "hamming" or not len(vectors.features):
@@ -194,11 +194,11 @@ def _prepared(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tuple[Po
     return (code_of(measure), kind), (_postings(*vectors), vectors.features[:0]), totals
 
 
-def _postings(heads: Integers, features: Words, weights: Integers) -> Postings:
+def _postings(heads: Integers, features: Words, weights: Integers) -> EarlierPostings:
     places, lengths = np.empty(len(features), np.int64), np.zeros(len(features), np.int64)
     distinct = number_features(features, empty_table(len(features)), places, lengths)
     room, weighed = len(features), len(weights)
-    postings = Postings(
+    postings = EarlierPostings(
         np.empty(len(heads), np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
@@ -206,7 +206,7 @@ def _postings(heads: Integers, features: Words, weights: Integers) -> Postings:
         np.empty(room, np.int32),
         np.empty(weighed, np.int64),
     )
-    fill_postings(heads, places, lengths[:distinct], weights, postings)
+    fill_earlier_postings(heads, places, lengths[:distinct], weights, postings)
     return postings
 
 
@@ -242,15 +242,15 @@ def frequencies_of(
     """
     if recipe.signature.startswith("sketch"):
         # Its prime is the one closest to the number of all features.
-        return gather_statistics(corpus, recipe, threads=threads, report=report)
+        return gather_statistics(corpus, recipe, threads=threads, progress=report)
     weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
     plain, form = recipe.without_statistics(), COUNTED if weighs else None
     wanted = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)
     table, df = empty_table(len(wanted)), np.zeros(len(wanted), np.int64)
-    enter_places(wanted, *table)
+    number_keys(wanted, *table)
     documents = heaviest = 0
     for part in in_order(partial(_counted, Extractor(plain, None, form)), pieces(corpus, "count", report), threads):
-        count_known(part.features, table, df)
+        count_numbered(part.features, table, df)
         documents += part.documents
         heaviest = max(heaviest, part.heaviest)
     several = df > 1

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
+from neardup.kernels import Floats
 
-Floats = npt.NDArray[np.float64]
 #: A cosine is a whole number of this many parts.
 COSINE_UNIT = 10**9
 
@@ -33,8 +33,8 @@ def embed(texts: Sequence[str], encoder: Encoder) -> Floats:
         rows = np.asarray(encoder.encode(list(texts)), np.float64)
     except (AttributeError, TypeError, ValueError) as error:
         raise RecipeError(
-            f"the encoder {type(encoder).__name__} fails ({error}); its encode(texts) must return a row of "
-            "finite numbers for each text"
+            f"the encoder {type(encoder).__name__} fails ({error}); it must have encode(texts), which returns a "
+            "row of finite numbers for each text"
         ) from error
     if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
         raise RecipeError(

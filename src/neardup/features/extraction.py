@@ -16,40 +16,38 @@ import pyarrow as pa
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
 from neardup.features.store import Block
+from neardup.kernels import Integers, Words
 from neardup.kernels.grams import (
     BY_BOTH,
     BY_COUNT,
     BY_VALUE,
-    CONTIGUOUS,
     COUNTED,
     LISTED,
     MULTISET,
+    NGRAMS,
     NO_WEIGHTS,
     SET,
-    SKIPPING,
+    SKIP_GRAMS,
     SPOTS,
-    WHOLE,
+    WHOLE_SEGMENT,
     ascii_sets,
+    build_sets,
     choose_terms,
     clip_sets,
     drop_grams,
     feature_sets,
-    form_sets,
     list_grams,
 )
-from neardup.kernels.tables import EMPTY_TABLE, enter, slots_for
+from neardup.kernels.tables import EMPTY_TABLE_SIZE, insert_keys, table_size
 from neardup.kernels.tokens import hash_tokens
 from neardup.kernels.unicode import hash_texts
 from neardup.recipe import Recipe
 from neardup.recipe.recipe import word_lists
 from neardup.runtime import SCRATCH
-from neardup.text.bulk import Comparable, ascii_table, comparable, text_buffers
-from neardup.text.html import contents, method_of
+from neardup.text.bulk import ComparableTexts, ascii_table, normalize_texts, text_buffers
+from neardup.text.html import content_method, extract_contents
 from neardup.text.normalize import has_kernel
-from neardup.text.sentences import segments
-
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
+from neardup.text.sentences import segment_texts
 
 _BYTES = 16
 _NO_WEIGHTS = np.empty(0, np.int64)
@@ -68,17 +66,17 @@ def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
 Allocate = Callable[[int], Words]
 
 _GRAM_METHODS = {
-    "words": CONTIGUOUS,
-    "qgrams": CONTIGUOUS,
-    "windows": CONTIGUOUS,
-    "sentence_words": CONTIGUOUS,
-    "skips": SKIPPING,
-    "clauses": WHOLE,
+    "words": NGRAMS,
+    "qgrams": NGRAMS,
+    "windows": NGRAMS,
+    "sentence_words": NGRAMS,
+    "skips": SKIP_GRAMS,
+    "clauses": WHOLE_SEGMENT,
     "spots": SPOTS,
-    "terms": CONTIGUOUS,
+    "terms": NGRAMS,
 }
 _WEIGHING = {"": NO_WEIGHTS, "tf": BY_COUNT, "idf": BY_VALUE, "tfidf": BY_BOTH}
-_NO_TOKENS = np.zeros(EMPTY_TABLE, np.uint64)
+_NO_TOKENS = np.zeros(EMPTY_TABLE_SIZE, np.uint64)
 
 
 class _KernelPlan(NamedTuple):
@@ -89,7 +87,7 @@ class _KernelPlan(NamedTuple):
     by_character : bool
         Whether grams consist of characters instead of tokens.
     shape : tuple of int
-        (method, first number, second number), as for ``kernels.grams.grams_of``.
+        (method, first number, second number), as for ``kernels.grams.write_grams``.
     form : int
         SET, MULTISET, COUNTED or LISTED (``kernels.grams``).
     positional : bool
@@ -119,10 +117,8 @@ class _KernelPlan(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether features are contiguous grams as sets or multisets, without further steps."""
-        ordinary = self.shape[0] == CONTIGUOUS and self.form in (SET, MULTISET)
-        return (
-            ordinary and not (self.positional or self.terms or len(self.tables[0]) > EMPTY_TABLE) and self.modulus == 1
-        )
+        has_more_steps = self.positional or self.terms or self.modulus > 1 or len(self.tables[0]) > EMPTY_TABLE_SIZE
+        return self.shape[0] == NGRAMS and self.form in (SET, MULTISET) and not has_more_steps
 
 
 def _new_array(size: int) -> Words:
@@ -170,7 +166,7 @@ class Extractor:
         digests: bool = False,
     ) -> None:
         self._digests = digests
-        self._content = method_of(recipe.content) if recipe.content else None
+        self._content = content_method(recipe.content) if recipe.content else None
         self._normalize, self._spec = recipe.normalize, recipe.parsed_features
         self._signer = Signer(recipe, statistics) if recipe.signature and form is None else None
         if form is None:
@@ -188,7 +184,7 @@ class Extractor:
     def __call__(self, texts: pa.LargeStringArray, allocate: Allocate = _new_array) -> Block:
         """Return the features of texts (no nulls), in uint64 arrays from ``allocate``."""
         if self._content is not None:
-            texts = contents(texts, self._content)
+            texts = extract_contents(texts, self._content)
         data, offsets = text_buffers(texts)
         count = len(texts)
         block = Block(
@@ -235,8 +231,8 @@ class Extractor:
     def _extract(self, data: Any, offsets: Integers, block: Block) -> tuple[int, Words, Integers]:
         """Fill the sizes and set digests of a block; return the number of features, and the buffers that hold them."""
         unit = self._spec.unit
-        ends, heads = segments(data, offsets, unit) if unit else (offsets, None)
-        normal = comparable(data, ends, self._normalize)
+        ends, heads = segment_texts(data, offsets, unit) if unit else (offsets, None)
+        normal = normalize_texts(data, ends, self._normalize)
         lengths = normal.spans[:, 1] - normal.spans[:, 0]
         room = int(lengths.sum())
         if not self._spec.traits.by_character:
@@ -255,36 +251,31 @@ class Extractor:
         return used, out, weights
 
     def _extract_general(
-        self, normal: Comparable, heads: Integers, out: Words, weights: Integers, results: tuple[Integers, Words]
+        self, normal: ComparableTexts, heads: Integers, out: Words, weights: Integers, results: tuple[Integers, Words]
     ) -> int:
         """Write features that are more than contiguous grams; return how many."""
         plan = self._plan
         lengths = np.empty(len(normal.spans), np.int64)
-        if plan.form == LISTED:
-            used: int = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, out, lengths)
-            if self._ignored is not None:
-                used = drop_grams(self._ignored, out, lengths)
-            results[0][:] = np.add.reduceat(np.append(lengths, 0), heads[:-1]) if len(lengths) else 0
-            return used
-        grams_buffer = SCRATCH.take("grams", np.uint64, len(out))
-        count = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, grams_buffer, lengths)
+        grams = out if plan.form == LISTED else SCRATCH.take("grams", np.uint64, len(out))
+        count: int = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, grams, lengths)
         if self._ignored is not None:
-            count = drop_grams(self._ignored, grams_buffer, lengths)
-        grams = grams_buffer[:count]
-        if plan.terms and plan.lookup is not None:
+            count = drop_grams(self._ignored, grams, lengths)
+        if plan.form == LISTED:
+            results[0][:] = np.add.reduceat(np.append(lengths, 0), heads[:-1]) if len(lengths) else 0
+        elif plan.terms and plan.lookup is not None:
             choice = plan.terms, plan.positional, plan.weighing
-            used = choose_terms(grams, lengths, heads, choice, plan.lookup, out, weights, *results)
+            count = choose_terms(grams[:count], lengths, heads, choice, plan.lookup, out, weights, *results)
         else:
             form = plan.form, plan.positional and not plan.terms, plan.modulus
-            used = form_sets(grams, lengths, heads, form, out, weights, *results)
-        return used
+            count = build_sets(grams[:count], lengths, heads, form, out, weights, *results)
+        return count
 
     def _checksums(self, data: Any, offsets: Integers, block: Block, allocate: Allocate) -> Block:
         """Return one feature per text, the first 64 bits of its checksum; none for an empty text."""
         if self._normalize == "raw":
-            normal = Comparable(data, np.stack([offsets[:-1], offsets[1:]], axis=1))
+            normal = ComparableTexts(data, np.stack([offsets[:-1], offsets[1:]], axis=1))
         else:
-            normal = comparable(data, offsets, self._normalize)
+            normal = normalize_texts(data, offsets, self._normalize)
         # Not `hashlib.new`, which looks the constructor up on each call: that takes longer than most texts.
         digest_of = partial(getattr(hashlib, self._spec.flags[0]), usedforsecurity=False)
         view = normal.text.data
@@ -310,7 +301,7 @@ def _kernel_plan(recipe: Recipe, form: int, lookup: Lookup | None) -> _KernelPla
     stop_words, antecedents = word_lists(recipe)
     return _KernelPlan(
         by_character=spec.traits.by_character,
-        shape=(_GRAM_METHODS.get(spec.kind, CONTIGUOUS), first, second),
+        shape=(_GRAM_METHODS.get(spec.kind, NGRAMS), first, second),
         form=form,
         positional=spec.positional,
         modulus=second if spec.kind == "windows" else 1,
@@ -326,8 +317,8 @@ def _ignored_grams(recipe: Recipe) -> Words | None:
     if not recipe.ignore:
         return None
     found = gram_hashes(recipe.ignore, recipe.changed(ignore="", content=""))
-    table = np.zeros(slots_for(len(found)), np.uint64)
-    enter(found, table)
+    table = np.zeros(table_size(len(found)), np.uint64)
+    insert_keys(found, table)
     return table
 
 
@@ -338,6 +329,6 @@ def _token_table(words: frozenset[str]) -> Words:
     padded = np.frombuffer(text + b" " * 64, np.uint8)
     tokens = np.empty(len(text), np.uint64)
     count = hash_tokens(padded, 0, len(text), False, np.empty(len(text) + 66, np.int64), tokens)
-    table = np.zeros(slots_for(count), np.uint64)
-    enter(tokens[:count], table)
+    table = np.zeros(table_size(count), np.uint64)
+    insert_keys(tokens[:count], table)
     return table

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents import Batch, Corpus, join_ids
@@ -15,6 +14,7 @@ from neardup.documents.records import Names
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block, GrowingArray
+from neardup.kernels import Integers, Words
 from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
 from neardup.runtime import check_budget, default_threads, in_order
@@ -31,26 +31,26 @@ def ignore_progress(stage: str, done: int, total: int | None) -> None:
 
 
 def pieces(
-    corpus: Corpus, stage: str, report: Progress | None = None, on_batch: Callable[[Batch], None] | None = None
+    corpus: Corpus, stage: str, progress: Progress | None = None, on_batch: Callable[[Batch], None] | None = None
 ) -> Iterator[pa.LargeStringArray]:
     """Yield the texts of a corpus in pieces; call ``on_batch`` with each batch before its texts."""
     consumed = 0
     for batch in corpus.scan():
         if on_batch is not None:
             on_batch(batch)
-        consumed += batch.consumed
-        if report is not None:
-            report(stage, consumed, corpus.total_bytes)
+        consumed += batch.bytes_read
+        if progress is not None:
+            progress(stage, consumed, corpus.total_bytes)
         yield from text_pieces(batch)
 
 
-def reread_pieces(corpus: Corpus, report: Progress | None = None) -> Iterator[pa.LargeStringArray]:
+def reread_pieces(corpus: Corpus, progress: Progress | None = None) -> Iterator[pa.LargeStringArray]:
     """Yield the texts of a corpus in pieces once more, after ``pieces``."""
     consumed = 0
     for batch in corpus.scan_again():
-        consumed += batch.consumed
-        if report is not None:
-            report("read again", consumed, corpus.total_bytes)
+        consumed += batch.bytes_read
+        if progress is not None:
+            progress("read again", consumed, corpus.total_bytes)
         yield from text_pieces(batch)
 
 
@@ -96,23 +96,19 @@ class DocumentColumns:
         return replace(names, reference_names=pa.array(reference_rows - first))
 
 
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
-
-
 def gather_statistics(
     corpus: Corpus,
     recipe: Recipe,
     *,
     threads: int | None = None,
     memory: int | None = None,
-    report: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Statistics:
     """Return the document frequencies of a recipe's features in a corpus, before clipping and signatures.
 
     The corpus is read once. A memory budget (bytes) that is too small for the table of frequencies is refused.
     """
-    return gather_text_statistics(pieces(corpus, "count", report), recipe, threads=threads, memory=memory)
+    return gather_text_statistics(pieces(corpus, "count", progress), recipe, threads=threads, memory=memory)
 
 
 def gather_text_statistics(
@@ -167,8 +163,8 @@ class StatisticsBuilder:
     def _merge(self) -> None:
         features = np.concatenate([np.empty(0, np.uint64), *(part[0] for part in self._pending)])
         df = np.concatenate([np.empty(0, np.int64), *(part[1] for part in self._pending)])
-        distinct, place = np.unique(features, return_inverse=True)
-        total = np.bincount(place, weights=df, minlength=len(distinct)).astype(np.int64)
+        distinct, index = np.unique(features, return_inverse=True)
+        total = np.bincount(index, weights=df, minlength=len(distinct)).astype(np.int64)
         self._pending = [(distinct, total)]
         self._size = self._merged = len(distinct)
         needed = _BYTES_PER_COUNT * len(distinct)

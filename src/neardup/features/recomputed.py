@@ -23,7 +23,8 @@ from neardup.documents import Corpus
 from neardup.errors import InputError, NeardupError, OutputError, option
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, reread_pieces
-from neardup.features.store import Block, Features64, FeatureStore, GrowingArray, MemoryNeeds
+from neardup.features.store import Block, FeatureStore, GrowingArray, MemoryNeeds
+from neardup.kernels import Bools, Bytes, Integers, Words
 from neardup.kernels.counts import flag_sets_by_size, keyed_digests, record_first_equal
 from neardup.kernels.parts import (
     SLOT_BITS,
@@ -37,12 +38,8 @@ from neardup.kernels.parts import (
 from neardup.recipe.measures import Rule
 from neardup.runtime import SCRATCH, Memory, files_at_once, in_order, trim_memory
 
-Integers = npt.NDArray[np.int64]
 Narrow = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint64]
-Booleans = npt.NDArray[np.bool_]
 Lengths = npt.NDArray[np.uint32]
-ByteCounts = npt.NDArray[np.uint8]
 Value = TypeVar("Value")
 
 _FREE = np.uint32(0xFFFFFFFF)
@@ -155,7 +152,7 @@ class PartFile:
     def _split(
         self, group: list[_FileBlock], room: npt.NDArray[np.uint8]
     ) -> Iterator[tuple[int, Lengths, npt.NDArray[Any]]]:
-        """Yield the blocks that lie one behind the other in a buffer."""
+        """Yield the consecutive blocks of a buffer."""
         at = 0
         for block in group:
             narrow, items = room[at : at + block.begin], room[at + block.begin : at + block.bytes]
@@ -163,7 +160,7 @@ class PartFile:
             yield block.first, lengths, items.view(self._dtype)[: block.items]
             at += block.bytes
 
-    def whole(self) -> tuple[Lengths, npt.NDArray[Any]]:
+    def read_all(self) -> tuple[Lengths, npt.NDArray[Any]]:
         """Return the length of each document and all items."""
         lengths, items, at = np.empty(self.documents, np.uint32), np.empty(self.items, self._dtype), 0
         for begin, block_lengths, block_items in self:
@@ -182,7 +179,7 @@ class RecomputedFeatures:
 
     Parameters
     ----------
-    corpus, extractor, threads, report
+    corpus, extractor, threads, progress
         What to read, and how to turn it into features.
     single_use : bool
         Whether pairs are searched only once; then the files of pass one are deleted after use.
@@ -202,13 +199,13 @@ class RecomputedFeatures:
         corpus: Corpus,
         extractor: Extractor,
         threads: int,
-        report: Progress | None = None,
+        progress: Progress | None = None,
         *,
         single_use: bool = False,
         with_counts: bool = True,
     ) -> None:
         self.single_use, self._with_counts = single_use, with_counts
-        self._corpus, self._extractor, self._threads, self._report = corpus, extractor, threads, report
+        self._corpus, self._extractor, self._threads, self._progress = corpus, extractor, threads, progress
         self._digest_keys = np.frombuffer(os.urandom(16), np.uint64)
         self._part_bits, self._parts, self._unshared = 0, list[PartFile](), np.empty(0, np.int32)
         self._pending = list[tuple[Words, Integers]]()
@@ -285,7 +282,7 @@ class RecomputedFeatures:
             self._add_to_parts()
         trim_memory()
 
-    def _slot_counts(self, part: PartFile, chosen: Booleans) -> ByteCounts:
+    def _slot_counts(self, part: PartFile, chosen: Bools) -> Bytes:
         """Return how many of the chosen documents have each slot of a part: uint8[slots]."""
         counts = np.zeros(1 << self._part_bits, np.uint8)
         for begin, lengths, slots in part:
@@ -309,7 +306,7 @@ class RecomputedFeatures:
             unshared += found
         return unshared
 
-    def count_among(self, chosen: Booleans, rule: Rule, files: ExitStack) -> tuple[list[PartFile], Booleans]:
+    def count_among(self, chosen: Bools, rule: Rule, files: ExitStack) -> tuple[list[PartFile], Bools]:
         """Count slots among the chosen documents alone.
 
         Returns
@@ -338,7 +335,7 @@ class RecomputedFeatures:
         return results, chosen & self._matchable(unshared, rule)
 
     def map_counted(
-        self, chosen: Booleans, slots: list[PartFile], make: Callable[[Integers, Integers, Words, ByteCounts], Value]
+        self, chosen: Bools, slots: list[PartFile], make: Callable[[Integers, Integers, Words, Bytes], Value]
     ) -> Iterator[Value]:
         """Yield make(documents, sizes, features, counts) for blocks of the chosen documents, in any order.
 
@@ -366,7 +363,7 @@ class RecomputedFeatures:
         for part in self._parts:
             part.close()
 
-    def first_equal(self, excluded: Booleans) -> Integers:
+    def first_equal(self, excluded: Bools) -> Integers:
         """Return for each document the first one with an equal set, -1 where ``excluded``: int64[n]."""
         found = self._first_equal.rows.astype(np.int64)
         included = np.flatnonzero(~excluded)
@@ -376,7 +373,7 @@ class RecomputedFeatures:
         found[excluded] = -1
         return found
 
-    def map_blocks(self, chosen: Booleans, make: Callable[[Integers, Block], Value]) -> Iterator[Value]:
+    def map_blocks(self, chosen: Bools, make: Callable[[Integers, Block], Value]) -> Iterator[Value]:
         """Yield make(documents, block) for the chosen documents, in order; ``make`` runs in threads.
 
         ``make`` must copy what it keeps: the features of the block are overwritten after it returns. Raises
@@ -392,9 +389,9 @@ class RecomputedFeatures:
             raise _changed()
         return block
 
-    def _pieces(self, chosen: Booleans) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
+    def _pieces(self, chosen: Bools) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
         first = 0
-        for texts in reread_pieces(self._corpus, self._report):
+        for texts in reread_pieces(self._corpus, self._progress):
             here = np.flatnonzero(chosen[first : first + len(texts)])
             if len(here) == len(texts):
                 yield first + here, texts
@@ -404,7 +401,7 @@ class RecomputedFeatures:
         if first != len(self.sizes):
             raise _changed()
 
-    def matchable(self, rule: Rule) -> Booleans:
+    def matchable(self, rule: Rule) -> Bools:
         """Return which documents may share enough features with another one to match it: bool[n]."""
         if not len(self._unshared):
             sampled = -(-len(self._parts) // _SAMPLED_PARTS)
@@ -416,7 +413,7 @@ class RecomputedFeatures:
             self._unshared = unshared + self._unshared_in(self._parts[sampled:])
         return self._matchable(self._unshared, rule)
 
-    def _matchable(self, unshared: Narrow, rule: Rule) -> Booleans:
+    def _matchable(self, unshared: Narrow, rule: Rule) -> Bools:
         found = np.empty(len(unshared), np.bool_)
         flag_sets_by_size(self.sizes.rows, unshared, rule, found)
         return found
@@ -489,7 +486,7 @@ class BoundedStore(FeatureStore):
         self.max_bytes, self._recomputation = max_bytes, recomputed
         self.recomputed: RecomputedFeatures | None = None
 
-    def allocate(self, size: int) -> Features64:
+    def allocate(self, size: int) -> Words:
         """Return a uint64 array for the features of a block to be added. Thread-safe."""
         return super().allocate(size) if self.recomputed is None else np.empty(size, np.uint64)
 
@@ -523,6 +520,6 @@ class BoundedStore(FeatureStore):
         if self.recomputed is not None:
             self.recomputed.finish_count()
 
-    def first_equal(self, excluded: Booleans) -> Integers:
+    def first_equal(self, excluded: Bools) -> Integers:
         """Return for each document the first one with an equal set, -1 where ``excluded``: int64[n]."""
         return super().first_equal(excluded) if self.recomputed is None else self.recomputed.first_equal(excluded)

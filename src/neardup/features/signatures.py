@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block, row_heads
-from neardup.kernels.grams import mark_sets, place_minima
+from neardup.kernels import Integers, Words
+from neardup.kernels.grams import digest_sets, minima_features
 from neardup.kernels.sketches import linear_minima, minhash, simhash, supershingles
 from neardup.recipe import Recipe
 
@@ -55,8 +55,6 @@ def closest_prime(number: int) -> int:
     return number - step if is_prime(number - step) else number + step
 
 
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 #: The largest prime for which a product of two remainders fits into 62 bits.
 _LARGEST_PRIME = 2**31 - 1
 
@@ -94,7 +92,7 @@ class Signer:
         else:
             features = self._sign_minima(block, heads, sizes, allocate)
         digests = np.empty((len(sizes), 2), np.uint64)
-        mark_sets(features, sizes, digests)
+        digest_sets(features, sizes, digests)
         return block._replace(features=features, sizes=sizes, set_digests=digests, weights=np.empty(0, np.int64))
 
     def _sign_minima(self, block: Block, heads: Integers, sizes: Integers, allocate: Callable[[int], Words]) -> Words:
@@ -109,7 +107,7 @@ class Signer:
             minima = groups
         sizes[:] = np.where(block.sizes > 0, minima.shape[1], 0)
         features = allocate(int(sizes.sum()))
-        place_minima(minima, sizes, features)
+        minima_features(minima, sizes, features)
         return features
 
     def _sign_imatch(self, block: Block, heads: Integers, sizes: Integers, allocate: Callable[[int], Words]) -> Words:

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError
+from neardup.kernels import Words
 from neardup.kernels.sketches import EMPTY, minhash_update, simhash
-
-Words = npt.NDArray[np.uint64]
 
 #: Items to sketch: strings and bytes, which are hashed, and 64-bit integers, which are used as they are.
 Items: TypeAlias = Iterable[str | bytes | int] | Words
@@ -115,13 +114,15 @@ class MinHash:
     Parameters
     ----------
     num_perm : int
-        Number of minima K, 1 to 4096. Raising it makes estimates more precise, by its square root: ``standard_error``.
+        Number of minima K, 1 to 4096. The error of an estimate falls with its square root: ``standard_error``.
     seed : int
         Chooses the hash functions, 0 to 2**64 - 1. Only sketches with the same seed can be compared.
 
-    Notes ----- Text is hashed with BLAKE2b to 64 bits (``neardup.features.sketches.item_id``). A slot holds the
-    smallest (round, hash) among the items that fell into it, the round in the upper 16 bits. A slot of two sketches is
-    equal with a probability of the Jaccard similarity. Sketching n items takes about n + K ln K steps, not n K
+    Notes
+    -----
+    Text is hashed with BLAKE2b to 64 bits (``neardup.features.sketches.item_id``). A slot holds the smallest
+    (round, hash) among the items that fell into it, the round in the upper 16 bits. A slot of two sketches is
+    equal with a probability that is the Jaccard similarity. Sketching n items takes about n + K ln K steps, not n K
     [Dahlgaard, Knudsen & Thorup, FOCS 2017, arXiv 1704.04370].
 
     Examples

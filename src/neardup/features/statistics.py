@@ -8,15 +8,12 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from neardup.errors import NeardupError, RecipeError
-from neardup.kernels.tables import enter_values, slots_for
+from neardup.kernels import Integers, Words
+from neardup.kernels.tables import insert_values, table_size
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import Clip
-
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 
 #: idf weights are multiples of 2**-16, or coarser if a vector's squared norm would reach 2**61.
 _FINEST_BITS = 16
@@ -109,7 +106,7 @@ class Statistics:
         if clip is None and not by_idf:
             return Lookup(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
         bits = self.idf_bits(recipe)
-        frequencies, place = np.unique(self.df, return_inverse=True)
+        frequencies, index = np.unique(self.df, return_inverse=True)
         values = np.ones(len(frequencies) + 1, np.int64)
         for i, df in enumerate([*frequencies.tolist(), 1]):
             if clip is not None and not self._passes_clip(clip, df):
@@ -122,9 +119,9 @@ class Statistics:
                 f"clip {recipe.clip!r} leaves none of the {self.distinct:,} features of {self.documents:,} documents; "
                 "widen its bounds"
             )
-        size = slots_for(len(self.features))
+        size = table_size(len(self.features))
         keys, table = np.zeros(size, np.uint64), np.zeros(size, np.int64)
-        enter_values(self.features, values[place], keys, table)
+        insert_values(self.features, values[index], keys, table)
         return Lookup(keys, table, values[-1:].copy())
 
     def _passes_clip(self, clip: Clip, df: int) -> bool:

@@ -9,16 +9,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.kernels.counts import group_equal
+from neardup.kernels import Integers, Words
+from neardup.kernels.counts import group_equal_sets
 from neardup.runtime import Memory, check_budget
 
 #: Features in a slab: 64 MB.
 _SLAB = 1 << 23
 #: Once this share of a corpus is read, its total needs are extrapolated: a budget below `_SAFETY` of them is refused.
 _RELIABLE_SHARE, _SAFETY = 1 / 16, 0.75
-
-Features64 = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 
 
 class Block(NamedTuple):
@@ -45,10 +43,10 @@ class Block(NamedTuple):
         The weight of each feature, at least 1; empty for sets.
     """
 
-    features: Features64
+    features: Words
     sizes: Integers
-    set_digests: Features64
-    text_digests: Features64
+    set_digests: Words
+    text_digests: Words
     text_bytes: Integers
     weights: Integers
 
@@ -60,7 +58,7 @@ def row_heads(sizes: Integers) -> Integers:
     return heads
 
 
-def set_addresses(array: npt.NDArray[Any], sizes: Integers) -> Features64:
+def set_addresses(array: npt.NDArray[Any], sizes: Integers) -> Words:
     """Return the memory address of each set in an array of concatenated sets, 8 bytes per feature: uint64[d]."""
     return np.uint64(array.ctypes.data) + np.uint64(8) * (np.cumsum(sizes) - sizes).astype(np.uint64)
 
@@ -79,7 +77,7 @@ class Vectors(NamedTuple):
     """
 
     heads: Integers
-    features: Features64
+    features: Words
     weights: Integers
 
 
@@ -96,7 +94,7 @@ class _StoredBlock(NamedTuple):
     """The features and weights of a block of documents."""
 
     documents: int
-    features: Features64
+    features: Words
     weights: Integers
 
 
@@ -174,7 +172,7 @@ class FeatureStore:
         self._blocks = [block._replace(features=none, weights=no_weights) for block in self._blocks]
         self.memory.forget()
 
-    def allocate(self, size: int) -> Features64:
+    def allocate(self, size: int) -> Words:
         """Return a uint64 array for the features of a block to be added. Thread-safe.
 
         Blocks share large slabs, which the system maps in a few large pages: fresh memory page by page costs more than
@@ -206,10 +204,10 @@ class FeatureStore:
             + needs.text * self._text_bytes_total
             + self.id_bytes
         )
-        whole = needed * self._growth
+        expected = needed * self._growth
         if _RELIABLE_SHARE * self._growth <= 1:
-            needed = max(needed, _SAFETY * whole)
-        check_budget(self.memory.budget, needed, needs.purpose, all_of_it=whole)
+            needed = max(needed, _SAFETY * expected)
+        check_budget(self.memory.budget, needed, needs.purpose, all_of_it=expected)
 
     @property
     def _growth(self) -> float:
@@ -226,7 +224,7 @@ class FeatureStore:
         return self._sizes.rows
 
     @property
-    def text_digests(self) -> Features64:
+    def text_digests(self) -> Words:
         """Digests that are equal for equal texts: uint64[n, 2]."""
         return self._text_digests.rows
 
@@ -243,10 +241,10 @@ class FeatureStore:
     def first_equal(self, excluded: npt.NDArray[np.bool_]) -> Integers:
         """Return for each document the first one with equal features and weights, -1 if ``excluded``: int64[n]."""
         found = np.empty(len(self), np.int64)
-        group_equal(self._digests.rows, self.sizes, excluded, self.addresses(), self.weight_addresses(), found)
+        group_equal_sets(self._digests.rows, self.sizes, excluded, self.addresses(), self.weight_addresses(), found)
         return found
 
-    def set_blocks(self) -> Iterator[tuple[Features64, Integers]]:
+    def set_blocks(self) -> Iterator[tuple[Words, Integers]]:
         """Yield the features of consecutive documents and the size of each set, block by block."""
         for block, sizes in self._blocks_with_sizes():
             yield block.features, sizes
@@ -257,7 +255,7 @@ class FeatureStore:
             yield block, self.sizes[first : first + block.documents]
             first += block.documents
 
-    def sets_of(self, documents: Integers) -> tuple[Features64, Integers]:
+    def sets_of(self, documents: Integers) -> tuple[Words, Integers]:
         """Return the features of some documents (ascending row numbers), concatenated, and the size of each set."""
         found = [np.empty(0, np.uint64)]
         first = 0
@@ -281,16 +279,16 @@ class FeatureStore:
             self.memory.forget()
         return Vectors(heads, self._blocks[0].features, self._blocks[0].weights)
 
-    def addresses(self) -> Features64:
+    def addresses(self) -> Words:
         """Return the memory address of each document's features, valid while the store is open: uint64[n]."""
         return self._addresses(block.features for block in self._blocks)
 
-    def weight_addresses(self) -> Features64:
+    def weight_addresses(self) -> Words:
         """Return the memory address of each document's weights: uint64[n]; empty for sets."""
         weighted = any(len(block.weights) for block in self._blocks)
         return self._addresses(block.weights for block in self._blocks) if weighted else np.empty(0, np.uint64)
 
-    def _addresses(self, arrays: Iterable[npt.NDArray[Any]]) -> Features64:
+    def _addresses(self, arrays: Iterable[npt.NDArray[Any]]) -> Words:
         found = [np.empty(0, np.uint64)]
         for array, (_, sizes) in zip(arrays, self._blocks_with_sizes(), strict=True):
             found.append(set_addresses(array, sizes))

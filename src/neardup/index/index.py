@@ -21,17 +21,17 @@ from neardup.features.store import Block, Vectors, row_heads
 from neardup.files import put_at
 from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
 from neardup.index.segment import (
-    Plan,
+    MatchRule,
     Segment,
     check_recipe,
-    checked,
-    damaged,
+    damage_error,
     read_removed,
+    segment_path,
 )
 from neardup.index.writer import IndexWriter, open_writer
 from neardup.kernels.prefixes import overlaps_with_one
-from neardup.pipeline.pipeline import checked_threads
-from neardup.pipeline.query import Answer, answer_of
+from neardup.pipeline.pipeline import thread_count
+from neardup.pipeline.query import Answer, query_corpus
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, similarities
 from neardup.runtime import in_order
@@ -91,10 +91,10 @@ class DiskIndex:
         for tried in range(_TRIES):
             self.manifest = read_manifest(self.path) if manifest is None else manifest
             self.recipe = recipe_of(self.manifest, self.path)
-            self._plan = Plan.of(self.recipe)
+            self._match_rule = MatchRule.of(self.recipe)
             try:
                 self._segments = [
-                    Segment(self.path, part, self._plan, read_removed(self.path, part))
+                    Segment(self.path, part, self._match_rule, read_removed(self.path, part))
                     for part in self.manifest.segments
                 ]
                 break
@@ -160,9 +160,9 @@ class DiskIndex:
                 # Threads set the same value wherever they meet.
                 marks[segment.candidates(block)[1]] = True
 
-        threads = checked_threads(threads)
-        if self._plan.distance >= 0:
-            mark(_values_of(in_order(self._extractor, batches, threads)))
+        threads = thread_count(threads)
+        if self._match_rule.distance >= 0:
+            mark(_distinct_fingerprints(in_order(self._extractor, batches, threads)))
         else:
             for _ in in_order(lambda texts: mark(self._extractor(texts)), batches, threads):
                 pass
@@ -177,25 +177,25 @@ class DiskIndex:
             Their places in keep order, ascending; all that were not removed by default.
         """
         ids, texts = list[pa.Array](), list[pa.Array]()
-        for segment, own in self._in_segments(places):
+        for segment, own in self._by_segment(places):
             ids.append(segment.ids().take(pa.array(own)))
             texts += segment.texts(own)
         kind = _id_type(self.manifest.ids)
         columns = {"id": pa.chunked_array(ids, kind), "text": pa.chunked_array(texts, pa.large_string())}
         return pa.table(columns)
 
-    def _in_segments(self, places: Integers | None) -> Iterator[tuple[Segment, Integers]]:
+    def _by_segment(self, places: Integers | None) -> Iterator[tuple[Segment, Integers]]:
         for segment, first in zip(self._segments, self._firsts.tolist(), strict=False):
             if places is None:
-                yield segment, segment.present()
+                yield segment, segment.present_documents()
             else:
                 begin, end = np.searchsorted(places, [first, first + len(segment)])
                 yield segment, places[begin:end] - first
 
-    def _first(self) -> Integers:
+    def _first_document(self) -> Integers:
         """Return the place of the first document; none of an empty index."""
         for segment, first in zip(self._segments, self._firsts.tolist(), strict=False):
-            there = segment.present()
+            there = segment.present_documents()
             if len(there):
                 return np.array([first + there[0]], np.int64)
         return np.empty(0, np.int64)
@@ -211,11 +211,11 @@ class DiskIndex:
         found = corpus_of(self.documents(places), text_column="text", id_column="id")
         for source in found.sources:
             # Messages call it by its name.
-            source.found = replace(source.found, name=self.path)
-        found.left_out = 0 if places is None else len(self) - len(places)
+            source.file = replace(source.file, name=self.path)
+        found.omitted_count = 0 if places is None else len(self) - len(places)
         return found
 
-    def stand_behind(
+    def set_as_reference(
         self, corpus: Corpus, *, whole: bool = False, threads: int | None = None, progress: Progress | None = None
     ) -> None:
         """Make the index the reference of a corpus: of its documents those that may match any there.
@@ -232,13 +232,13 @@ class DiskIndex:
             Told ("look up", bytes done, bytes in all).
         """
         if whole:
-            corpus.stand_against(self.corpus())
+            corpus.set_reference(self.corpus())
             return
-        places = self.candidates(_texts_of(corpus, "look up", progress), threads)
+        places = self.candidates(_scan_texts(corpus, "look up", progress), threads)
         if not len(places):
             # One that does not match does no harm, and tables say then of what type the ids are.
-            places = self._first()
-        corpus.stand_against(self.corpus(places))
+            places = self._first_document()
+        corpus.set_reference(self.corpus(places))
 
     def query(self, text: str, k: int | None = None) -> list[Similar]:
         """Return the documents that a text matches, the most similar first; of equally similar ones the first.
@@ -256,12 +256,12 @@ class DiskIndex:
             As ``nd.query`` does.
         """
         _check_k(k)
-        features = self._features(text) if self._plan.distance < 0 else np.empty(0, np.uint64)
+        features = self._features(text) if self._match_rule.distance < 0 else np.empty(0, np.uint64)
         if not len(features) or (self.recipe.second_step if k is None else not 0 < k <= len(self)):
             return list(self.answer(text, k))
         if k is not None:
             places = self._nearest(features, k)
-            others, sizes = self._sets(places)
+            others, sizes = self._feature_sets(places)
             vectors = Vectors(row_heads(sizes), others, np.empty(0, np.int64))
             nearest = closest(vectors, features, vectors.weights, self.recipe.measure, k)
             ids = self.documents(places)["id"].take(nearest.document).to_pylist()
@@ -283,8 +283,8 @@ class DiskIndex:
 
     def _similar(self, segment: Segment, documents: list[int], features: Words) -> Iterator[Similar]:
         """Yield which of a segment's candidates match a set, in keep order."""
-        others, sizes = self._extractor.sets(*segment.bytes_of(documents))
-        counts, ids = overlaps_with_one(features, others, sizes, self._plan.rule), segment.ids()
+        others, sizes = self._extractor.sets(*segment.text_bytes_of(documents))
+        counts, ids = overlaps_with_one(features, others, sizes, self._match_rule.rule), segment.ids()
         match = np.flatnonzero(counts[:, 0] >= 0)
         found = similarities(self.recipe.measure, counts[match]).tolist()
         for place, similarity in zip(match.tolist(), found, strict=True):
@@ -306,7 +306,7 @@ class DiskIndex:
             if room < len(left):
                 left = left[np.argpartition(-bound[left], room)]
             found.append(np.sort(places[left[:room]]))
-            counts = overlaps_with_one(features, *self._sets(found[-1]), _ANY)
+            counts = overlaps_with_one(features, *self._feature_sets(found[-1]), _ANY)
             # One that shares nothing is not near, though a distance would have it so.
             exact = np.where(counts[:, 0] > 0, similarities(self.recipe.measure, counts), -1.0)
             similar = np.append(similar, exact)
@@ -317,19 +317,19 @@ class DiskIndex:
             left, room = left[bound[left] >= least], min(4 * room, _NEAREST_AT_ONCE)
         return np.sort(np.concatenate(found)[similar >= least])
 
-    def _sets(self, places: Integers) -> tuple[Words, Integers]:
+    def _feature_sets(self, places: Integers) -> tuple[Words, Integers]:
         """Return the features of some documents, one behind the other, and how many each has."""
         found = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
-        for segment, documents in self._in_segments(places):
+        for segment, documents in self._by_segment(places):
             if len(documents):
-                found.append(self._extractor.sets(*segment.bytes_of(documents.tolist())))
+                found.append(self._extractor.sets(*segment.text_bytes_of(documents.tolist())))
         features, sizes = zip(*found, strict=True)
         return np.concatenate(features), np.concatenate(sizes)
 
-    def corpus_for(self, text: str, k: int | None = None) -> Corpus:
+    def candidate_corpus(self, text: str, k: int | None = None) -> Corpus:
         """Return documents as a corpus, among them all that a text may match, or those that may be the k nearest."""
         _check_k(k)
-        if k is not None and self._plan.distance >= 0:
+        if k is not None and self._match_rule.distance >= 0:
             return self.corpus()
         features = self._features(text)
         if not len(features):
@@ -339,7 +339,7 @@ class DiskIndex:
             return self.corpus(self._nearest(features, k))
         return self.corpus(self.candidates([pa.array([text], pa.large_string())], 1))
 
-    def corpus_around(self, k: int, of: Sequence[Any] | None = None, first: int | None = None) -> Corpus:
+    def neighbor_corpus(self, k: int, of: Sequence[Any] | None = None, first: int | None = None) -> Corpus:
         """Return documents as a corpus, among them the k nearest of some: those of ids, or the first ones.
 
         Of all, where many are asked for, or one that is not there.
@@ -347,7 +347,7 @@ class DiskIndex:
         check_count("k", k, "ask for one neighbour at least")
         if first is not None:
             check_count("first", first, "ask for one document at least")
-        own = list(self._in_segments(None))
+        own = list(self._by_segment(None))
         places = np.concatenate(
             [np.empty(0, np.int64), *(at + own[1] for at, own in zip(self._firsts, own, strict=False))]
         )
@@ -359,7 +359,7 @@ class DiskIndex:
             wanted = places[:0] if rows.null_count else places[rows.to_numpy()]
         else:
             wanted = places[: first if first is not None and first <= _NEAREST_OF else 0]
-        if self._plan.distance >= 0 or not len(wanted):
+        if self._match_rule.distance >= 0 or not len(wanted):
             return self.corpus()
         texts = self.documents(np.unique(wanted))["text"].to_pylist()
         near = [self._nearest(features, k + 1) for text in texts if len(features := self._features(text))]
@@ -367,8 +367,8 @@ class DiskIndex:
 
     def answer(self, text: str, k: int | None = None, **options: Any) -> Answer:
         """Return what ``nd.query`` says of a text and all documents of the index; the options are those of it."""
-        with self.corpus_for(text, k) as corpus:
-            return answer_of(corpus, self.recipe, text, k=k, **options)
+        with self.candidate_corpus(text, k) as corpus:
+            return query_corpus(corpus, self.recipe, text, k=k, **options)
 
     def add(self, data: Any, **options: Any) -> DiskIndex:
         """Add documents, in one step; return the index with them.
@@ -426,22 +426,22 @@ class DiskIndex:
         """
         for part in self.manifest.segments:
             for path, file in part.files.items():
-                place = checked(self.path, path, part)
+                place = segment_path(self.path, path, part)
                 if digest_of(place) != file.digest:
-                    raise damaged(place)
+                    raise damage_error(place)
 
 
-def _values_of(blocks: Iterator[Block]) -> Block:
+def _distinct_fingerprints(blocks: Iterator[Block]) -> Block:
     """Return fingerprints of several blocks as one, each once."""
     values = np.unique(np.concatenate([np.empty(0, np.uint64), *(block.features for block in blocks)]))
     ones, marks = np.ones(len(values), np.int64), np.empty((0, 2), np.uint64)
     return Block(values, ones, marks, marks, ones, np.empty(0, np.int64))
 
 
-def _texts_of(corpus: Corpus, stage: str, progress: Progress | None) -> Iterator[pa.LargeStringArray]:
+def _scan_texts(corpus: Corpus, stage: str, progress: Progress | None) -> Iterator[pa.LargeStringArray]:
     consumed = 0
     for batch in corpus.scan():
-        consumed += batch.consumed
+        consumed += batch.bytes_read
         if progress is not None:
             progress(stage, consumed, corpus.total_bytes)
         yield from text_pieces(batch)
@@ -489,7 +489,7 @@ def build(
     """
     check_recipe(recipe)
     folder = os.path.realpath(path)
-    check_free(path)
+    check_new_path(path)
     try:
         with put_at(folder, folder=True) as made:
             writer = IndexWriter(made.path, Manifest.of(recipe))
@@ -500,7 +500,7 @@ def build(
     return DiskIndex(path)
 
 
-def check_free(path: str | PathLike[str]) -> None:
+def check_new_path(path: str | PathLike[str]) -> None:
     """Refuse, before the work, a place for a new index where something is.
 
     Raises

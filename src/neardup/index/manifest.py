@@ -26,7 +26,7 @@ _DIGEST_BYTES = 16
 _PIECE = 1 << 22
 
 
-class File(NamedTuple):
+class FileEntry(NamedTuple):
     """A file of an index: its size, and the BLAKE2b of its bytes."""
 
     bytes: int
@@ -34,7 +34,7 @@ class File(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SegmentEntry:
     """What the manifest says of a segment.
 
     Attributes
@@ -54,7 +54,7 @@ class Part:
     removed: int
     text_bytes: int
     features: int
-    files: Mapping[str, File]
+    files: Mapping[str, FileEntry]
 
     @property
     def bytes(self) -> int:
@@ -78,7 +78,7 @@ class Manifest:
         How many rows were ever added; they number documents without ids.
     sequence : int
         How many segments and lists of removed documents were ever written: no name is used twice.
-    segments : sequence of Part
+    segments : sequence of SegmentEntry
         In keep order.
     """
 
@@ -87,7 +87,7 @@ class Manifest:
     ids: str = ""
     rows: int = 0
     sequence: int = 0
-    segments: Sequence[Part] = ()
+    segments: Sequence[SegmentEntry] = ()
 
     @classmethod
     def of(cls, recipe: Recipe) -> Self:
@@ -100,14 +100,14 @@ class Manifest:
         return sum(part.documents - part.removed for part in self.segments)
 
     @property
-    def files(self) -> dict[str, File]:
+    def files(self) -> dict[str, FileEntry]:
         """All files but the manifest, by their paths below the index."""
         return {path: file for part in self.segments for path, file in part.files.items()}
 
     def write(self, folder: str) -> None:
         """Make this the state of the index in a folder, in one step."""
-        said = {"format": FORMAT, "neardup": __version__, **asdict(self)}
-        files.write(os.path.join(folder, MANIFEST), _json(said | {"digest": _digest(_json(said))}))
+        content = {"format": FORMAT, "neardup": __version__, **asdict(self)}
+        files.write(os.path.join(folder, MANIFEST), _json(content | {"digest": _digest(_json(content))}))
 
 
 def _json(content: Any) -> bytes:
@@ -149,22 +149,22 @@ def read_manifest(folder: str) -> Manifest:
         f"the manifest of {folder} is damaged: get {MANIFEST} back from a copy, or build the index again"
     )
     try:
-        said = json.loads(data)
-        form = int(said["format"])
+        content = json.loads(data)
+        form = int(content["format"])
         if form != FORMAT:
             newer = ", or a newer one" if form > FORMAT else ", or build the index again"
             raise StoreError(
                 f"{folder} has format {form}, and this neardup reads {FORMAT}: use the neardup that wrote it "
-                f"({shown(said['neardup'])}){newer}"
+                f"({shown(content['neardup'])}){newer}"
             )
-        if said.pop("digest") != _digest(_json(said)):
+        if content.pop("digest") != _digest(_json(content)):
             raise damaged
-        del said["format"], said["neardup"]
+        del content["format"], content["neardup"]
         parts = [
-            Part(**(part | {"files": {path: File(*of) for path, of in part["files"].items()}}))
-            for part in said.pop("segments")
+            SegmentEntry(**(part | {"files": {path: FileEntry(*of) for path, of in part["files"].items()}}))
+            for part in content.pop("segments")
         ]
-        return Manifest(**said, segments=parts)
+        return Manifest(**content, segments=parts)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise damaged from None
 
@@ -190,7 +190,7 @@ def recipe_of(manifest: Manifest, folder: str) -> Recipe:
 
 
 @contextmanager
-def writing(folder: str) -> Iterator[None]:
+def write_lock(folder: str) -> Iterator[None]:
     """Be the one writer of an index while the block runs.
 
     Raises

@@ -1,8 +1,8 @@
 """A segment of an index: documents, and the arrays by which those that may match new ones are found.
 
 Each document is entered under the rare-first prefix of its features, in the order of the segment's own counts: any
-other document that matches it has a feature of that prefix in its own one (``kernels.prefixes``). Features themselves
-take more room than the text, so they are made again of the few texts that remain.
+other document that matches it has a feature of that prefix in its own one (``kernels.counts.write_prefixes``). Features
+themselves take more room than the text, so they are made again of the few texts that remain.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ import zstandard
 
 from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, set_addresses
-from neardup.index.manifest import File, Part, digest_of
-from neardup.kernels.counts import count_features, prefix_rooms, prefixes
+from neardup.index.manifest import FileEntry, SegmentEntry, digest_of
+from neardup.kernels.counts import count_features, prefix_capacities, write_prefixes
 from neardup.kernels.prefixes import (
-    Index,
-    Sets,
+    PrefixIndex,
+    RankedSets,
     begin_lists,
-    close_lists,
     count_entries,
-    enter_entries,
-    look_up,
-    look_up_one,
-    most_shared_with_one,
+    find_partners,
+    find_partners_of_one,
+    finish_lists,
+    insert_entries,
+    overlap_bounds_with_one,
 )
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
@@ -98,7 +98,7 @@ def check_recipe(recipe: Recipe) -> None:
     )
 
 
-class Plan(NamedTuple):
+class MatchRule(NamedTuple):
     """What of a recipe says which documents may match.
 
     Attributes
@@ -113,28 +113,28 @@ class Plan(NamedTuple):
     distance: int
 
     @classmethod
-    def of(cls, recipe: Recipe) -> Plan:
+    def of(cls, recipe: Recipe) -> MatchRule:
         """Return that of a recipe."""
         if recipe.measure == "hamming":
             return cls(Rule(0, 1, 1, 0, 1), int(recipe.threshold))
         return cls(rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), -1)
 
 
-class Piece(NamedTuple):
+class IndexPiece(NamedTuple):
     """Documents in order: what they are called, their texts, and their features."""
 
     ids: pa.Array
     texts: pa.LargeStringArray
     block: Block
 
-    def between(self, begin: int, end: int, heads: Integers) -> Piece:
+    def between(self, begin: int, end: int, heads: Integers) -> IndexPiece:
         """Return the documents [begin, end); heads: where the features of each begin."""
         block = self.block._replace(
             features=self.block.features[heads[begin] : heads[end]],
             sizes=self.block.sizes[begin:end],
             text_bytes=self.block.text_bytes[begin:end],
         )
-        return Piece(self.ids.slice(begin, end - begin), self.texts.slice(begin, end - begin), block)
+        return IndexPiece(self.ids.slice(begin, end - begin), self.texts.slice(begin, end - begin), block)
 
 
 def is_full(features: int, documents: int) -> bool:
@@ -151,8 +151,8 @@ class SegmentWriter:
         How many there are so far.
     """
 
-    def __init__(self, folder: str, plan: Plan) -> None:
-        self._folder, self._plan = folder, plan
+    def __init__(self, folder: str, match_rule: MatchRule) -> None:
+        self._folder, self._match_rule = folder, match_rule
         self.features, self.documents = 0, 0
         self._ids: list[pa.Array] = []
         self._blocks: list[Block] = []
@@ -172,7 +172,7 @@ class SegmentWriter:
         by_features = int(np.searchsorted(np.cumsum(sizes), MOST_FEATURES - self.features)) + 1
         return min(by_features, len(sizes), MOST_DOCUMENTS - self.documents)
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: IndexPiece) -> None:
         """Take documents."""
         self.features += len(piece.block.features)
         self.documents += len(piece.ids)
@@ -184,7 +184,7 @@ class SegmentWriter:
             self._write_texts()
 
     def _write_texts(self) -> None:
-        texts = [text for piece in self._waiting for text in _bytes_of(piece)]
+        texts = [text for piece in self._waiting for text in _text_views(piece)]
         self._waiting.clear()
         if self._compressor is None:
             if self.documents >= _SAMPLED_TEXTS:
@@ -200,11 +200,11 @@ class SegmentWriter:
         self._file.write(b"".join(frames))
         self._frames.append(np.array([len(frame) for frame in frames], np.int64))
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         """Close what is open."""
         self._file.close()
 
-    def finish(self, name: str) -> Part:
+    def finish(self, name: str) -> SegmentEntry:
         """Write all that is left, make the disk hold it, and return what the manifest says of the segment."""
         self._write_texts()
         self._file.close()
@@ -218,35 +218,41 @@ class SegmentWriter:
         features = np.concatenate([np.empty(0, np.uint64), *(block.features for block in self._blocks)])
         sizes = np.concatenate([np.empty(0, np.int64), *(block.sizes for block in self._blocks)])
         self._blocks.clear()
-        arrays = self._fingerprints(features, sizes) if self._plan.distance >= 0 else self._sets(features, sizes)
+        arrays = (
+            self._fingerprint_arrays(features, sizes)
+            if self._match_rule.distance >= 0
+            else self._feature_sets(features, sizes)
+        )
         ends = np.cumsum(np.concatenate([[0], *self._lengths]))
         arrays |= {"frames": np.cumsum(np.concatenate(self._frames)), "ends": ends}
         for called, array in arrays.items():
             array.astype(_TYPES[called], copy=False).tofile(os.path.join(self._folder, called))
-        files = {f"{name}/{called}": noted(os.path.join(self._folder, called)) for called in os.listdir(self._folder)}
-        return Part(name, self.documents, 0, int(ends[-1]), self.features, dict(sorted(files.items())))
+        files = {
+            f"{name}/{called}": sync_file(os.path.join(self._folder, called)) for called in os.listdir(self._folder)
+        }
+        return SegmentEntry(name, self.documents, 0, int(ends[-1]), self.features, dict(sorted(files.items())))
 
-    def _fingerprints(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
+    def _fingerprint_arrays(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
         values = np.zeros(len(sizes), np.uint64)
         values[sizes > 0] = features
         return {"values": values, "sizes": sizes.astype(np.uint32)}
 
-    def _sets(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
-        bits = _bits(self.features // 2)
+    def _feature_sets(self, features: Words, sizes: Integers) -> dict[str, npt.NDArray[Any]]:
+        bits = _slot_bits(self.features // 2)
         counts = np.zeros(1 << bits, np.uint8)
         addresses, members, shift = set_addresses(features, sizes), np.arange(len(sizes)), np.uint64(64 - bits)
         count_features(addresses, sizes, members, shift, counts)
         # Of features that are here only once a new document may be the second one: all count as shared.
         counts = np.where(counts > 0, np.minimum(counts, _LARGEST_COUNT) + 1, 0).astype(np.uint8)
-        sets = _prefixes(features, sizes, shift, counts, self._plan.rule)
+        sets = _make_prefixes(features, sizes, shift, counts, self._match_rule.rule)
         lengths = np.maximum(sets.lengths, 0)
-        bits = _bits(int(lengths.sum()))
-        index = Index(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
+        bits = _slot_bits(int(lengths.sum()))
+        index = PrefixIndex(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
         ranks = np.arange(len(sizes))
         count_entries(ranks, sets, lengths, index)
         index = index._replace(entries=np.empty(begin_lists(index.heads), np.uint64))
-        enter_entries(ranks, sets, lengths, index)
-        close_lists(index)
+        insert_entries(ranks, sets, lengths, index)
+        finish_lists(index)
         return {
             "sizes": sizes.astype(np.uint32),
             "bitmaps": sets.bitmaps,
@@ -256,7 +262,7 @@ class SegmentWriter:
         }
 
 
-def _bytes_of(texts: pa.LargeStringArray) -> list[memoryview]:
+def _text_views(texts: pa.LargeStringArray) -> list[memoryview]:
     data, offsets = text_buffers(texts)
     return [data.data[begin:end] for begin, end in pairwise(offsets.tolist())]
 
@@ -273,26 +279,28 @@ def _compression_dictionary(data: bytes) -> zstandard.ZstdCompressionDict | None
     return zstandard.ZstdCompressionDict(data) if data else None
 
 
-def _bits(number: int) -> int:
+def _slot_bits(number: int) -> int:
     """Return how many bits choose one of about so many slots."""
     return min(max(number.bit_length() - 1, _FEWEST_BITS), _MOST_BITS)
 
 
-def noted(path: str) -> File:
+def sync_file(path: str) -> FileEntry:
     """Make the disk hold a file, and return its size and digest."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-    return File(os.path.getsize(path), digest_of(path))
+    return FileEntry(os.path.getsize(path), digest_of(path))
 
 
-def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], by: Rule) -> Sets:
+def _make_prefixes(
+    features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], by: Rule
+) -> RankedSets:
     """Return the prefixes of sets by some counts; those that the counts do not know have no part in them."""
     count, rooms = len(sizes), np.empty(len(sizes), np.int64)
-    prefix_rooms(sizes, by, rooms)
-    sets = Sets(
+    prefix_capacities(sizes, by, rooms)
+    sets = RankedSets(
         set_addresses(features, sizes),
         sizes,
         np.empty(count, np.int64),
@@ -302,7 +310,7 @@ def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.ND
         np.empty(int(rooms.sum()), np.uint64),
     )
     results = sets.shared, sets.lengths, sets.bitmaps, sets.starts, sets.keys, 0
-    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, by, results)
+    write_prefixes(sets.addresses, sizes, np.arange(count), shift, counts, by, results)
     return sets
 
 
@@ -313,9 +321,9 @@ class Segment:
     ----------
     folder : str
         The index.
-    part : Part
+    part : SegmentEntry
         What its manifest says of the segment.
-    plan : Plan
+    match_rule : MatchRule
         What of the recipe says who may match.
     removed : int64[r]
         The documents that were removed, ascending.
@@ -326,8 +334,8 @@ class Segment:
         If a file is not there, or not of its size.
     """
 
-    def __init__(self, folder: str, part: Part, plan: Plan, removed: Integers) -> None:
-        self.part, self._folder, self._plan = part, folder, plan
+    def __init__(self, folder: str, part: SegmentEntry, match_rule: MatchRule, removed: Integers) -> None:
+        self.part, self._folder, self._match_rule = part, folder, match_rule
         self.removed = removed
         self.sizes: npt.NDArray[np.uint32] = self._mapped("sizes")
         self._local = threading.local()
@@ -336,19 +344,19 @@ class Segment:
             self._ids = file.read_buffer()
         self._texts, self._dictionary = self._mapped("texts.zstd"), self._mapped("dictionary")
         self._frames, self._ends = self._mapped("frames"), self._mapped("ends")
-        if plan.distance >= 0:
+        if match_rule.distance >= 0:
             self.values: Words = self._mapped("values")
             return
-        self._held = self.sizes, self._mapped("bitmaps").reshape(-1, 8)
+        self._size_bitmaps = self.sizes, self._mapped("bitmaps").reshape(-1, 8)
         self.counts: npt.NDArray[np.uint8] = self._mapped("counts")
         heads = self._mapped("heads")
-        self.index = Index(heads, self._mapped("entries"), int(len(heads) - 1).bit_length() - 1, 0)
+        self.index = PrefixIndex(heads, self._mapped("entries"), int(len(heads) - 1).bit_length() - 1, 0)
 
     def __len__(self) -> int:
         return self.part.documents
 
     def _path(self, name: str) -> str:
-        return checked(self._folder, f"{self.part.name}/{name}", self.part)
+        return segment_path(self._folder, f"{self.part.name}/{name}", self.part)
 
     def _mapped(self, name: str) -> npt.NDArray[Any]:
         path = self._path(name)
@@ -362,19 +370,21 @@ class Segment:
 
         None that match is left out, but removed ones are.
         """
-        if self._plan.distance >= 0:
-            return self._near(block)
+        if self._match_rule.distance >= 0:
+            return self._fingerprint_candidates(block)
         shift = np.uint64(64 - (len(self.counts).bit_length() - 1))
-        sets = _prefixes(block.features, block.sizes, shift, self.counts, self._plan.rule)
-        scratch, out = self._room()
+        sets = _make_prefixes(block.features, block.sizes, shift, self.counts, self._match_rule.rule)
+        scratch, out = self._scratch()
         at, found = 0, [np.empty((0, 2), np.int64)]
         while at < len(block.sizes):
-            at, written = look_up(at, len(block.sizes), sets, self._held, self.index, self._plan.rule, scratch, out)
+            at, written = find_partners(
+                at, len(block.sizes), sets, self._size_bitmaps, self.index, self._match_rule.rule, scratch, out
+            )
             found.append(out[:written].copy())
         pairs = found[1] if len(found) == 2 else np.concatenate(found)
-        return self._present(pairs[:, 0], pairs[:, 1])
+        return self._without_removed(pairs[:, 0], pairs[:, 1])
 
-    def _room(self) -> tuple[Any, Integers]:
+    def _scratch(self) -> tuple[Any, Integers]:
         """Return the scratch of the kernel that looks up, and room for what it finds; each thread has its own."""
         if not hasattr(self._local, "room"):
             count = len(self)
@@ -385,8 +395,10 @@ class Segment:
 
     def candidates_of(self, features: Words) -> list[int]:
         """Return the documents that a set may match, ascending, as ``candidates`` finds them."""
-        scratch, out = self._room()
-        count = look_up_one(features, self.counts, self._held, self.index, self._plan.rule, scratch, out)
+        scratch, out = self._scratch()
+        count = find_partners_of_one(
+            features, self.counts, self._size_bitmaps, self.index, self._match_rule.rule, scratch, out
+        )
         documents = sorted(out[:count, 1].tolist())
         if len(self.removed):
             documents = np.setdiff1d(documents, self.removed).tolist()
@@ -394,28 +406,28 @@ class Segment:
 
     def most_shared(self, features: Words) -> Integers:
         """Return how many features of a set each document has at most; none of the removed ones has any."""
-        most: Integers = most_shared_with_one(features, self.counts, *self._held)
+        most: Integers = overlap_bounds_with_one(features, self.counts, *self._size_bitmaps)
         most[self.removed] = 0
         return most
 
-    def _near(self, block: Block) -> tuple[Integers, Integers]:
+    def _fingerprint_candidates(self, block: Block) -> tuple[Integers, Integers]:
         asking = np.flatnonzero(block.sizes)
         if len(asking) == 1:
-            near = np.bitwise_count(self.values ^ block.features[0]) <= self._plan.distance
+            near = np.bitwise_count(self.values ^ block.features[0]) <= self._match_rule.distance
             documents = np.flatnonzero(near & (self.sizes > 0))
-            return self._present(np.repeat(asking, len(documents)), documents)
+            return self._without_removed(np.repeat(asking, len(documents)), documents)
         here = np.flatnonzero(self.sizes)
-        found = hamming_pairs(np.concatenate([block.features, self.values[here]]), self._plan.distance)
+        found = hamming_pairs(np.concatenate([block.features, self.values[here]]), self._match_rule.distance)
         across = (found.left < len(asking)) & (found.right >= len(asking))
-        return self._present(asking[found.left[across]], here[found.right[across] - len(asking)])
+        return self._without_removed(asking[found.left[across]], here[found.right[across] - len(asking)])
 
-    def _present(self, places: Integers, documents: Integers) -> tuple[Integers, Integers]:
+    def _without_removed(self, places: Integers, documents: Integers) -> tuple[Integers, Integers]:
         if not len(self.removed):
             return places, documents
         there = ~np.isin(documents, self.removed)
         return places[there], documents[there]
 
-    def present(self) -> Integers:
+    def present_documents(self) -> Integers:
         """Return the documents that were not removed, ascending."""
         stays = np.ones(len(self), np.bool_)
         stays[self.removed] = False
@@ -427,7 +439,7 @@ class Segment:
             try:
                 table = pa.ipc.open_file(pa.BufferReader(self._ids)).read_all()
             except (pa.ArrowException, OSError):
-                raise damaged(os.path.join(self._folder, self.part.name, "ids.arrow")) from None
+                raise damage_error(os.path.join(self._folder, self.part.name, "ids.arrow")) from None
             self._local.ids = table["id"].combine_chunks()
         ids: pa.Array = self._local.ids
         return ids
@@ -445,10 +457,10 @@ class Segment:
         except zstandard.ZstdError:
             text = b""
         if len(text) != last - first:
-            raise damaged(os.path.join(self._folder, self.part.name, "texts.zstd"))
+            raise damage_error(os.path.join(self._folder, self.part.name, "texts.zstd"))
         return text
 
-    def bytes_of(self, documents: Sequence[int]) -> tuple[npt.NDArray[np.uint8], Integers]:
+    def text_bytes_of(self, documents: Sequence[int]) -> tuple[npt.NDArray[np.uint8], Integers]:
         """Return the texts of some documents, ascending, as their bytes and where each begins and the last ends."""
         texts = [self._text(document) for document in documents]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])
@@ -456,11 +468,11 @@ class Segment:
     def texts(self, documents: Integers) -> Iterator[pa.LargeStringArray]:
         """Yield the texts of some documents, ascending, some at a time."""
         for begin in range(0, len(documents), _TEXTS_A_PIECE):
-            data, ends = self.bytes_of(documents[begin : begin + _TEXTS_A_PIECE].tolist())
+            data, ends = self.text_bytes_of(documents[begin : begin + _TEXTS_A_PIECE].tolist())
             yield pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(data))
 
 
-def checked(folder: str, path: str, part: Part) -> str:
+def segment_path(folder: str, path: str, part: SegmentEntry) -> str:
     """Return where a file of a segment is.
 
     Raises
@@ -476,21 +488,21 @@ def checked(folder: str, path: str, part: Part) -> str:
             f"{place} cannot be read ({error.strerror}): get it back from a copy, or build the index again"
         ) from None
     if path not in part.files or size != part.files[path].bytes:
-        raise damaged(place)
+        raise damage_error(place)
     return place
 
 
-def damaged(path: str) -> StoreError:
+def damage_error(path: str) -> StoreError:
     """Return what to raise for a file whose bytes are not those that were written."""
     return StoreError(f"{path} is damaged: get it back from a copy, or build the index again")
 
 
-def read_removed(folder: str, part: Part) -> Integers:
+def read_removed(folder: str, part: SegmentEntry) -> Integers:
     """Return which documents of a segment were removed: int64, ascending."""
     lists: Sequence[str] = [path for path in part.files if not path.startswith(f"{part.name}/")]
     if not lists:
         return np.empty(0, np.int64)
-    return np.fromfile(checked(folder, lists[0], part), _REMOVED).astype(np.int64)
+    return np.fromfile(segment_path(folder, lists[0], part), _REMOVED).astype(np.int64)
 
 
 def write_removed(file: BinaryIO, removed: Integers) -> None:

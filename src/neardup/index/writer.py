@@ -22,14 +22,23 @@ from neardup.errors import InputError, OutputError, option, shown
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, text_pieces
 from neardup.files import put_at
-from neardup.index.manifest import Manifest, Part, read_manifest, recipe_of, writing
-from neardup.index.segment import Piece, Plan, Segment, SegmentWriter, is_full, noted, read_removed, write_removed
-from neardup.pipeline.pipeline import checked_threads
+from neardup.index.manifest import Manifest, SegmentEntry, read_manifest, recipe_of, write_lock
+from neardup.index.segment import (
+    IndexPiece,
+    MatchRule,
+    Segment,
+    SegmentWriter,
+    is_full,
+    read_removed,
+    sync_file,
+    write_removed,
+)
+from neardup.pipeline.pipeline import thread_count
 from neardup.runtime import in_order
 
 Integers = npt.NDArray[np.int64]
 #: Names of what a writer makes; what bears one and is in no manifest was left by a writer that was killed.
-_OWN = re.compile(r"\.?(segment|removed)-\d{6}.*|\.neardup-index\.json\.partial-.*")
+_WRITER_FILES = re.compile(r"\.?(segment|removed)-\d{6}.*|\.neardup-index\.json\.partial-.*")
 
 
 class IndexWriter:
@@ -49,9 +58,9 @@ class IndexWriter:
     """
 
     def __init__(self, path: str, manifest: Manifest) -> None:
-        self.path, self.manifest, self._before = path, manifest, manifest
+        self.path, self.manifest, self._committed = path, manifest, manifest
         self.recipe = recipe_of(manifest, path)
-        self._plan, self._extractor = Plan.of(self.recipe), Extractor(self.recipe)
+        self._match_rule, self._extractor = MatchRule.of(self.recipe), Extractor(self.recipe)
 
     def add(
         self,
@@ -92,13 +101,13 @@ class IndexWriter:
         ids: list[pa.Array],
         threads: int | None,
         progress: Progress | None,
-    ) -> Iterator[Piece]:
+    ) -> Iterator[IndexPiece]:
         """Yield the documents with their features; ids gets what they are called."""
 
         def parts() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
             consumed = 0
-            for batch in corpus.scan() if keep is None else corpus.scan_again(alone=True):
-                consumed += batch.consumed
+            for batch in corpus.scan() if keep is None else corpus.scan_again(input_only=True):
+                consumed += batch.bytes_read
                 if progress is not None:
                     progress("index", consumed, corpus.total_bytes)
                 rows, names = batch.rows, batch.ids
@@ -114,20 +123,20 @@ class IndexWriter:
                     if len(texts):
                         yield named, texts
 
-        for piece in in_order(self._made, parts(), checked_threads(threads)):
+        for piece in in_order(self._extract, parts(), thread_count(threads)):
             ids.append(piece.ids)
             yield piece
 
-    def _made(self, named: tuple[pa.Array, pa.LargeStringArray]) -> Piece:
-        return Piece(*named, self._extractor(named[1]))
+    def _extract(self, named: tuple[pa.Array, pa.LargeStringArray]) -> IndexPiece:
+        return IndexPiece(*named, self._extractor(named[1]))
 
-    def _segments(self, pieces: Iterable[Piece]) -> Iterator[Part]:
+    def _segments(self, pieces: Iterable[IndexPiece]) -> Iterator[SegmentEntry]:
         """Write documents into segments, and yield what the manifest says of each."""
         with ExitStack() as stack:
             current: SegmentWriter | None = None
             name = ""
 
-            def done(writer: SegmentWriter) -> Part:
+            def done(writer: SegmentWriter) -> SegmentEntry:
                 part = writer.finish(name)
                 stack.close()
                 return part
@@ -137,10 +146,10 @@ class IndexWriter:
                 begin = 0
                 while begin < len(piece.ids):
                     if current is None:
-                        name = self._next("segment")
+                        name = self._next_name("segment")
                         made = stack.enter_context(put_at(os.path.join(self.path, name), folder=True))
-                        current = SegmentWriter(made.path, self._plan)
-                        stack.callback(current.abandon)
+                        current = SegmentWriter(made.path, self._match_rule)
+                        stack.callback(current.close)
                     end = begin + current.room(piece.block.sizes[begin:])
                     current.add(piece.between(begin, end, heads))
                     begin = end
@@ -150,7 +159,7 @@ class IndexWriter:
             if current is not None:
                 yield done(current)
 
-    def _next(self, what: str) -> str:
+    def _next_name(self, what: str) -> str:
         self.manifest = replace(self.manifest, sequence=self.manifest.sequence + 1)
         return f"{what}-{self.manifest.sequence:06d}"
 
@@ -169,10 +178,10 @@ class IndexWriter:
             return
         repeated = repeated_ids(names)
         if len(repeated):
-            corpus.refuse_repeated(Names(np.arange(len(names)), names))
-        for part in self._before.segments:
+            corpus.check_unique_ids(Names(np.arange(len(names)), names))
+        for part in self._committed.segments:
             segment = self._segment(part)
-            there = segment.ids().take(pa.array(segment.present()))
+            there = segment.ids().take(pa.array(segment.present_documents()))
             if pc.any(pc.is_in(there, names)).as_py():
                 same = there.filter(pc.is_in(there, names))
                 raise InputError(
@@ -180,8 +189,8 @@ class IndexWriter:
                     f"leave the new one out ({len(same):,} such in a segment)"
                 )
 
-    def _segment(self, part: Part) -> Segment:
-        return Segment(self.path, part, self._plan, read_removed(self.path, part))
+    def _segment(self, part: SegmentEntry) -> Segment:
+        return Segment(self.path, part, self._match_rule, read_removed(self.path, part))
 
     def remove(self, ids: Iterable[Any]) -> int:
         """Remove the documents with some ids, and return how many were there."""
@@ -191,28 +200,28 @@ class IndexWriter:
             segment = self._segment(part)
             same = pc.is_in(segment.ids().cast(pa.large_string()), wanted)
             gone = np.setdiff1d(np.flatnonzero(same.to_numpy(zero_copy_only=False)), segment.removed)
-            parts.append(part if not len(gone) else self._without(part, np.union1d(segment.removed, gone)))
+            parts.append(part if not len(gone) else self._mark_removed(part, np.union1d(segment.removed, gone)))
             count += len(gone)
         self.manifest = replace(self.manifest, segments=parts)
         return count
 
-    def _without(self, part: Part, removed: Integers) -> Part:
-        name = self._next("removed")
+    def _mark_removed(self, part: SegmentEntry, removed: Integers) -> SegmentEntry:
+        name = self._next_name("removed")
         with put_at(os.path.join(self.path, name)) as made, open(made.handle, "wb", closefd=False) as file:
             write_removed(file, removed)
         own = {path: file for path, file in part.files.items() if path.startswith(f"{part.name}/")}
-        return replace(part, removed=len(removed), files=own | {name: noted(os.path.join(self.path, name))})
+        return replace(part, removed=len(removed), files=own | {name: sync_file(os.path.join(self.path, name))})
 
     def compact(self, *, threads: int | None = None, progress: Progress | None = None) -> None:
         """Write runs of small segments, and those with removed documents, anew; full ones stay as they are."""
-        parts: list[Part] = []
-        run: list[Part] = []
+        parts: list[SegmentEntry] = []
+        run: list[SegmentEntry] = []
 
-        def merged() -> Iterator[Part]:
+        def merged() -> Iterator[SegmentEntry]:
             if len(run) == 1 and not run[0].removed:
                 yield run[0]
             elif run:
-                yield from self._segments(self._stored(run, threads, progress))
+                yield from self._segments(self._present_pieces(run, threads, progress))
             run.clear()
 
         for part in self.manifest.segments:
@@ -223,7 +232,9 @@ class IndexWriter:
         parts += merged()
         self.manifest = replace(self.manifest, segments=parts)
 
-    def _stored(self, parts: Sequence[Part], threads: int | None, progress: Progress | None) -> Iterator[Piece]:
+    def _present_pieces(
+        self, parts: Sequence[SegmentEntry], threads: int | None, progress: Progress | None
+    ) -> Iterator[IndexPiece]:
         """Yield the documents of segments that are there, with features made anew."""
         total = sum(part.documents - part.removed for part in parts)
 
@@ -231,7 +242,7 @@ class IndexWriter:
             done = 0
             for part in parts:
                 segment = self._segment(part)
-                stays, begin = segment.present(), 0
+                stays, begin = segment.present_documents(), 0
                 ids = segment.ids().take(pa.array(stays))
                 for texts in segment.texts(stays):
                     yield ids.slice(begin, len(texts)), texts
@@ -240,20 +251,20 @@ class IndexWriter:
                     if progress is not None:
                         progress("compact", done, total)
 
-        yield from in_order(self._made, stored(), checked_threads(threads))
+        yield from in_order(self._extract, stored(), thread_count(threads))
 
     def commit(self) -> None:
         """Make all that was done the state of the index, in one step, and remove what is no part of it any more."""
         self.manifest.write(self.path)
-        self._before = self.manifest
+        self._committed = self.manifest
         self.sweep()
 
     def sweep(self) -> None:
         """Remove what a writer made that is no part of the index: of one that was killed, or of this one."""
-        used = {path.partition("/")[0] for path in self._before.files}
+        used = {path.partition("/")[0] for path in self._committed.files}
         with os.scandir(self.path) as entries:
             for entry in entries:
-                if _OWN.fullmatch(entry.name) and entry.name not in used:
+                if _WRITER_FILES.fullmatch(entry.name) and entry.name not in used:
                     if entry.is_dir(follow_symlinks=False):
                         shutil.rmtree(entry.path, ignore_errors=True)
                     else:
@@ -274,7 +285,7 @@ def open_writer(path: str | PathLike[str]) -> Iterator[IndexWriter]:
     """
     folder = os.fspath(path)
     read_manifest(folder)
-    with writing(folder):
+    with write_lock(folder):
         writer = IndexWriter(folder, read_manifest(folder))
         writer.sweep()
         try:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.kernels.graph import components, greedy_keepers, name_keepers
+from neardup.kernels.graph import assign_keepers, connect_components, select_kept
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -101,7 +101,7 @@ class Standing(NamedTuple):
         """Return which representatives stay, each as its first document; the others' documents all go: bool[n]."""
         stays = np.zeros(len(self.place), np.bool_)
         stays[self.nodes[: self.given]] = True
-        greedy_keepers(self.nodes[self.given :], pairs.heads, pairs.neighbours, stays)
+        select_kept(self.nodes[self.given :], pairs.heads, pairs.neighbours, stays)
         return stays
 
 
@@ -136,7 +136,7 @@ def keepers(representative: Integers, pairs: Graph, order: Integers, reference: 
     count = len(representative)
     ranked = standing(representative, order, reference)
     kept = Kept(np.arange(count), np.ones(count))
-    name_keepers(
+    assign_keepers(
         representative,
         ranked.place,
         ranked.top,
@@ -160,7 +160,7 @@ def families(
     count = len(representative)
     own = count - reference
     root = np.arange(count)
-    components(left, right, root)
+    connect_components(left, right, root)
     able = representative >= 0
     rooted = np.where(able, root[representative], np.arange(count))
     # A representative is the first of its equals, so the smallest node of a component is its first document.

@@ -79,7 +79,9 @@ class Pairs:
         order = able[np.argsort(representative[able], kind="stable")]
         copies = np.bincount(representative[able], minlength=len(representative)).astype(np.int64)
         self._members = np.concatenate([[0], np.cumsum(copies)]).astype(np.int64), order
-        self._count = sum(int(part.sum()) for part in numbers_of_pairs(representative, left, right, names.reference))
+        self._count = sum(
+            int(part.sum()) for part in numbers_of_pairs(representative, left, right, names.reference_count)
+        )
 
     def __len__(self) -> int:
         return self._count
@@ -119,7 +121,7 @@ class Pairs:
 
     def _expanded(self, rows: Graph) -> Iterator[PairArrays]:
         # The later one of a pair is on the right, and a reference comes last: on the left is the input.
-        at, room, own = 0, _ROOM, self._names.own
+        at, room, own = 0, _ROOM, self._names.input_count
         while at < own:
             out, similarity = np.empty((room, 2), np.int64), np.empty(room)
             before = at
@@ -152,8 +154,8 @@ class Pairs:
         of_edge = np.append(self.similarity, 1.0)
         for part in self.edges():
             columns = {
-                "left": self._names.of(part.left),
-                "right": self._names.of_any(part.right),
+                "left": self._names.of_input(part.left),
+                "right": self._names.at(part.right),
                 "similarity": pa.array(of_edge[part.edge]),
             }
             if self._names.reference_names is not None:
@@ -169,7 +171,11 @@ class Pairs:
         """Return the schema of the tables."""
         none = np.zeros(0, np.int64)
         more = self._more(none, full) if self._more else {}
-        kinds = {"left": self._names.of(none).type, "right": self._names.of_any(none).type, "similarity": pa.float64()}
+        kinds = {
+            "left": self._names.of_input(none).type,
+            "right": self._names.at(none).type,
+            "similarity": pa.float64(),
+        }
         if self._names.reference_names is not None:
             kinds["right_from"] = pa.string()
         return pa.schema(kinds | {name: column.type for name, column in more.items()})
@@ -188,8 +194,8 @@ class Pairs:
 
     def pair(self, left: int, right: int, similarity: float) -> Pair:
         """Return two documents by position as a pair."""
-        kind = Pair if right < self._names.own else ReferencePair
-        return kind(self._names.one(left), self._names.one(right), float(similarity))
+        kind = Pair if right < self._names.input_count else ReferencePair
+        return kind(self._names.name_at(left), self._names.name_at(right), float(similarity))
 
     def __repr__(self) -> str:
         return f"<{len(self):,} pairs>"

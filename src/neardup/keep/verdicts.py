@@ -82,9 +82,9 @@ class Dropped(Sequence[Drop]):
             return [self[i] for i in range(*index.indices(len(self)))]
         at = int(self._positions[index])
         keeper = int(self._kept.keeper[at])
-        return (Drop if keeper < self._names.own else ReferenceDrop)(
-            self._names.one(at),
-            self._names.one(keeper),
+        return (Drop if keeper < self._names.input_count else ReferenceDrop)(
+            self._names.name_at(at),
+            self._names.name_at(keeper),
             float(self._kept.similarity[at]),
             int(self._family[at]),
         )
@@ -97,11 +97,11 @@ def family_list(found: Families, names: Names) -> list[Family]:
     """Return the families with their members' ids."""
     order = np.argsort(found.family, kind="stable")
     order = order[found.family[order] > 0]
-    of_input = order < names.own
-    ids, reference = names.of(order[of_input]).to_pylist(), list[Any]()
+    of_input = order < names.input_count
+    ids, reference = names.of_input(order[of_input]).to_pylist(), list[Any]()
     if names.reference_names is not None:
-        reference = names.reference_names.take(pa.array(order[~of_input] - names.own)).to_pylist()
-    counts = np.bincount(found.family[: names.own], minlength=len(found.documents) + 1)[1:]
+        reference = names.reference_names.take(pa.array(order[~of_input] - names.input_count)).to_pylist()
+    counts = np.bincount(found.family[: names.input_count], minlength=len(found.documents) + 1)[1:]
     return [
         Family(
             i + 1,

@@ -1,6 +1,8 @@
-"""All Numba code: arrays in, arrays out; no options, no errors. Each has a plain twin in the tests.
+"""All Numba code: arrays in, arrays out, without options or errors. Each kernel has a naive twin in the tests.
 
-Here are the names of the kinds of arrays; docstrings and comments say their shapes.
+Conventions of the docstrings: ``heads`` are offsets of rows, so that row i is ``values[heads[i]:heads[i + 1]]``;
+"concatenated" sets or texts follow each other in one array; an argument described as "gets" or "written" is output.
+A kernel whose output may not fit stops early, and its caller empties the output and continues from the returned place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Machine words: loads, counts and 64-byte blocks that Numba has no names for.
+"""Machine words: loads, stores, bit counts and 64-byte blocks, which Numba does not offer.
 
-Every function here is an LLVM instruction or two; none checks anything. An address is what
-``array.ctypes.data`` gives, and whoever calls keeps the array alive and has room for what is read.
+Each function is one or two LLVM instructions without checks. An address is what ``array.ctypes.data`` gives; the caller
+keeps the array alive and guarantees that the bytes exist.
 """
 
 from __future__ import annotations
@@ -17,8 +17,51 @@ _WIDE = ir.IntType(128)
 _BLOCK = ir.VectorType(_BYTE, 64)
 
 
-def _splat(value):
+def _broadcast(value):
     return ir.Constant(_BLOCK, [value] * 64)
+
+
+def _load(builder, address, kind):
+    """Emit a load of a value that need not be aligned."""
+    value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    value.align = 1
+    return value
+
+
+def _store(builder, value, address):
+    """Emit a store of a value that need not be aligned."""
+    builder.store(value, builder.inttoptr(address, value.type.as_pointer())).align = 1
+
+
+def _loader(number):
+    """Return an intrinsic ``load(address)`` that returns the number at an address, aligned or not."""
+
+    @intrinsic
+    def load(typing, address):
+        def emit(context, builder, signature, args):
+            return _load(builder, args[0], ir.IntType(number.bitwidth))
+
+        return number(types.uint64), emit
+
+    return load
+
+
+def _storer(number):
+    """Return an intrinsic ``store(address, value)`` that writes a number to an address, aligned or not."""
+
+    @intrinsic
+    def store(typing, address, value):
+        def emit(context, builder, signature, args):
+            _store(builder, args[1], args[0])
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, number), emit
+
+    return store
+
+
+load_u8, load_u16, load_u32, load_u64 = map(_loader, (types.uint8, types.uint16, types.uint32, types.uint64))
+store_u8, store_u16, store_u32, store_u64 = map(_storer, (types.uint8, types.uint16, types.uint32, types.uint64))
 
 
 @intrinsic
@@ -42,20 +85,8 @@ def trailing_zeros(typing, x):
 
 
 @intrinsic
-def load_u64(typing, address):
-    """Return the eight bytes at an address, which need not be aligned, as a uint64."""
-
-    def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _WORD.as_pointer()))
-        load.align = 1
-        return load
-
-    return types.uint64(types.uint64), emit
-
-
-@intrinsic
 def prefetch(typing, address):
-    """Ask for the cache line at an address, so that it is there when it is needed; any address is allowed."""
+    """Load the cache line at an address ahead of its use; any address is allowed."""
 
     def emit(context, builder, signature, args):
         pointer, number = _BYTE.as_pointer(), ir.IntType(32)
@@ -68,13 +99,11 @@ def prefetch(typing, address):
 
 
 @intrinsic
-def token_mask(typing, address):
+def nonspace_mask(typing, address):
     """Return bit i set where byte i of the 64 at an address is not a space."""
 
     def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
-        load.align = 1
-        return builder.bitcast(builder.icmp_unsigned("!=", load, _splat(0x20)), _WORD)
+        return builder.bitcast(builder.icmp_unsigned("!=", _load(builder, args[0], _BLOCK), _broadcast(0x20)), _WORD)
 
     return types.uint64(types.uint64), emit
 
@@ -84,8 +113,7 @@ def at_most_mask(typing, address, bound):
     """Return bit i set where byte i of the 64 at an address is at most a bound (a uint8)."""
 
     def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
-        load.align = 1
+        load = _load(builder, args[0], _BLOCK)
         first = builder.insert_element(ir.Constant(_BLOCK, ir.Undefined), args[1], ir.IntType(32)(0))
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
         bounds = builder.shuffle_vector(first, ir.Constant(_BLOCK, ir.Undefined), lanes)
@@ -95,42 +123,38 @@ def at_most_mask(typing, address, bound):
 
 
 @intrinsic
-def high_mask(typing, address):
+def non_ascii_mask(typing, address):
     """Return bit i set where byte i of the 64 at an address is not ASCII."""
 
     def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
-        load.align = 1
-        return builder.bitcast(builder.icmp_signed("<", load, _splat(0)), _WORD)
+        return builder.bitcast(builder.icmp_signed("<", _load(builder, args[0], _BLOCK), _broadcast(0)), _WORD)
 
     return types.uint64(types.uint64), emit
 
 
 @intrinsic
-def fold_words(typing, source, target):
-    r"""Copy 64 ASCII bytes: letters lower-cased, digits and ``_`` kept, all else a space."""
+def fold_ascii_block(typing, source, target):
+    """Copy 64 ASCII bytes: lower-case letters, keep digits and ``_``, replace all else by spaces."""
 
     def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
-        load.align = 1
+        load = _load(builder, args[0], _BLOCK)
 
         def within(vector, low, count):
-            return builder.icmp_unsigned("<", builder.sub(vector, _splat(low)), _splat(count))
+            return builder.icmp_unsigned("<", builder.sub(vector, _broadcast(low)), _broadcast(count))
 
         upper = builder.zext(within(load, ord("A"), 26), _BLOCK)
-        lower = builder.add(load, builder.mul(upper, _splat(32)))
+        lower = builder.add(load, builder.mul(upper, _broadcast(32)))
         word = builder.or_(within(lower, ord("a"), 26), within(lower, ord("0"), 10))
-        word = builder.or_(word, builder.icmp_unsigned("==", lower, _splat(ord("_"))))
-        folded = builder.select(word, lower, _splat(0x20))
-        store = builder.store(folded, builder.inttoptr(args[1], _BLOCK.as_pointer()))
-        store.align = 1
+        word = builder.or_(word, builder.icmp_unsigned("==", lower, _broadcast(ord("_"))))
+        folded = builder.select(word, lower, _broadcast(0x20))
+        _store(builder, folded, args[1])
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.uint64), emit
 
 
 @intrinsic
-def squares_reach(typing, a, b, c, d):
+def is_square_at_least(typing, a, b, c, d):
     """Return whether (a b)^2 >= c c d, in 128 bits: a b < 2^63, c < 2^31, d < 2^62."""
 
     def emit(context, builder, signature, args):
@@ -145,7 +169,7 @@ def squares_reach(typing, a, b, c, d):
 
 @njit(inline="always")
 def mix(x):
-    """Scramble a uint64, one to one (two rounds of multiply and shift)."""
+    """Scramble a uint64 by a bijection: two rounds of multiply and shift."""
     x ^= x >> 32
     x *= 0xD6E8FEB86659FD93
     x ^= x >> 32
@@ -155,8 +179,8 @@ def mix(x):
 
 
 @njit(inline="always")
-def decode(data, i):
-    """Return the code point of valid UTF-8 that begins at data[i], and how many bytes it has."""
+def decode_character(data, i):
+    """Return the code point of valid UTF-8 that begins at data[i], and its length in bytes."""
     b = int64(data[i])
     if b < 0x80:
         return b, 1
@@ -168,101 +192,24 @@ def decode(data, i):
     return high | (int64(data[i + 2]) & 0x3F) << 6 | (int64(data[i + 3]) & 0x3F), 4
 
 
-#: A chunk has 2**23 bytes.
+#: A chunk of the window's memory has 2**23 bytes.
 CHUNK_BITS = 23
-_WITHIN = uint64((1 << CHUNK_BITS) - 1)
-_HALF = ir.IntType(32)
-_QUARTER = ir.IntType(16)
-
-
-@intrinsic
-def store_u64(typing, address, value):
-    """Write a uint64 to an address."""
-
-    def emit(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], _WORD.as_pointer())).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.uint64), emit
-
-
-@intrinsic
-def store_u32(typing, address, value):
-    """Write a uint32 to an address."""
-
-    def emit(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], _HALF.as_pointer())).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.uint32), emit
-
-
-@intrinsic
-def load_u32(typing, address):
-    """Return the four bytes at an address as a uint32."""
-
-    def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _HALF.as_pointer()))
-        load.align = 1
-        return load
-
-    return types.uint32(types.uint64), emit
-
-
-@intrinsic
-def store_u16(typing, address, value):
-    """Write a uint16 to an address."""
-
-    def emit(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], _QUARTER.as_pointer())).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.uint16), emit
-
-
-@intrinsic
-def load_u16(typing, address):
-    """Return the two bytes at an address as a uint16."""
-
-    def emit(context, builder, signature, args):
-        load = builder.load(builder.inttoptr(args[0], _QUARTER.as_pointer()))
-        load.align = 1
-        return load
-
-    return types.uint16(types.uint64), emit
-
-
-@intrinsic
-def store_u8(typing, address, value):
-    """Write a uint8 to an address."""
-
-    def emit(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], _BYTE.as_pointer()))
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.uint8), emit
-
-
-@intrinsic
-def load_u8(typing, address):
-    """Return the byte at an address as a uint8."""
-
-    def emit(context, builder, signature, args):
-        return builder.load(builder.inttoptr(args[0], _BYTE.as_pointer()))
-
-    return types.uint8(types.uint64), emit
+_OFFSET_MASK = uint64((1 << CHUNK_BITS) - 1)
 
 
 @njit(inline="always")
-def place_of(bases, address):
-    """Return where in the machine's memory an address of ours is."""
+def pointer_to(bases, address):
+    """Return the machine address of an address of the window's memory.
+
+    bases: uint64[a power of two], the machine address of each chunk (see ``window.WindowIndex``).
+    """
     chunk = uint64(address) >> uint64(CHUNK_BITS)
-    return bases[chunk & uint64(bases.shape[0] - 1)] + (uint64(address) & _WITHIN)
+    return bases[chunk & uint64(bases.shape[0] - 1)] + (uint64(address) & _OFFSET_MASK)
 
 
 @intrinsic
-def first_is_greater(typing, a, b, c, d, e, f):
-    """Return whether a b c > d e f, for int64 from 0 to 2**62 each; in 192 bits."""
+def is_product_greater(typing, a, b, c, d, e, f):
+    """Return whether a b c > d e f, for int64 from 0 to 2**62, computed in 192 bits."""
 
     def emit(context, builder, signature, args):
         half = ir.Constant(_WIDE, 64)
@@ -275,11 +222,11 @@ def first_is_greater(typing, a, b, c, d, e, f):
             return builder.add(high, builder.lshr(low, half)), builder.trunc(low, _WORD)
 
         high, low = product(*args[:3])
-        other_high, other_low = product(*args[3:])
+        right_high, right_low = product(*args[3:])
         return builder.select(
-            builder.icmp_unsigned("==", high, other_high),
-            builder.icmp_unsigned(">", low, other_low),
-            builder.icmp_unsigned(">", high, other_high),
+            builder.icmp_unsigned("==", high, right_high),
+            builder.icmp_unsigned(">", low, right_low),
+            builder.icmp_unsigned(">", high, right_high),
         )
 
     word = types.int64

@@ -1,8 +1,8 @@
-"""How much overlap a pair needs: the set measures' bounds in whole numbers.
+"""The overlap that a pair needs: bounds of the set measures in whole numbers.
 
-A threshold is a fraction p/q (of the squared distance, for euclidean) and a rule is (code, p, q, floor_p, floor_q): the
-measure, its threshold, and a floor on Jaccard that must hold too (0/1: none). ``neardup.recipe.measures`` makes rules
-and states the formulas.
+A threshold is a fraction p/q (of the squared distance for euclidean). A rule is (code, p, q, floor_p, floor_q): the
+measure, its threshold, and a minimum Jaccard similarity that must hold as well (0/1 for none).
+``neardup.recipe.measures`` makes rules and states the formulas.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import sqrt
 
 from numba import int64, njit, uint64
 
-from neardup.kernels.bits import squares_reach
+from neardup.kernels.bits import is_square_at_least
 from neardup.kernels.compilation import kernel
 
 JACCARD, OVERLAP, DICE, COSINE, CONTAINMENT, EUCLIDEAN = 0, 1, 2, 3, 4, 5
@@ -23,8 +23,8 @@ def _ceil_div(a, b):
 
 
 @kernel
-def need(rule, a, b):
-    """Return the least overlap, at least 1, that sets of sizes a and b need; it grows with a and b."""
+def required_overlap(rule, a, b):
+    """Return the least overlap, at least 1, at which sets of sizes a and b match. It grows with a and b."""
     code, p, q, floor_p, floor_q = rule
     if code == JACCARD:
         least = _ceil_div(p * (a + b), p + q)
@@ -39,9 +39,9 @@ def need(rule, a, b):
     else:
         area = uint64(a) * uint64(b)
         least = int64(p * sqrt(float(area)) / q)
-        while least > 0 and squares_reach(uint64(least - 1), uint64(q), uint64(p), area):
+        while least > 0 and is_square_at_least(uint64(least - 1), uint64(q), uint64(p), area):
             least -= 1
-        while not squares_reach(uint64(least), uint64(q), uint64(p), area):
+        while not is_square_at_least(uint64(least), uint64(q), uint64(p), area):
             least += 1
     if floor_p > 0:
         least = max(least, _ceil_div(floor_p * (a + b), floor_p + floor_q))
@@ -50,12 +50,12 @@ def need(rule, a, b):
 
 @kernel
 def smallest_partner(rule, size):
-    """Return the least size m <= size of a set that can match one of the given size."""
+    """Return the smallest size m <= size at which a set can match one of this size."""
     low = 1
     high = size
     while low < high:
         middle = (low + high) // 2
-        if need(rule, middle, size) <= middle:
+        if required_overlap(rule, middle, size) <= middle:
             high = middle
         else:
             low = middle + 1
@@ -64,15 +64,15 @@ def smallest_partner(rule, size):
 
 @kernel
 def largest_partner(rule, size, shared, low):
-    """Return the greatest m in [low, size] with need(m, size) <= shared, or low - 1 when there is none."""
+    """Return the largest m in [low, size] with required_overlap(m, size) <= shared; low - 1 if there is none."""
     high = size
-    if need(rule, high, size) <= shared:
+    if required_overlap(rule, high, size) <= shared:
         return high
-    if need(rule, low, size) > shared:
+    if required_overlap(rule, low, size) > shared:
         return low - 1
     while high - low > 1:
         middle = (low + high) // 2
-        if need(rule, middle, size) <= shared:
+        if required_overlap(rule, middle, size) <= shared:
             low = middle
         else:
             high = middle

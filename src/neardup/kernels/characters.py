@@ -1,9 +1,8 @@
-"""What characters are and fold to: classes, case, composition, and code points to ignore, alike in every Python.
+"""Classes of characters, case folding, composition and ignorable code points, the same in every version of Python.
 
-A newer Python knows more characters than Unicode 14.0, the version of the oldest Python taken, and its `unicodedata`
-has classes, mappings and case for them. That a text is the same to every Python, each code point that Unicode 14.0
-leaves unassigned is taken as what most of them become, whether or not the running Python knows it. Noncharacters,
-which stay what they are, are not among them.
+A newer version of Python knows more characters than Unicode 14.0, the version of the oldest supported Python. So that
+all versions give the same text, each code point that Unicode 14.0 leaves unassigned is treated as most of them turn out
+to be, whether the running Python knows it or not. Noncharacters, which are never assigned, are not affected.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-#: First and last of each run in planes 0 to 3, in hexadecimal digits.
-_RUNS = """
+#: The code points of planes 0 to 3 that Unicode 14.0 leaves unassigned, as runs of hexadecimal numbers.
+_UNASSIGNED_RUNS = """
 378-379 380-383 38B 38D 3A2 530 557-558 58B-58C 590 5C8-5CF 5EB-5EE 5F5-5FF 70E 74B-74C 7B2-7BF 7FB-7FC 82E-82F
 83F 85C-85D 85F 86B-86F 88F 892-897 984 98D-98E 991-992 9A9 9B1 9B3-9B5 9BA-9BB 9C5-9C6 9C9-9CA 9CF-9D6 9D8-9DB
 9DE 9E4-9E5 9FF-A00 A04 A0B-A0E A11-A12 A29 A31 A34 A37 A3A-A3B A3D A43-A46 A49-A4A A4E-A50 A52-A58 A5D A5F-A65
@@ -75,8 +74,8 @@ FE1A-FE1F FE53 FE67 FE6C-FE6F FE75 FEFD-FEFE FF00 FFBF-FFC1 FFC8-FFC9 FFD0-FFD1 
 2EBE1-2F7FF 2FA1E-2FFFD 3134B-3FFFD
 """
 
-#: First and last code points, as in `neardup.kernels.characters`.
-UNASSIGNED_RANGES = tuple((int(run.split("-")[0], 16), int(run.split("-")[-1], 16)) for run in _RUNS.split())
+#: The same as pairs of first and last code points.
+UNASSIGNED_RANGES = tuple((int(run.split("-")[0], 16), int(run.split("-")[-1], 16)) for run in _UNASSIGNED_RUNS.split())
 
 
 N_CODE_POINTS = 0x110000
@@ -105,9 +104,9 @@ IGNORABLE_RANGES = (
     (0xE0000, 0xE0FFF),  # tags, variation selectors supplement
 )
 
-#: Points and their like, first and last: vowel points, accents and recitation marks of Hebrew, Arabic and Syriac, which
-#: some write and most leave to the reader, and tatweel, which stretches a word. Hamza and madda (U+0653-0655, U+065F)
-#: tell letters apart and are not among them.
+#: Points and similar characters, first and last: vowel points, accents and recitation marks of Hebrew, Arabic and
+#: Syriac, which most writers omit, and tatweel, which stretches a word. Hamza and madda (U+0653-0655, U+065F)
+#: distinguish letters and are not included.
 POINT_RANGES = (
     (0x0591, 0x05BD),  # Hebrew accents and points
     (0x05BF, 0x05BF),  # rafe
@@ -136,7 +135,7 @@ POINT_RANGES = (
     (0x10EFA, 0x10EFF),  # points of African Arabic, and recitation marks
 )
 
-#: Blocks of the scripts written without spaces between words, first and last: what UAX #14 breaks as
+#: Blocks of scripts written without spaces between words, first and last: those that UAX #14 breaks as
 #: ideographic or by dictionary (classes ID, CJ, SA), Tibetan, and the aksara scripts Balinese and Javanese.
 UNSPACED_RANGES = (
     (0x0E00, 0x0E7F),  # Thai
@@ -175,7 +174,7 @@ UNSPACED_RANGES = (
 
 PICTOGRAPHS = (0x1F000, 0x1FAFF)  # Mahjong Tiles to Symbols and Pictographs Extended-A
 
-#: Blocks of punctuation and symbols, where later characters are neither letters nor pictographs, first and last.
+#: Blocks of punctuation and symbols, whose newer characters are neither letters nor pictographs, first and last.
 _SYMBOL_RANGES = (
     (0x2000, 0x2BFF),  # General Punctuation to Miscellaneous Symbols and Arrows
     (0x2E00, 0x2E7F),  # Supplemental Punctuation
@@ -185,7 +184,7 @@ _SYMBOL_RANGES = (
 )
 
 # Large uniform blocks in which no code point has a mapping, a combining class or a mark.
-_QUIET_RANGES = (
+_REGULAR_RANGES = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
     (0xAC00, 0xD7A3),
@@ -197,17 +196,17 @@ _QUIET_RANGES = (
 
 
 class Properties(NamedTuple):
-    """One truth value per code point of planes 0 to 3."""
+    """Truth values for each code point of planes 0 to 3."""
 
     alnum: Flags
     mark: Flags
     symbol: Flags  # category So
     ignorable: Flags  # by default, or as points
-    later: Flags  # assigned after Unicode 14.0, or not yet, and not ignorable
+    newer: Flags  # assigned after Unicode 14.0 or not yet assigned, and not ignorable
 
 
 def in_ranges(ranges: tuple[tuple[int, int], ...], size: int) -> Flags:
-    """Mark the code points below `size` that lie in one of the ranges, both ends included."""
+    """Flag the code points below ``size`` that lie in one of the ranges, both ends included."""
     flags = np.zeros(size, dtype=np.bool_)
     for first, last in ranges:
         flags[first : last + 1] = True
@@ -215,66 +214,66 @@ def in_ranges(ranges: tuple[tuple[int, int], ...], size: int) -> Flags:
 
 
 def character_class(flags: Flags) -> str:
-    """Write the marked code points as the inside of a regular expression's ``[...]``."""
+    """Return the flagged code points as the inside of a regular expression's ``[...]``."""
     edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
     return "".join(rf"\U{first:08x}-\U{end - 1:08x}" for first, end in edges.tolist())
 
 
 @functools.cache
 def properties() -> Properties:
-    """Look up the properties that the normalizers are defined by.
+    """Return the properties by which the normalizers are defined.
 
-    A later character is a letter without case and mappings, save in blocks of symbols, where it separates, and of
-    pictographs, where it is one.
+    A newer character is a letter without case and mappings, except in blocks of symbols, where it separates, and in
+    blocks of pictographs, where it is one.
     """
     ignorable = in_ranges(IGNORABLE_RANGES + POINT_RANGES, N_CHARACTERS)
-    later = in_ranges(UNASSIGNED_RANGES, N_CHARACTERS) & ~ignorable
+    newer = in_ranges(UNASSIGNED_RANGES, N_CHARACTERS) & ~ignorable
     pictographs = in_ranges((PICTOGRAPHS,), N_CHARACTERS)
     alnum = np.fromiter(map(str.isalnum, map(chr, range(N_CHARACTERS))), dtype=np.bool_, count=N_CHARACTERS)
-    alnum[later] = ~(pictographs | in_ranges(_SYMBOL_RANGES, N_CHARACTERS))[later]
+    alnum[newer] = ~(pictographs | in_ranges(_SYMBOL_RANGES, N_CHARACTERS))[newer]
     mark = np.zeros(N_CHARACTERS, dtype=np.bool_)
-    symbol = later & pictographs
-    for c in loud():
+    symbol = newer & pictographs
+    for c in irregular_code_points():
         category = unicodedata.category(chr(c))
         mark[c] = category[0] == "M"
         symbol[c] = category == "So"
-    return Properties(alnum, mark, symbol, ignorable, later)
+    return Properties(alnum, mark, symbol, ignorable, newer)
 
 
-def loud() -> list[int]:
-    """Return the code points of planes 0 to 3 that may have a mapping, a combining class, or be a mark or a symbol."""
-    quiet = in_ranges(_QUIET_RANGES + UNASSIGNED_RANGES, N_CHARACTERS)
-    found: list[int] = np.flatnonzero(~quiet).tolist()
-    return found
+def irregular_code_points() -> list[int]:
+    """Return the code points of planes 0 to 3 that may have a mapping, a combining class, or be a mark or symbol."""
+    regular = in_ranges(_REGULAR_RANGES + UNASSIGNED_RANGES, N_CHARACTERS)
+    irregular: list[int] = np.flatnonzero(~regular).tolist()
+    return irregular
 
 
 def fold(text: str) -> str:
     """Fold compatibility and case: the fixed point of NFKC, full case folding, NFKC, without ignorables and points.
 
-    Of a single character this is NFKC_Casefold [UAX #44, UAX #31 section 5.1]. Of a text it may differ
-    from the mapping of its characters one by one: canonical order is restored before the case is folded.
+    For a single character this is NFKC_Casefold [UAX #44, UAX #31 section 5.1]. For a text it may differ from the
+    mapping of its characters one by one: canonical order is restored before case is folded.
     """
-    # Nothing composes with a later character or changes places with it.
-    parts = _later().split(text)
-    parts[::2] = map(_folded, parts[::2])
+    # A newer character neither composes with its neighbours nor is reordered.
+    parts = _newer_pattern().split(text)
+    parts[::2] = map(_fold_known, parts[::2])
     return "".join(parts)
 
 
-def composed(text: str) -> str:
+def compose(text: str) -> str:
     """Return the compatibility composition (NFKC) of a text, without points."""
-    parts = _later().split(_points().sub("", text))
-    parts[::2] = [_points().sub("", unicodedata.normalize("NFKC", part)) for part in parts[::2]]
+    parts = _newer_pattern().split(_points_pattern().sub("", text))
+    parts[::2] = [_points_pattern().sub("", unicodedata.normalize("NFKC", part)) for part in parts[::2]]
     return "".join(parts)
 
 
-def without_ignorables(text: str) -> str:
-    """Return a text without what counts as not there."""
-    return _ignorables().sub("", text)
+def strip_ignorables(text: str) -> str:
+    """Return a text without its ignorable code points and points."""
+    return _ignorables_pattern().sub("", text)
 
 
-def _folded(text: str) -> str:
+def _fold_known(text: str) -> str:
     while True:
-        folded = unicodedata.normalize("NFKC", without_ignorables(text))
+        folded = unicodedata.normalize("NFKC", strip_ignorables(text))
         folded = unicodedata.normalize("NFKC", folded.casefold())
         if folded == text:
             return folded
@@ -282,19 +281,19 @@ def _folded(text: str) -> str:
 
 
 @functools.cache
-def _ignorables() -> re.Pattern[str]:
+def _ignorables_pattern() -> re.Pattern[str]:
     return re.compile(f"[{character_class(in_ranges(IGNORABLE_RANGES + POINT_RANGES, N_CODE_POINTS))}]+")
 
 
 @functools.cache
-def _points() -> re.Pattern[str]:
+def _points_pattern() -> re.Pattern[str]:
     return re.compile(f"[{character_class(in_ranges(POINT_RANGES, N_CODE_POINTS))}]+")
 
 
 @functools.cache
-def _later() -> re.Pattern[str]:
-    """Return the pattern of a run of later characters, as a group."""
-    later = properties().later
-    # Python tries ranges above U+FFFF one after the other; looking ahead spares the characters below.
-    ahead = rf"{character_class(later[:0x10000])}\U00010000-\U0003ffff"
-    return re.compile(f"(?=[{ahead}])([{character_class(later)}]+)")
+def _newer_pattern() -> re.Pattern[str]:
+    """Return the pattern of a run of newer characters, as a group."""
+    newer = properties().newer
+    # Python tests ranges above U+FFFF one by one; the lookahead skips this for most characters.
+    lookahead = rf"{character_class(newer[:0x10000])}\U00010000-\U0003ffff"
+    return re.compile(f"(?=[{lookahead}])([{character_class(newer)}]+)")

@@ -1,9 +1,8 @@
-"""How kernels are compiled, and where the machine code is kept between runs.
+"""Compilation of kernels, and the cache of machine code between runs.
 
-Numba keeps a function's code as long as the function's own file is unchanged; code of other files that was
-compiled into it may be stale. So the folder is named after all kernel sources together, and after Numba's
-version: two copies of this package with the same kernels share it, and of two processes that need a kernel at
-the same time one compiles it.
+Numba invalidates the cache of a function if the file of that function changes, but not if inlined code of another file
+changes. So the cache folder is named after a digest of all kernel sources and Numba's version. Copies of this package
+with equal kernels share it, and if several processes need a kernel at the same time, only one compiles it.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from numba.core.runtime._nrt_python import c_helpers
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder for the machine code, or None where none can be written: then each run compiles anew.
+    """Return the folder for machine code, or None if none is writable: then each run compiles anew.
 
-    It is ``$NUMBA_CACHE_DIR``, else the user's cache folder. Never a folder that others may write to: code is
-    run from it.
+    It is inside ``$NUMBA_CACHE_DIR`` or the user's cache folder, never in a folder that others can write to: code in it
+    is executed.
     """
     here = Path(__file__).parent
     digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__} {sys.version}".encode())
@@ -56,21 +55,21 @@ def cache_folder() -> Path | None:
 
 
 @cache
-def _give_runtime() -> None:
-    """Tell machine code where the functions of Numba's runtime are; ``rtsys.initialize`` would compile some as well."""
+def _register_runtime_symbols() -> None:
+    """Tell LLVM the addresses of Numba's runtime functions; ``rtsys.initialize`` would also compile some."""
     for name, address in c_helpers.items():
         llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
-class _Place(_CacheLocator):  # type: ignore[misc]
-    """Where the code of a function lies: by its name alone, for the folder stands for all sources."""
+class _CacheLocation(_CacheLocator):  # type: ignore[misc]
+    """The cache location of a function: its name alone, because the folder stands for all sources."""
 
     def __init__(self, function: Any, folder: Path) -> None:
         self._line = function.__code__.co_firstlineno
         self._folder = folder
 
     @classmethod
-    def from_function(cls, function: Any, source: str) -> _Place | None:
+    def from_function(cls, function: Any, source: str) -> _CacheLocation | None:
         folder = cache_folder()
         return None if folder is None else cls(function, folder)
 
@@ -84,32 +83,32 @@ class _Place(_CacheLocator):  # type: ignore[misc]
         return str(self._line)
 
 
-class _KernelFiles(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes: ClassVar = [_Place]
+class _KernelCacheFiles(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes: ClassVar = [_CacheLocation]
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, but what only compiling needs is not loaded: 0.3 s and 90 MB less at a start.
+    """Numba's cache, without loading what only compilation needs: saves 0.3 s and 90 MB at startup.
 
-    Between the moment that a kernel is missing and the moment that it is kept, other processes wait for it. They
-    would not only compile it again: two that keep a kernel for other types at the same time would mix up the two.
+    From the moment a kernel is missing until it is saved, other processes wait. Otherwise they would compile it as
+    well, and two processes that save one kernel for different types at the same time would mix them up.
     """
 
-    _impl_class = _KernelFiles
+    _impl_class = _KernelCacheFiles
     _lock: int | None = None
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        _give_runtime()
+        _register_runtime_symbols()
         found = self._load_overload(signature, context)
         if found is None and self._lock is None:
-            self._lock = _locked(f"{self._cache_file._index_path}.lock")
+            self._lock = _open_locked(f"{self._cache_file._index_path}.lock")
             found = self._load_overload(signature, context)
             if found is not None:
                 self._unlock()
         return found
 
     def save_overload(self, signature: Any, code: Any) -> None:
-        # A full disk costs the next process its time, and no run its answer.
+        # A full disk makes the next process compile again; no run fails.
         try:
             with suppress(OSError):
                 super().save_overload(signature, code)
@@ -122,14 +121,14 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
             self._lock = None
 
 
-def _locked(path: str) -> int | None:
-    """Open a file and lock it; a process that holds it longer than any kernel takes is not waited for."""
+def _open_locked(path: str) -> int | None:
+    """Open a file and lock it; wait at most as long as a kernel takes to compile."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError:
         return None
-    end = time.monotonic() + _PATIENCE
-    while time.monotonic() < end:
+    deadline = time.monotonic() + _LOCK_TIMEOUT
+    while time.monotonic() < deadline:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -139,21 +138,21 @@ def _locked(path: str) -> int | None:
     return file
 
 
-#: Seconds.
-_PATIENCE = 60
+#: Seconds, more than any kernel takes to compile.
+_LOCK_TIMEOUT = 60
 
 
-class _NoMachineCode:
-    """In place of what makes machine code: an inner kernel has none to be told where its environment is."""
+class _NullCodegen:
+    """Stands in for the code generator of an inner kernel, which has no machine code of its own."""
 
     def set_env(self, env_name: str, env: Any) -> None:
         """Do nothing."""
 
 
 class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code that becomes part of its callers', which are made fast as a whole; by itself it never is machine code."""
+    """Code that is inlined into its callers and optimized there; it never becomes machine code by itself."""
 
-    codegen = _NoMachineCode()
+    codegen = _NullCodegen()
 
     def _optimize_final_module(self) -> None:
         pass
@@ -162,7 +161,7 @@ class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return 0: there is none."""
+        """Return 0: there is no machine code."""
         return 0
 
 
@@ -173,30 +172,29 @@ class _InnerCompiler(Compiler):  # type: ignore[misc]
 
 class _KernelCompiler(Compiler):  # type: ignore[misc]
     def compile_extra(self, func: Any) -> Any:
-        """Compile, and tell the code where the environments of the inner kernels in it are."""
-        # Looking for garbage among all that a compiler holds would take a tenth of the time.
-        collects = gc.isenabled()
+        """Compile, and set the environments of the inner kernels that were inlined."""
+        # Garbage collection among the compiler's objects would take a tenth of the time.
+        gc_was_enabled = gc.isenabled()
         gc.disable()
         try:
             compiled = super().compile_extra(func)
         finally:
-            if collects:
+            if gc_was_enabled:
                 gc.enable()
-        for each in compiled._find_referenced_environments():
-            compiled.library.codegen.set_env(each.env_name, each)
+        for environment in compiled._find_referenced_environments():
+            compiled.library.codegen.set_env(environment.env_name, environment)
         return compiled
 
 
 def inner_kernel(function: Any) -> Any:
-    """Compile a function that kernels alone call: a third of the time that it takes as a kernel."""
+    """Compile a function that only kernels call, in a third of the time that a kernel takes."""
     return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)(function)
 
 
 def leaf_kernel(function: Any) -> Any:
-    """Compile an inner kernel that makes no array and returns none; nor does what it calls.
+    """Compile an inner kernel that neither creates nor returns arrays; nor does anything that it calls.
 
-    Its arrays are those of its callers, so how often they are used is not counted: in a loop over a few entries each
-    that would cost more than the work.
+    References to its arrays are not counted. In a loop over a few entries, counting would cost more than the work.
     """
     return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler, _nrt=False)(
         function
@@ -204,22 +202,22 @@ def leaf_kernel(function: Any) -> Any:
 
 
 def kernel(function: Any) -> Any:
-    """Compile a function on arrays with Numba, without Python's lock, and keep the machine code."""
+    """Compile a function on arrays with Numba, without the GIL, and cache the machine code."""
     compiled = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_KernelCompiler)(function)
     if cache_folder() is not None:
         compiled._cache = _KernelCache(function)
     return compiled
 
 
-def kept_arrays(name: str, build: Callable[[], Iterable[Any]]) -> list[Any]:
-    """Return the arrays that a function builds, which are kept beside the machine code under a name."""
+def cached_arrays(name: str, build: Callable[[], Iterable[Any]]) -> list[Any]:
+    """Return the arrays that a function builds, cached beside the machine code under a name."""
     folder = cache_folder()
     if folder is None:
         return list(build())
     path = folder / f"{name}.npz"
-    # What cannot be read is built anew.
-    with suppress(OSError, EOFError, ValueError, BadZipFile), np.load(path, allow_pickle=False) as found:
-        return [found[each] for each in found.files]
+    # An unreadable file is built again.
+    with suppress(OSError, EOFError, ValueError, BadZipFile), np.load(path, allow_pickle=False) as stored:
+        return [stored[key] for key in stored.files]
     arrays = list(build())
     with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
         np.savez(file, *arrays)
@@ -229,19 +227,19 @@ def kept_arrays(name: str, build: Callable[[], Iterable[Any]]) -> list[Any]:
 
 
 def kernels_are_compiled(*kernels: str) -> bool:
-    """Return whether there is machine code of all these kernels (``module.function``), so that a run starts at once."""
+    """Return whether the machine code of all these kernels (``module.function``) is cached."""
     folder = cache_folder()
     return folder is not None and all(any(folder.rglob(f"{kernel}-*.nbi")) for kernel in kernels)
 
 
-def compiling_sentence(*kernels: str) -> str:
-    """Return what to tell a user before these kernels (``module.function``) are compiled; empty where they are."""
-    said = "compiling kernels that this command needs, once on this machine (about 10 s)"
-    return "" if kernels_are_compiled(*kernels) else said
+def compilation_notice(*kernels: str) -> str:
+    """Return the notice to print before these kernels (``module.function``) are compiled; empty if they are cached."""
+    notice = "compiling kernels that this command needs, once on this machine (about 10 s)"
+    return "" if kernels_are_compiled(*kernels) else notice
 
 
 @contextmanager
-def compilations() -> Iterator[list]:
-    """Give a list that gets an entry for each kernel that is compiled or loaded inside the block, in any thread."""
+def record_compilations() -> Iterator[list]:
+    """Yield a list that gets an entry for each kernel compiled or loaded in the block, by any thread."""
     with install_recorder("numba:compile") as recorder:
         yield recorder.buffer

@@ -1,6 +1,6 @@
-"""The graph of pairs: which documents stay and who keeps each other one, connected components, and all pairs of equals.
+"""The graph of matching pairs: kept documents and keepers, connected components, and all pairs of documents.
 
-Nodes are documents that stand for all that equal them; their edges lie in rows, ``neighbours[heads[n]:heads[n + 1]]``.
+A node is a document that represents all documents equal to it. Its edges are ``neighbours[heads[n]:heads[n + 1]]``.
 """
 
 from __future__ import annotations
@@ -12,50 +12,52 @@ from neardup.kernels.compilation import inner_kernel, kernel
 
 
 @kernel
-def greedy_keepers(order, heads, neighbours, stays):
-    """Go through the nodes in order; set stays[node], False on entry, unless an earlier neighbour stays."""
+def select_kept(order, heads, neighbours, kept):
+    """Go through the nodes in keep order; keep each one (kept is False at first) that has no kept neighbour."""
     for i in range(order.shape[0]):
         node = order[i]
-        alone = True
+        is_kept = True
         for e in range(heads[node], heads[node + 1]):
-            if stays[neighbours[e]]:
-                alone = False
+            if kept[neighbours[e]]:
+                is_kept = False
                 break
-        stays[node] = alone
+        kept[node] = is_kept
 
 
 @kernel
-def name_keepers(representative, place, top, stays, graph, keeper, best):
-    """Give each dropped document the most similar kept one before it in keep order, the first of equals.
+def assign_keepers(representative, position, speaker, kept, graph, keeper, best):
+    """Assign to each dropped document the most similar kept one before it in keep order, the first among equals.
 
-    place: int64[n], where each document is in keep order; top: int64[n], the first document of each
-    representative's equals, which stays if stays[representative]. keeper and best hold the document itself
-    and 1 on entry.
+    position: int64[n], the position of each document in keep order; speaker: int64[n], the first in keep order among
+    the documents that a representative stands for, which is kept if kept[representative]. keeper and best contain the
+    document itself and 1 at first.
     """
     heads, neighbours, similarity = graph
     for d in range(representative.shape[0]):
         node = representative[d]
-        if node < 0 or (stays[node] and top[node] == d):
+        if node < 0 or (kept[node] and speaker[node] == d):
             continue
-        found = -1
-        most = -1.0
-        if stays[node]:
-            found = top[node]
-            most = 1.0
+        candidate = -1
+        highest = -1.0
+        if kept[node]:
+            candidate = speaker[node]
+            highest = 1.0
         for e in range(heads[node], heads[node + 1]):
-            other = neighbours[e]
-            if not stays[other] or place[top[other]] > place[d]:
+            neighbour = neighbours[e]
+            if not kept[neighbour] or position[speaker[neighbour]] > position[d]:
                 continue
-            if similarity[e] > most or (similarity[e] == most and place[top[other]] < place[found]):
-                found = top[other]
-                most = similarity[e]
-        keeper[d] = found
-        best[d] = most
+            if similarity[e] > highest or (
+                similarity[e] == highest and position[speaker[neighbour]] < position[candidate]
+            ):
+                candidate = speaker[neighbour]
+                highest = similarity[e]
+        keeper[d] = candidate
+        best[d] = highest
 
 
 @inner_kernel
-def root_of(node, root):
-    """Return the root of a node's tree, and shorten the way there."""
+def find_root(node, root):
+    """Return the root of a node's tree, and compress the path to it."""
     while root[node] != node:
         root[node] = root[root[node]]
         node = root[node]
@@ -63,53 +65,55 @@ def root_of(node, root):
 
 
 @kernel
-def components(left, right, root):
-    """Make root, which holds 0..n-1 on entry, the smallest node of each node's connected component."""
+def connect_components(left, right, root):
+    """Set root, which contains 0..n-1 at first, to the smallest node of each node's connected component."""
     for e in range(left.shape[0]):
-        a = root_of(left[e], root)
-        b = root_of(right[e], root)
+        a = find_root(left[e], root)
+        b = find_root(right[e], root)
         root[max(a, b)] = min(a, b)
     for d in range(root.shape[0]):
         root[d] = root[root[d]]
 
 
 @kernel
-def group_pairs(order, left, right, root, sizes, total, room, last, groups):
-    """Write the group of each pair, so that the items of a group have no more than room, or are those of one pair.
+def group_pairs(order, left, right, root, sizes, component_sizes, capacity, last_group, groups):
+    """Write the group of each pair, so that the items of a group fit into ``capacity``, or are those of one pair.
 
-    order: the pairs, those of one component behind each other; root: of each item; total: int64, what all items of the
-    component of a root have. A component that fits is in one group; of others an item may be in several. last: int64
-    for each item, -1 on entry.
+    order: the pairs, those of a component together; root: the root of each item; sizes: the size of each item;
+    component_sizes: int64, by root. A component that fits is in one group; the items of others may be in several
+    groups. last_group: int64 per item, -1 at first.
     """
     group = int64(0)
     used = int64(0)
-    family = int64(-1)
+    component = int64(-1)
     for i in range(order.shape[0]):
         p = order[i]
-        one, other = left[p], right[p]
-        if root[one] != family:
-            family = root[one]
-            if used > 0 and used + total[family] > room:
+        first_item, second_item = left[p], right[p]
+        if root[first_item] != component:
+            component = root[first_item]
+            if used > 0 and used + component_sizes[component] > capacity:
                 group += 1
                 used = 0
-        more = int64(last[one] != group) * sizes[one] + int64(last[other] != group) * sizes[other]
-        if used > 0 and used + more > room:
+        added = (
+            int64(last_group[first_item] != group) * sizes[first_item]
+            + int64(last_group[second_item] != group) * sizes[second_item]
+        )
+        if used > 0 and used + added > capacity:
             group += 1
             used = 0
-            more = sizes[one] + sizes[other]
-        last[one] = group
-        last[other] = group
-        used += more
+            added = sizes[first_item] + sizes[second_item]
+        last_group[first_item] = group
+        last_group[second_item] = group
+        used += added
         groups[p] = group
 
 
 @kernel
 def expand_pairs(begin, end, representative, members, graph, out, similarities):
-    """Write all pairs (d, later document) of d in [begin, end), sorted, from those of representatives.
+    """Write all pairs (d, later document) for d in [begin, end), sorted, from the pairs of representatives.
 
-    members: (heads, documents) of the documents of each representative, ascending. Stops when out may be too
-    short for one more document. Returns (document to go on with, pairs written); (begin, 0) asks for a longer
-    out.
+    members: (heads, documents), the documents of each representative, ascending. Stops if ``out`` may be too short for
+    the next document. Returns (document to continue from, pairs written); (begin, 0) means that ``out`` must be longer.
     """
     heads, neighbours, similarity = graph
     member_heads, documents = members
@@ -118,10 +122,10 @@ def expand_pairs(begin, end, representative, members, graph, out, similarities):
         node = representative[d]
         if node < 0:
             continue
-        room = member_heads[node + 1] - member_heads[node]
+        needed = member_heads[node + 1] - member_heads[node]
         for e in range(heads[node], heads[node + 1]):
-            room += member_heads[neighbours[e] + 1] - member_heads[neighbours[e]]
-        if written + room > out.shape[0]:
+            needed += member_heads[neighbours[e] + 1] - member_heads[neighbours[e]]
+        if written + needed > out.shape[0]:
             return d, written
         first = written
         for m in range(member_heads[node], member_heads[node + 1]):
@@ -131,8 +135,8 @@ def expand_pairs(begin, end, representative, members, graph, out, similarities):
                 similarities[written] = 1.0
                 written += 1
         for e in range(heads[node], heads[node + 1]):
-            other = neighbours[e]
-            for m in range(member_heads[other], member_heads[other + 1]):
+            neighbour = neighbours[e]
+            for m in range(member_heads[neighbour], member_heads[neighbour + 1]):
                 if documents[m] > d:
                     out[written, 0] = d
                     out[written, 1] = documents[m]

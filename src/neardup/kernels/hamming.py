@@ -1,4 +1,4 @@
-"""Pairs of 64-bit values that differ in few bits: blocks of bits to the front, and runs of equal fronts compared."""
+"""Pairs of 64-bit values that differ in few bits: move blocks of bits to the front, compare runs of equal fronts."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from numba import int64, uint64
 from neardup.kernels.bits import popcount
 from neardup.kernels.compilation import inner_kernel, kernel
 
-#: How many values are moved in one go: they stay in the first cache.
-_PART = 1024
+#: Values per chunk: a chunk fits into the first-level cache.
+_CHUNK = 1024
 
 
 @kernel
-def rearrange(values, moves, out):
+def rearrange_bits(values, moves, out):
     """Move blocks of bits: out[i] = sum over (from, to, mask) in moves of ((values[i] >> from) & mask) << to.
 
     values, out: uint64[n]; moves: uint64[b, 3].
     """
-    for begin in range(0, values.shape[0], _PART):
-        part = values[begin : begin + _PART]
-        moved = out[begin : begin + _PART]
+    for begin in range(0, values.shape[0], _CHUNK):
+        part = values[begin : begin + _CHUNK]
+        moved = out[begin : begin + _CHUNK]
         moved[:] = uint64(0)
         for m in range(moves.shape[0]):
             source = moves[m, 0]
@@ -30,46 +30,46 @@ def rearrange(values, moves, out):
 
 
 @inner_kernel
-def _new_to_this_choice(difference, left_out):
-    """Return whether two values differ in every block that an earlier choice would have taken in place of one."""
-    new = True
-    for b in range(left_out.shape[0]):
-        new &= difference & left_out[b] != uint64(0)
-    return new
+def _differs_in_all(difference, masks):
+    """Return whether a difference has bits in every mask: then no earlier choice of blocks has found the pair."""
+    differs = True
+    for b in range(masks.shape[0]):
+        differs &= difference & masks[b] != uint64(0)
+    return differs
 
 
 @kernel
-def near_in_runs(values, begin, end, front, left_out, k, longest, pairs):
+def pairs_within_distance(values, begin, end, front, masks, k, longest, pairs):
     """Find the pairs i < j, i in [begin, end), with equal fronts that differ in at most k bits.
 
-    values: uint64[n], those of one front side by side; front: the mask of the bits that must agree; left_out:
-    uint64[q], masks of which the two must differ in each; longest: longer runs of equal fronts are passed over; pairs:
-    int64[room, 2], gets (i, j). Stops early when a row might not find room. Returns (row to go on with, pairs written).
+    values: uint64[n], those with equal fronts adjacent; front: the mask of the bits that must agree; masks: uint64[q],
+    the pair must differ in each of them; longest: longer runs of equal fronts are skipped; pairs: int64[p, 2], gets (i,
+    j). Stops if the pairs of a row may not fit. Returns (row to continue from, pairs written).
     """
     count = values.shape[0]
     written = 0
     stop = begin
-    passed_over = False
+    skipped = False
     for i in range(begin, end):
         value = values[i]
         if i >= stop:
             stop = i + 1
             while stop < count and (values[stop] ^ value) & front == uint64(0):
                 stop += 1
-            passed_over = stop - i > longest
-        if passed_over:
+            skipped = stop - i > longest
+        if skipped:
             continue
-        others = values[i + 1 : stop]
+        run = values[i + 1 : stop]
         hits = 0
-        for j in range(others.shape[0]):
-            hits += int64(popcount(others[j] ^ value) <= uint64(k))
+        for j in range(run.shape[0]):
+            hits += int64(popcount(run[j] ^ value) <= uint64(k))
         if hits == 0:
             continue
         if written + hits > pairs.shape[0]:
             return i, written
-        for j in range(others.shape[0]):
-            difference = others[j] ^ value
-            if popcount(difference) <= uint64(k) and _new_to_this_choice(difference, left_out):
+        for j in range(run.shape[0]):
+            difference = run[j] ^ value
+            if popcount(difference) <= uint64(k) and _differs_in_all(difference, masks):
                 pairs[written, 0] = i
                 pairs[written, 1] = i + 1 + j
                 written += 1
@@ -77,11 +77,11 @@ def near_in_runs(values, begin, end, front, left_out, k, longest, pairs):
 
 
 @kernel
-def pairs_of_members(pairs, distances, starts, members, left, right, distance):
+def expand_group_pairs(pairs, distances, starts, members, left, right, distance):
     """Write the pairs of members of pairs of groups, the smaller member to the left.
 
-    pairs: int64[p, 2], groups; one with itself stands for all pairs inside; distances: int64[p]; members of group g:
-    members[starts[g]:starts[g + 1]]; left, right, distance: int64, with room for all.
+    pairs: int64[p, 2], groups; a group paired with itself stands for all pairs inside it; distances: int64[p]; the
+    members of group g are members[starts[g]:starts[g + 1]]; left, right, distance: int64, long enough for all.
     """
     written = 0
     for p in range(pairs.shape[0]):

@@ -1,4 +1,4 @@
-"""How many features the documents of given pairs share."""
+"""Computations on pairs of documents: overlaps, edit distances, keepers and families by threshold, discriminants."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from numba import float64, int64, uint64
 
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.graph import root_of
-from neardup.kernels.tables import cleared, enter_places, find, room_for, value_of
+from neardup.kernels.graph import find_root
+from neardup.kernels.tables import clear_table, find_slot, lookup_value, number_keys, table_buffer
 
 
 @kernel
-def overlaps(heads, features, left, right, out):
+def count_overlaps(heads, features, left, right, out):
     """Set out[i] to the number of features that documents left[i] and right[i] share.
 
     heads: int64[n + 1]; features: uint64, ascending within each document; left, right, out: int64[k].
@@ -37,44 +37,44 @@ def overlaps(heads, features, left, right, out):
 
 
 _ALL = ~uint64(0)
-_ONE = uint64(1)
+_BIT = uint64(1)
 _LARGEST_SQUARE = 2.0**61
 
 
 @kernel
 def sort_rows(heads, features, weights):
-    """Sort the features of each document, and their weights with them where there are any.
+    """Sort the features of each document, with their weights unless these are empty.
 
-    heads: int64[n + 1]; features: uint64; weights: int64, as long or empty.
+    heads: int64[n + 1]; features: uint64; weights: int64, as long as features, or empty.
     """
     for d in range(heads.shape[0] - 1):
         row = features[heads[d] : heads[d + 1]]
         if weights.shape[0] > 0:
             order = np.argsort(row)
-            own = weights[heads[d] : heads[d + 1]]
+            row_weights = weights[heads[d] : heads[d + 1]]
             row[:] = row[order]
-            own[:] = own[order]
+            row_weights[:] = row_weights[order]
         else:
             row.sort()
 
 
 @kernel
-def add_up(heads, weights, sums, squares):
-    """Set sums[d] to the sum of a document's weights, and squares[d] to that of their squares, -1 from 2**61 on."""
+def weight_sums(heads, weights, sums, squares):
+    """Set sums[d] to the sum of a document's weights, and squares[d] to the sum of their squares, -1 from 2**61 on."""
     for d in range(sums.shape[0]):
         sums[d] = 0
         squares[d] = 0
-        about = 0.0
+        approximate = 0.0
         for i in range(heads[d], heads[d + 1]):
             sums[d] += weights[i]
             squares[d] += weights[i] * weights[i]
-            about += float64(weights[i]) * float64(weights[i])
-        if about >= _LARGEST_SQUARE:
+            approximate += float64(weights[i]) * float64(weights[i])
+        if approximate >= _LARGEST_SQUARE:
             squares[d] = -1
 
 
 @kernel
-def add_shared(heads, features, weights, squares, left, right, out):
+def shared_weights(heads, features, weights, squares, left, right, out):
     """Set out[i] to the dot product of two documents' weights, or to the sum of the smaller weights.
 
     heads: int64[n + 1]; features: uint64, ascending within each document; weights: int64; left, right, out: int64[k].
@@ -85,23 +85,23 @@ def add_shared(heads, features, weights, squares, left, right, out):
         end_a = heads[left[i] + 1]
         end_b = heads[right[i] + 1]
         total = 0
-        # No branch on which one is smaller: it cannot be foretold.
+        # Without a branch on which one is smaller, which no processor can predict.
         while a < end_a and b < end_b:
-            one = features[a]
-            other = features[b]
-            if one == other:
+            feature_a = features[a]
+            feature_b = features[b]
+            if feature_a == feature_b:
                 total += weights[a] * weights[b] if squares else min(weights[a], weights[b])
-            a += int64(one <= other)
-            b += int64(other <= one)
+            a += int64(feature_a <= feature_b)
+            b += int64(feature_b <= feature_a)
         out[i] = total
 
 
 @inner_kernel
-def _distance(rows, columns, masks, ups, downs):
+def _levenshtein(rows, columns, masks, ups, downs):
     """Return the Levenshtein distance of two sequences of numbers (Hyyroe 2003: 64 rows at a time, column by column).
 
-    rows: int64, -1 for what no column has; columns: int64; masks: uint64 zeros, one for each number; ups, downs: uint64
-    as long as columns.
+    rows: int64, -1 for numbers that columns do not contain; columns: int64; masks: uint64 zeros, one per number; ups,
+    downs: uint64, as long as columns.
     """
     count = rows.shape[0]
     distance = count
@@ -112,7 +112,7 @@ def _distance(rows, columns, masks, ups, downs):
         size = min(count - begin, 64)
         for i in range(size):
             if rows[begin + i] >= 0:
-                masks[rows[begin + i]] |= _ONE << uint64(i)
+                masks[rows[begin + i]] |= _BIT << uint64(i)
         last = uint64(size - 1)
         up = _ALL
         down = uint64(0)
@@ -124,10 +124,10 @@ def _distance(rows, columns, masks, ups, downs):
             rise = down | ~(horizontal | up)
             fall = up & horizontal
             rise_in, fall_in = ups[j], downs[j]
-            ups[j] = (rise >> last) & _ONE
-            downs[j] = (fall >> last) & _ONE
-            rise = (rise << _ONE) | rise_in
-            fall = (fall << _ONE) | fall_in
+            ups[j] = (rise >> last) & _BIT
+            downs[j] = (fall >> last) & _BIT
+            rise = (rise << _BIT) | rise_in
+            fall = (fall << _BIT) | fall_in
             up = fall | ~(vertical | rise)
             down = rise & vertical
         for i in range(size):
@@ -139,15 +139,15 @@ def _distance(rows, columns, masks, ups, downs):
 
 
 @inner_kernel
-def _common(rows, columns, masks, carries):
-    """Return the length of the longest common subsequence of two sequences (Hyyroe 2004); parameters as above."""
+def _lcs_length(rows, columns, masks, carries):
+    """Return the length of the longest common subsequence of two sequences (Hyyroe 2004); arguments as above."""
     length = 0
     carries[: columns.shape[0]] = 0
     for begin in range(0, rows.shape[0], 64):
         size = min(rows.shape[0] - begin, 64)
         for i in range(size):
             if rows[begin + i] >= 0:
-                masks[rows[begin + i]] |= _ONE << uint64(i)
+                masks[rows[begin + i]] |= _BIT << uint64(i)
         free = _ALL
         for j in range(columns.shape[0]):
             matched = free & masks[columns[j]]
@@ -159,22 +159,22 @@ def _common(rows, columns, masks, carries):
         for i in range(size):
             if rows[begin + i] >= 0:
                 masks[rows[begin + i]] = 0
-            length += int64((~free >> uint64(i)) & _ONE)
+            length += int64((~free >> uint64(i)) & _BIT)
     return length
 
 
 @kernel
-def align(heads, tokens, left, right, distances, lengths):
-    """Set, for pairs of token sequences, their Levenshtein distance and the length of their longest common subsequence.
+def edit_distances(heads, tokens, left, right, distances, lengths):
+    """Set the Levenshtein distance and the length of the longest common subsequence of pairs of token sequences.
 
-    heads: int64[n + 1]; tokens: uint64, none of them 0; left, right: int64[k]; distances, lengths: int64[k], empty
-    where not wanted.
+    heads: int64[n + 1]; tokens: uint64, none of them 0; left, right: int64[k]; distances, lengths: int64[k], or empty
+    if not needed.
     """
     longest = 0
     for i in range(left.shape[0]):
         for d in (left[i], right[i]):
             longest = max(longest, heads[d + 1] - heads[d])
-    keys = room_for(longest)
+    keys = table_buffer(longest)
     ids = np.empty(keys.shape[0], np.int64)
     masks = np.zeros(longest, np.uint64)
     rows = np.empty(longest, np.int64)
@@ -184,111 +184,112 @@ def align(heads, tokens, left, right, distances, lengths):
     for i in range(left.shape[0]):
         a, b = heads[left[i]], heads[right[i]]
         end_a, end_b = heads[left[i] + 1], heads[right[i] + 1]
-        alike = 0
+        equal_ends = 0
         while a < end_a and b < end_b and tokens[a] == tokens[b]:
             a += 1
             b += 1
-            alike += 1
+            equal_ends += 1
         while a < end_a and b < end_b and tokens[end_a - 1] == tokens[end_b - 1]:
             end_a -= 1
             end_b -= 1
-            alike += 1
+            equal_ends += 1
         if end_a - a > end_b - b:
             a, end_a, b, end_b = b, end_b, a, end_a
-        # The shorter one makes the rows: the fewer blocks of 64.
-        table = cleared(keys, end_b - b)
-        enter_places(tokens[b:end_b], table, ids)
+        # The shorter sequence makes the rows, for fewer blocks of 64.
+        table = clear_table(keys, end_b - b)
+        number_keys(tokens[b:end_b], table, ids)
         for j in range(b, end_b):
-            columns[j - b] = ids[find(tokens[j], table)]
+            columns[j - b] = ids[find_slot(tokens[j], table)]
         for j in range(a, end_a):
-            rows[j - a] = value_of(tokens[j], table, ids, -1)
-        one, other = rows[: end_a - a], columns[: end_b - b]
+            rows[j - a] = lookup_value(tokens[j], table, ids, -1)
+        shorter, longer = rows[: end_a - a], columns[: end_b - b]
         if distances.shape[0] > 0:
-            distances[i] = _distance(one, other, masks, ups, downs) if end_a > a else end_b - b
+            distances[i] = _levenshtein(shorter, longer, masks, ups, downs) if end_a > a else end_b - b
         if lengths.shape[0] > 0:
-            lengths[i] = alike + _common(one, other, masks, ups)
+            lengths[i] = equal_ends + _lcs_length(shorter, longer, masks, ups)
 
 
-#: So many thresholds go into a word.
-WORD = 64
+#: Thresholds per machine word.
+THRESHOLDS_PER_WORD = 64
 
 
 @kernel
-def rows_of_earlier(one, other, level, heads, earlier, levels):
-    """Write for each node its neighbours of smaller number, and the levels of those pairs.
+def earlier_neighbours(left, right, level, heads, earlier, levels):
+    """Write for each node its neighbours with smaller numbers, and the levels of those pairs.
 
-    one, other: int64[e], the nodes of each pair; level: int16[e]; heads: int64[k + 1], zeros on entry, then where the
-    rows begin; earlier: int32[e] and levels: int16[e], written.
+    left, right: int64[e], the nodes of each pair; level: int16[e]; heads: int64[k + 1], zeros at first, gets where each
+    row begins; earlier: int32[e] and levels: int16[e], written.
     """
-    for e in range(one.shape[0]):
-        heads[max(one[e], other[e]) + 1] += 1
+    for e in range(left.shape[0]):
+        heads[max(left[e], right[e]) + 1] += 1
     for node in range(heads.shape[0] - 1):
         heads[node + 1] += heads[node]
     at = heads[:-1].copy()
-    for e in range(one.shape[0]):
-        later = max(one[e], other[e])
-        earlier[at[later]] = min(one[e], other[e])
+    for e in range(left.shape[0]):
+        later = max(left[e], right[e])
+        earlier[at[later]] = min(left[e], right[e])
         levels[at[later]] = level[e]
         at[later] += 1
 
 
 @kernel
-def keep_at_levels(heads, earlier, levels, begin, stays, kept):
-    """Go through the nodes in keep order, once for 64 thresholds, and keep one unless an earlier kept one matches it.
+def count_kept_at_levels(heads, earlier, levels, begin, kept, kept_counts):
+    """Select the kept nodes at 64 thresholds: in keep order, keep each one unless an earlier kept one matches it.
 
-    Bit k of a word is for threshold begin + k. heads, earlier, levels: from ``rows_of_earlier``, of nodes that are
-    numbered in keep order; stays: uint64[k], written; kept: int64[64], zeros on entry, then how many stay at each.
+    Bit k of a word stands for threshold begin + k. heads, earlier, levels: from ``earlier_neighbours``, with nodes
+    numbered in keep order; kept: uint64[k], written; kept_counts: int64[64], zeros at first, gets how many are kept at
+    each.
     """
-    for node in range(stays.shape[0]):
+    for node in range(kept.shape[0]):
         matched = uint64(0)
         for e in range(heads[node], heads[node + 1]):
             upto = levels[e] - begin
-            if upto >= WORD - 1:
-                matched |= stays[earlier[e]]
+            if upto >= THRESHOLDS_PER_WORD - 1:
+                matched |= kept[earlier[e]]
             elif upto >= 0:
-                matched |= stays[earlier[e]] & ((_ONE << uint64(upto + 1)) - _ONE)
-        stays[node] = ~matched
-        for k in range(WORD):
-            kept[k] += int64((stays[node] >> uint64(k)) & _ONE)
+                matched |= kept[earlier[e]] & ((_BIT << uint64(upto + 1)) - _BIT)
+        kept[node] = ~matched
+        for k in range(THRESHOLDS_PER_WORD):
+            kept_counts[k] += int64((kept[node] >> uint64(k)) & _BIT)
 
 
 @kernel
-def join_at_levels(one, other, order, heads, documents, families, largest):
-    """Count, at each threshold, the components of more than one document, and the documents of the largest.
+def count_families_at_levels(left, right, order, heads, documents, families, largest):
+    """Count, at each threshold, the components of more than one document, and the documents of the largest one.
 
-    one, other: int64[e], the nodes of each pair; order: int64[e], the pairs by level; heads: int64[l + 1], where each
-    level begins in it; documents: int64[k], how many each node stands for, overwritten; families, largest: int64[l],
-    written.
+    left, right: int64[e], the nodes of each pair; order: int64[e], the pairs by level; heads: int64[l + 1], where each
+    level begins in order; documents: int64[k], how many documents each node stands for, overwritten; families, largest:
+    int64[l], written.
     """
     root = np.arange(documents.shape[0])
-    several = 0
-    most = 0
+    multiple = 0
+    largest_so_far = 0
     for node in range(documents.shape[0]):
         if documents[node] > 1:
-            several += 1
-            most = max(most, documents[node])
+            multiple += 1
+            largest_so_far = max(largest_so_far, documents[node])
     for level in range(families.shape[0] - 1, -1, -1):
         for i in range(heads[level], heads[level + 1]):
-            a = root_of(one[order[i]], root)
-            b = root_of(other[order[i]], root)
+            a = find_root(left[order[i]], root)
+            b = find_root(right[order[i]], root)
             if a == b:
                 continue
-            several += 1 - int64(documents[a] > 1) - int64(documents[b] > 1)
+            multiple += 1 - int64(documents[a] > 1) - int64(documents[b] > 1)
             if documents[a] < documents[b]:
                 a, b = b, a
             root[b] = a
             documents[a] += documents[b]
-            most = max(most, documents[a])
-        families[level] = several
-        largest[level] = most
+            largest_so_far = max(largest_so_far, documents[a])
+        families[level] = multiple
+        largest[level] = largest_so_far
 
 
 @kernel
 def discriminant(x, skipped, fill, center, scale, gamma, support, dual, intercept, out):
-    """Set out[i] to g of row i of x; with ``skipped`` = j >= 0, as if measure j had the value center[j].
+    """Set out[i] to the discriminant g of row i of x; if skipped = j >= 0, as if measure j had the value center[j].
 
-    x: float64[n, r], nan for what is not known; fill, center, scale: float64[r]; gamma: 0 for the linear kernel;
-    support: float64[s, r], standardised; dual: float64[s]; out: float64[n].
+    x: float64[n, r], nan for unknown values; fill, center, scale: float64[r]; gamma: 0 for the linear kernel; support:
+    float64[s, r], standardized; dual: float64[s]; out: float64[n].
     """
     width = x.shape[1]
     row = np.empty(width)

@@ -1,7 +1,7 @@
 """Comparable text to hashes of its tokens or characters.
 
-Comparable text is UTF-8 in which tokens are parted by spaces (see ``neardup.text.normalize``). The arrays of bytes
-given here must have 64 readable bytes behind the last text.
+Comparable text is UTF-8 with tokens separated by spaces (``neardup.text.normalize``). Byte arrays must have 64 readable
+bytes behind the last text.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, uint64
 
-from neardup.kernels.bits import decode, load_u64, mix, token_mask, trailing_zeros
+from neardup.kernels.bits import decode_character, load_u64, mix, nonspace_mask, trailing_zeros
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.tables import holds
+from neardup.kernels.tables import contains_key
 
 _SHORT_TOKEN = uint64(0x9E3779B97F4A7C15)
 _LONG_TOKEN = uint64(0xC2B2AE3D27D4EB4F)
@@ -19,13 +19,13 @@ _CHAIN = uint64(0x165667B19E3779F9)
 
 
 @inner_kernel
-def _boundaries(text, lo, hi, edges):
-    """Write the offsets where a run of non-spaces in [lo, hi) starts and ends, in turn; return how many."""
+def _token_edges(text, lo, hi, edges):
+    """Write the start and end of each token in [lo, hi), alternating; return the number of offsets."""
     base = uint64(text.ctypes.data)
     count = 0
     before = uint64(0)
     for block in range(lo, hi, 64):
-        mask = token_mask(base + uint64(block))
+        mask = nonspace_mask(base + uint64(block))
         left = hi - block
         if left < 64:
             mask &= (uint64(1) << uint64(left)) - uint64(1)
@@ -42,10 +42,10 @@ def _boundaries(text, lo, hi, edges):
 
 
 @inner_kernel
-def _characters(text, lo, hi, edges):
-    """Write where each character in [lo, hi) starts and ends, in turn; return how many offsets.
+def _character_edges(text, lo, hi, edges):
+    """Write the start and end of each character in [lo, hi), alternating; return the number of offsets.
 
-    A run of spaces is one space, and none at either end.
+    A run of spaces counts as one space, and spaces at the ends do not count.
     """
     count = 0
     gap = False
@@ -71,7 +71,7 @@ def _characters(text, lo, hi, edges):
 
 @inner_kernel
 def _token_hash(base, start, end):
-    """Hash the bytes [start, end): one to one up to eight bytes, chained beyond."""
+    """Hash the bytes [start, end): a bijection up to eight bytes, chained beyond."""
     length = end - start
     address = base + uint64(start)
     word = load_u64(address)
@@ -89,26 +89,26 @@ def _token_hash(base, start, end):
 
 @kernel
 def hash_tokens(text, lo, hi, by_character, edges, tokens):
-    """Write the hashes of the tokens (or characters) of text[lo:hi] to tokens; return how many."""
+    """Write the hashes of the tokens (or characters) of text[lo:hi] to ``tokens``; return how many there are."""
     base = uint64(text.ctypes.data)
-    count = (_characters(text, lo, hi, edges) if by_character else _boundaries(text, lo, hi, edges)) // 2
+    count = (_character_edges(text, lo, hi, edges) if by_character else _token_edges(text, lo, hi, edges)) // 2
     for i in range(count):
         tokens[i] = _token_hash(base, edges[2 * i], edges[2 * i + 1])
     return count
 
 
 @inner_kernel
-def drop_held(table, tokens, count):
-    """Keep of the first count tokens those that the table does not hold; return how many."""
+def drop_tokens(table, tokens, count):
+    """Drop those of the first ``count`` tokens that a hash table contains; return how many remain."""
     kept = 0
     for i in range(count):
-        if not holds(table, tokens[i]):
+        if not contains_key(table, tokens[i]):
             tokens[kept] = tokens[i]
             kept += 1
     return kept
 
 
-#: What a byte may begin, as ``leads`` says it; 0 is no break.
+#: The break that a byte may begin, in ``leads``; 0 for none.
 ASCII_BREAK = 1
 LINE_FEED = 2
 WIDE_BREAK = 3
@@ -122,7 +122,7 @@ def _is_letter_or_digit(byte):
 
 @inner_kernel
 def _ends_blank_line(data, lo, line_feed):
-    """Return whether nothing but spaces, tabs and CR stand between a line feed and the one before it."""
+    """Return whether only spaces, tabs and CR separate a line feed from the previous one."""
     i = line_feed - 1
     while i >= lo and (data[i] == 0x20 or data[i] == 0x09 or data[i] == 0x0D):
         i -= 1
@@ -131,11 +131,11 @@ def _ends_blank_line(data, lo, line_feed):
 
 @kernel
 def cut_texts(data, offsets, leads, wide, ends, heads):
-    """Cut texts after their breaks; return how many entries of ends there are, even if it has room for fewer.
+    """Cut texts after their breaks; return the number of entries of ``ends``, even if it is too short for them.
 
-    data: uint8, valid UTF-8; offsets: int64[d + 1] into it; leads: uint8[256], what a byte may begin; wide:
-    uint8[0x10000], 1 for the code points beyond ASCII that are breaks; ends: int64 gets where the first segment
-    begins and where each ends, as far as there is room; heads: int64[d + 1] gets the first segment of each text.
+    data: uint8, valid UTF-8; offsets: int64[d + 1]; leads: uint8[256], the break that a byte may begin; wide:
+    uint8[0x10000], 1 for the code points beyond ASCII that are breaks; ends: int64, gets the start of the first segment
+    and the end of each, as far as there is space; heads: int64[d + 1], gets the first segment of each text.
     """
     room = ends.shape[0]
     ends[0] = offsets[0]
@@ -152,7 +152,7 @@ def cut_texts(data, offsets, leads, wide, ends, heads):
             if lead == 0:
                 continue
             if lead == WIDE_BREAK:
-                character, width = decode(data, i - 1)
+                character, width = decode_character(data, i - 1)
                 i += width - 1
                 if wide[character] == 0:
                     continue

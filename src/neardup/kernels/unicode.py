@@ -1,20 +1,20 @@
-"""Comparable text from UTF-8 bytes, one document at a time."""
+"""UTF-8 bytes to comparable text, one document at a time; and fast hashes of texts."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import uint64
 
-from neardup.kernels.bits import decode, fold_words, high_mask, load_u64, mix
+from neardup.kernels.bits import decode_character, fold_ascii_block, load_u64, mix, non_ascii_mask
 from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.unicode_tables import (
+    COMPOSES,
     DROPPED,
     IGNORABLE,
-    JOINS,
     KIND_MASK,
     MAPPED,
     MARK,
-    MOVES,
+    REORDERS,
     SEPARATOR,
     SINGLE,
     WORD,
@@ -30,7 +30,7 @@ MAX_MARKS = 30  # non-starters in a row: the limit of the Stream-Safe Text Forma
 
 
 @inner_kernel
-def _encode(out, n, cp):
+def _encode_character(out, n, cp):
     """Write a code point at out[n]; return where it ends."""
     if cp < 0x80:
         out[n] = cp
@@ -53,7 +53,7 @@ def _encode(out, n, cp):
 
 @inner_kernel
 def _compose(first, second, pairs):
-    """Return what NFC makes of two code points, or 0 where they stay two."""
+    """Return the NFC composite of two code points, or 0 if there is none."""
     if JAMO_VOWELS <= second < JAMO_VOWELS + 21:
         if JAMO_INITIALS <= first < JAMO_INITIALS + 19:
             return SYLLABLES + ((first - JAMO_INITIALS) * 21 + (second - JAMO_VOWELS)) * 28
@@ -75,63 +75,63 @@ def _compose(first, second, pairs):
 
 
 @inner_kernel
-def _put_jamo(out, n, state, jamo, pairs):
-    """Write a conjoining vowel or final, melted into what precedes where it can; return where it ends."""
+def _write_jamo(out, n, state, jamo, pairs):
+    """Write a conjoining vowel or final, composed with the character before if possible; return where it ends."""
     if state == WORD:
         base = n - 1
         while out[base] & 0xC0 == 0x80:
             base -= 1
-        syllable = _compose(decode(out, base)[0], jamo, pairs)
+        syllable = _compose(decode_character(out, base)[0], jamo, pairs)
         if syllable:
-            return _encode(out, base, syllable)
+            return _encode_character(out, base, syllable)
     elif state == SINGLE:
         out[n] = SPACE
         n += 1
-    return _encode(out, n, jamo)
+    return _encode_character(out, n, jamo)
 
 
 @inner_kernel
-def _attach(out, n, sealed, cp, tables):
-    """Write a mark that moves or joins into the token that ends at out[n], in canonical order.
+def _write_mark(out, n, reordered_end, cp, tables):
+    """Write a mark that reorders or composes into the token that ends at out[n], in canonical order.
 
-    Returns where the token then ends, or -1 where the mark might melt into the token's last starter in a way
-    not followed here: across other marks, or into what ends at out[sealed].
+    Returns where the token then ends, or -1 if the mark might compose with the token's last starter in a way that is
+    not implemented: across other marks, or with a replacement that ends at out[reordered_end].
     """
     kinds, orders, _, _, pairs, _ = tables
     order = orders[cp]
-    place = n
+    insertion_point = n
     end = n
     for _ in range(MAX_MARKS):
         base = end - 1
         while out[base] & 0xC0 == 0x80:
             base -= 1
-        starter, _ = decode(out, base)
-        if kinds[starter] & MOVES == 0:
+        starter, _ = decode_character(out, base)
+        if kinds[starter] & REORDERS == 0:
             break
         if orders[starter] > order:
-            place = base
+            insertion_point = base
         end = base
     else:
         return -1
-    if kinds[cp] & JOINS and (order > 0 or end == n):
+    if kinds[cp] & COMPOSES and (order > 0 or end == n):
         if 0 < order < orders[starter]:
             return -1
         composite = _compose(starter, cp, pairs)
         if composite:
             alike = kinds[composite] == kinds[starter]
-            return _encode(out, base, composite) if alike and end == n and end != sealed else -1
-    if order == 0 or place == n:
-        return _encode(out, n, cp)
+            return _encode_character(out, base, composite) if alike and end == n and end != reordered_end else -1
+    if order == 0 or insertion_point == n:
+        return _encode_character(out, n, cp)
     width = 2 if cp < 0x800 else 3 if cp < 0x10000 else 4
-    for j in range(n - 1, place - 1, -1):
+    for j in range(n - 1, insertion_point - 1, -1):
         out[j + width] = out[j]
-    _encode(out, place, cp)
+    _encode_character(out, insertion_point, cp)
     return n + width
 
 
 @inner_kernel
-def _replace(out, n, state, at, tables):
-    """Write the replacement that begins at blob[at]; return where it ends and the state."""
+def _write_replacement(out, n, state, at, tables):
+    """Write the replacement that begins at blob[at]; return where it ends, and the state."""
     kinds, _, _, blob, pairs, _ = tables
     begin = at + 2
     for j in range(begin, begin + blob[at]):
@@ -144,15 +144,15 @@ def _replace(out, n, state, at, tables):
                 state = SEPARATOR
         elif kind == MARK:
             if state != SEPARATOR:
-                n = _encode(out, n, cp)
-        elif kinds[cp] == WORD | JOINS and j == begin:
-            n = _put_jamo(out, n, state, cp, pairs)
+                n = _encode_character(out, n, cp)
+        elif kinds[cp] == WORD | COMPOSES and j == begin:
+            n = _write_jamo(out, n, state, cp, pairs)
             state = WORD
         else:
             if state == SINGLE or (kind == SINGLE and state != SEPARATOR):
                 out[n] = SPACE
                 n += 1
-            n = _encode(out, n, cp)
+            n = _encode_character(out, n, cp)
             state = WORD if kind == WORD else SINGLE
     return n, state
 
@@ -167,23 +167,23 @@ def normalize_utf8(data, lo, hi, tables, out):
         Valid UTF-8.
     lo, hi : int
         The document's first byte and the one after its last.
-    tables : Tables
+    tables : UnicodeTables
         From `neardup.text.normalize.kernel_tables`.
     out : uint8[:]
-        Scratch of at least ``MAX_EXPANSION * (hi - lo) + 64`` bytes.
+        A buffer of at least ``MAX_EXPANSION * (hi - lo) + 64`` bytes.
 
     Returns
     -------
     int
-        Bytes written: tokens with one space between, none at the ends. -1 where marks compose out of
-        order, more than 30 follow one base, or replacements outgrow `out`: then the text needs
-        `neardup.text.normalize.normalize`, and `out` holds nothing of use.
+        The number of bytes written: tokens separated by one space, without spaces at the ends. It is -1 if marks
+        compose out of order, more than 30 follow one base, or replacements outgrow `out`. Then the text needs
+        `neardup.text.normalize.normalize`, and the contents of `out` are undefined.
     """
     kinds, orders, slots, blob, pairs, ascii_bytes = tables
-    # Typed, lest what they are given to is compiled once more for a literal 0.
+    # Typed, so that callees are not compiled a second time for a literal 0.
     n = np.int64(0)
-    sealed = np.int64(0)  # where the last replacement ends whose marks may have come in another order
-    state = np.int64(SEPARATOR)  # the kind of the token that out[:n] ends in; after a separator, the space is written
+    reordered_end = np.int64(0)  # the end of the last replacement whose marks may have been reordered
+    state = np.int64(SEPARATOR)  # the kind of the last token of out[:n]; after a separator, its space is written
     i = lo
     while i < hi:
         b = np.int64(data[i])
@@ -200,7 +200,7 @@ def normalize_utf8(data, lo, hi, tables, out):
                 i += 1
                 b = np.int64(data[i]) if i < hi else 0x80
             continue
-        cp, width = decode(data, i)
+        cp, width = decode_character(data, i)
         kind = kinds[cp]
         if kind in (WORD, SINGLE):
             if state == SINGLE or (kind == SINGLE and state != SEPARATOR):
@@ -217,21 +217,21 @@ def normalize_utf8(data, lo, hi, tables, out):
                 state = SEPARATOR
         elif kind == MARK:
             if state != SEPARATOR:
-                n = _encode(out, n, cp)
+                n = _encode_character(out, n, cp)
         elif kind & KIND_MASK == MARK:
             if state != SEPARATOR:
-                n = _attach(out, n, sealed, cp, tables)
+                n = _write_mark(out, n, reordered_end, cp, tables)
                 if n < 0:
                     return -1
         elif kind == MAPPED:
-            # What follows needs at most twice its bytes, unless it is mapped too.
+            # The rest needs at most twice its bytes, unless it contains mapped characters, too.
             if n + blob[slots[cp] + 1] + 2 * (hi - i - width) > out.size:
                 return -1
-            n, state = _replace(out, n, state, slots[cp], tables)
+            n, state = _write_replacement(out, n, state, slots[cp], tables)
             if orders[cp] > 0:
-                sealed = n
-        elif kind == WORD | JOINS:
-            n = _put_jamo(out, n, state, cp, pairs)
+                reordered_end = n
+        elif kind == WORD | COMPOSES:
+            n = _write_jamo(out, n, state, cp, pairs)
             state = WORD
         elif kind != IGNORABLE:
             return -1
@@ -242,28 +242,24 @@ def normalize_utf8(data, lo, hi, tables, out):
 
 
 @kernel
-def unicode_texts(data, offsets, wanted, begin, tables, out, used, spans):
-    """Append the comparable texts of wanted[begin:] to out[used:] and set their spans.
+def unicode_texts(data, offsets, rows, begin, tables, out, out_length, spans):
+    """Append the comparable texts of rows[begin:] to out[out_length:] and set their spans.
 
-    A text that needs Python keeps its span of -1. Stops before a text for which out may be too short: it must
-    hold twice the text and 64 bytes more. Returns (place in wanted to go on from, bytes used).
+    A text that needs Python keeps its span of -1. Stops before a text for which ``out`` may be too short: it needs
+    twice the text and 64 more bytes. Returns (index in rows to continue from, length of out).
     """
-    for i in range(begin, wanted.shape[0]):
-        d = wanted[i]
+    for i in range(begin, rows.shape[0]):
+        d = rows[i]
         lo = offsets[d]
         hi = offsets[d + 1]
-        if used + 2 * (hi - lo) + 64 > out.shape[0]:
-            return i, used
-        written = normalize_utf8(data, lo, hi, tables, out[used:])
+        if out_length + 2 * (hi - lo) + 64 > out.shape[0]:
+            return i, out_length
+        written = normalize_utf8(data, lo, hi, tables, out[out_length:])
         if written >= 0:
-            spans[d, 0] = used
-            spans[d, 1] = used + written
-            used += written
-    return wanted.shape[0], used
-
-
-#: What an ASCII byte becomes that is left out; no ASCII byte itself.
-LEFT_OUT = 255
+            spans[d, 0] = out_length
+            spans[d, 1] = out_length + written
+            out_length += written
+    return rows.shape[0], out_length
 
 
 @inner_kernel
@@ -271,7 +267,7 @@ def _is_ascii(data, lo, hi):
     base = uint64(data.ctypes.data)
     block = lo
     while block + 64 <= hi:
-        if high_mask(base + uint64(block)) != uint64(0):
+        if non_ascii_mask(base + uint64(block)) != uint64(0):
             return False
         block += 64
     high = np.uint8(0)
@@ -282,46 +278,46 @@ def _is_ascii(data, lo, hi):
 
 @kernel
 def ascii_texts(data, offsets, fold, table, out, spans):
-    """Write the texts that are ASCII to out, one behind the other; return how many bytes, and how many texts are not.
+    """Write the ASCII texts to out, concatenated; return the number of bytes and the number of other texts.
 
-    data: uint8 UTF-8 texts; offsets: int64[d + 1] into it; table: uint8[256], what each byte becomes, or
-    LEFT_OUT; fold: the table is that of ``fold_words``, which does 64 bytes at once; out: uint8, as long
-    as the texts; spans: int64[d, 2] gets where each text lies in out, or -1 where it is not ASCII.
+    data: uint8, UTF-8 texts; offsets: int64[d + 1]; fold: whether the table is that of ``fold_ascii_block``, which does
+    64 bytes at once; table: uint8[256], what each byte becomes, or DROPPED; out: uint8, as long as the texts; spans:
+    int64[d, 2], gets the span of each text in ``out``, or -1 if it is not ASCII.
     """
     source = uint64(data.ctypes.data)
     target = uint64(out.ctypes.data)
     at = 0
-    others = 0
+    non_ascii = 0
     for d in range(spans.shape[0]):
         lo = offsets[d]
         hi = offsets[d + 1]
         if not _is_ascii(data, lo, hi):
             spans[d, 0] = -1
             spans[d, 1] = -1
-            others += 1
+            non_ascii += 1
             continue
         spans[d, 0] = at
         block = lo
         if fold:
             while block + 64 <= hi:
-                fold_words(source + uint64(block), target + uint64(at))
+                fold_ascii_block(source + uint64(block), target + uint64(at))
                 at += 64
                 block += 64
         for i in range(block, hi):
             byte = table[data[i]]
             out[at] = byte
-            at += byte != LEFT_OUT
+            at += byte != DROPPED
         spans[d, 1] = at
-    return at, others
+    return at, non_ascii
 
 
 @kernel
 def hash_texts(data, offsets, hashes):
-    """Write a fast hash of the bytes of each text to marks: uint64[d, 2], with zeros behind it.
+    """Write a fast hash of each text to hashes: uint64[d, 2], the second word 0.
 
-    Equal texts have equal marks. Of texts that nobody chose, two that differ have one mark with probability 2**-64; but
-    every step can be undone, so that anyone can write two texts with one mark. It is for counts of what has equal
-    features as well; where an answer depends on it, ``neardup.features.extraction`` tells texts apart.
+    Equal texts have equal hashes. Different texts that nobody chose collide with probability 2**-64, but every step is
+    invertible, so anyone can construct collisions. Good enough to count copies among documents with equal features;
+    where a result depends on it, use the digests of ``neardup.features.extraction``.
     """
     base = uint64(data.ctypes.data)
     for d in range(hashes.shape[0]):

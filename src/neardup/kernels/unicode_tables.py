@@ -1,4 +1,4 @@
-"""What the normalizers know about code points (`neardup.kernels.characters`), as arrays for the kernel."""
+"""Unicode data of the normalizers (`neardup.kernels.characters`) as arrays for the kernel."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from neardup.kernels.characters import (
     POINT_RANGES,
     UNSPACED_RANGES,
     in_ranges,
-    loud,
+    irregular_code_points,
     properties,
-    without_ignorables,
+    strip_ignorables,
 )
 
-# The low three bits of an entry of `Tables.kinds`: what a code point does to the tokens.
+# The low three bits of an entry of `UnicodeTables.kinds`: how a code point affects tokens.
 KIND_MASK = 7
 SEPARATOR = 0  # ends a token
 WORD = 1  # continues a word or begins one
 SINGLE = 2  # a token of its own
-MARK = 3  # stays with the token before it; dropped where there is none
-IGNORABLE = 4  # as if it were not there
-MAPPED = 5  # stands for the code points in `Tables.blob`
-UNSURE = 6  # depends on its neighbours in a way the kernel does not follow
-# Two flags beside them.
-MOVES = 8  # canonical combining class other than 0: may change places with its neighbours
-JOINS = 16  # the second half of a primary composite: may melt into what precedes
-DROPPED = 0xFF  # in `Tables.ascii_bytes`: nothing is written
+MARK = 3  # belongs to the token before it; dropped if there is none
+IGNORABLE = 4  # skipped
+MAPPED = 5  # replaced by code points in `UnicodeTables.blob`
+UNSUPPORTED = 6  # depends on its neighbours in a way that the kernel does not implement
+# Two flags.
+REORDERS = 8  # canonical combining class other than 0: may be reordered among its neighbours
+COMPOSES = 16  # the second half of a primary composite: may compose with the character before
+DROPPED = 0xFF  # in tables of ASCII bytes: nothing is written
 
-#: The versions of Unicode from which the tables are known to come out the same.
+#: Versions of Unicode that are known to give the same tables.
 KNOWN_VERSIONS = frozenset({"14.0.0", "15.0.0", "15.1.0", "16.0.0", "17.0.0"})
 
 _JAMO_VOWELS = range(0x1161, 0x1176)
 _JAMO_FINALS = range(0x11A8, 0x11C3)
 
 
-class Tables(NamedTuple):
-    """What the kernel `normalize_utf8` knows of code points; built by `kernel_tables`.
+class UnicodeTables(NamedTuple):
+    """The Unicode data of the kernel `normalize_utf8`, built by `neardup.text.normalize.kernel_tables`.
 
     Attributes
     ----------
     kinds : uint8[0x110000]
-        A kind (`SEPARATOR` to `UNSURE`), with the flags `MOVES` and `JOINS`.
+        A kind (`SEPARATOR` to `UNSUPPORTED`), with the flags `REORDERS` and `COMPOSES`.
     orders : uint8[0x110000]
         The canonical combining class; of a starter, that of the last code point of its decomposition.
     slots : uint16[:]
-        Where in `blob` the replacement of a `MAPPED` code point stands.
+        The position in `blob` of the replacement of a `MAPPED` code point.
     blob : int32[:]
-        Replacements: how many code points, the bytes they take at most with a space beside each, and the
-        code points, none of them mapped.
+        Replacements: the number of code points, their maximum bytes with a space beside each, and the code
+        points, none of them mapped.
     pairs : int64[:]
         The primary composites as ``first << 42 | second << 21 | composite``, sorted.
     ascii_bytes : uint8[128]
-        What is written for an ASCII character: a letter, 0x20 for a separator, or `DROPPED`.
+        The byte written for an ASCII character: a letter, 0x20 for a separator, or `DROPPED`.
     """
 
     kinds: npt.NDArray[np.uint8]
@@ -75,9 +75,9 @@ class Tables(NamedTuple):
 
 @functools.cache
 def composites() -> dict[tuple[str, str], str]:
-    """Return the primary composites but for Hangul: what NFC makes of (first, second)."""
+    """Return the primary composites except Hangul: (first, second) and what NFC makes of them."""
     found = {}
-    for c in loud():
+    for c in irregular_code_points():
         halves = unicodedata.decomposition(chr(c)).split()
         if len(halves) == 2 and halves[0][0] != "<" and unicodedata.is_normalized("NFC", chr(c)):
             found[chr(int(halves[0], 16)), chr(int(halves[1], 16))] = chr(c)
@@ -85,23 +85,23 @@ def composites() -> dict[tuple[str, str], str]:
 
 
 @functools.cache
-def word_tables() -> Tables:
+def word_tables() -> UnicodeTables:
     """Build the tables of the normalizer ``words``."""
-    known = properties()
+    classes = properties()
     kinds = np.zeros(N_CODE_POINTS, dtype=np.uint8)
     orders = np.zeros(N_CODE_POINTS, dtype=np.uint8)
     plain = kinds[:N_CHARACTERS]
-    plain[known.alnum] = WORD
-    plain[known.mark] = MARK
+    plain[classes.alnum] = WORD
+    plain[classes.mark] = MARK
     plain[ord("_")] = WORD
-    plain[known.alnum & in_ranges(UNSPACED_RANGES, N_CHARACTERS)] = SINGLE
-    plain[known.symbol & in_ranges((PICTOGRAPHS,), N_CHARACTERS)] = SINGLE
+    plain[classes.alnum & in_ranges(UNSPACED_RANGES, N_CHARACTERS)] = SINGLE
+    plain[classes.symbol & in_ranges((PICTOGRAPHS,), N_CHARACTERS)] = SINGLE
 
     seconds = {second for _, second in composites()}.union(map(chr, _JAMO_VOWELS), map(chr, _JAMO_FINALS))
     slots = np.zeros(N_CHARACTERS, dtype=np.uint16)
     blob = [0]
-    for c in loud():
-        if c < 0x80 or known.ignorable[c]:
+    for c in irregular_code_points():
+        if c < 0x80 or classes.ignorable[c]:
             continue
         character = chr(c)
         if unicodedata.is_normalized("NFKD", character) and character.casefold() == character:
@@ -109,11 +109,11 @@ def word_tables() -> Tables:
             joins = character in seconds
             if order or joins:
                 orders[c] = order
-                kinds[c] |= MOVES * (order > 0) | JOINS * joins
+                kinds[c] |= REORDERS * (order > 0) | COMPOSES * joins
             continue
-        folded, orders[c], stands_alone = _stages(character, seconds)
+        folded, orders[c], stands_alone = _fold_stages(character, seconds)
         if not stands_alone:
-            kinds[c] = UNSURE
+            kinds[c] = UNSUPPORTED
         elif folded != character:
             kinds[c] = MAPPED
             slots[c] = len(blob)
@@ -121,12 +121,12 @@ def word_tables() -> Tables:
             blob += [len(folded), room, *map(ord, folded)]
     kinds[in_ranges(IGNORABLE_RANGES + POINT_RANGES, N_CODE_POINTS)] = IGNORABLE
     pairs = np.array(sorted(ord(a) << 42 | ord(b) << 21 | ord(c) for (a, b), c in composites().items()), dtype=np.int64)
-    return Tables(kinds, orders, slots, np.array(blob, dtype=np.int32), pairs, _ascii_bytes(kinds, str.lower))
+    return UnicodeTables(kinds, orders, slots, np.array(blob, dtype=np.int32), pairs, _ascii_bytes(kinds, str.lower))
 
 
-def unmapped_tables(kinds: npt.NDArray[np.uint8]) -> Tables:
-    """Make the tables of a normalizer that changes no character: kinds alone."""
-    return Tables(
+def plain_tables(kinds: npt.NDArray[np.uint8]) -> UnicodeTables:
+    """Build the tables of a normalizer that changes no character: kinds alone."""
+    return UnicodeTables(
         kinds,
         np.zeros(1, dtype=np.uint8),
         np.zeros(1, dtype=np.uint16),
@@ -136,8 +136,8 @@ def unmapped_tables(kinds: npt.NDArray[np.uint8]) -> Tables:
     )
 
 
-def digest_of(tables: Iterable[npt.NDArray[Any]]) -> str:
-    """Return sixteen hex digits of arrays of whole numbers, whatever the machine."""
+def arrays_digest(tables: Iterable[npt.NDArray[Any]]) -> str:
+    """Return sixteen hex digits that identify arrays of integers, on every machine."""
     digest = hashlib.sha256()
     for table in tables:
         digest.update(np.ascontiguousarray(table, table.dtype.newbyteorder("<")).tobytes())
@@ -154,28 +154,28 @@ def _ascii_bytes(kinds: npt.NDArray[np.uint8], case: Callable[[str], str]) -> np
     return np.array([written[int(kinds[c])](c) for c in range(128)], dtype=np.uint8)
 
 
-def _stages(character: str, seconds: set[str]) -> tuple[str, int, bool]:
+def _fold_stages(character: str, seconds: set[str]) -> tuple[str, int, bool]:
     """Follow a character through the stages of `fold`.
 
     Returns
     -------
     tuple[str, int, bool]
-        The folded character; the greatest combining class that a stage's decomposition ends with; and
-        whether the character folds alone, whatever stands beside it. For that no stage may begin with
-        something that moves or joins (but for a single conjoining jamo, which the kernel compares with what
-        precedes), and none but the last may end, but for points, with something that moves.
+        The folded character; the largest combining class at the end of a stage's decomposition; and whether the
+        character folds independently of its neighbours. For that no stage may begin with a character that reorders
+        or composes (except a single conjoining jamo, which the kernel compares with the character before), and none
+        but the last may end, apart from points, with a character that reorders.
     """
-    order, alone = 0, True
+    order, independent = 0, True
     stage = unicodedata.normalize("NFKC", character)
     while True:
         decomposed = unicodedata.normalize("NFKD", stage)
         first = decomposed[0]
         order = max(order, unicodedata.combining(decomposed[-1]))
         jamo = len(decomposed) == 1 and _JAMO_VOWELS.start <= ord(first) < _JAMO_FINALS.stop
-        alone = alone and not unicodedata.combining(first) and (first not in seconds or jamo)
-        bare = without_ignorables(stage)
+        independent = independent and not unicodedata.combining(first) and (first not in seconds or jamo)
+        bare = strip_ignorables(stage)
         following = unicodedata.normalize("NFKC", bare.casefold())
         if following == stage:
-            return stage, order, alone
-        alone = alone and not (unicodedata.combining(bare[-1]) and not unicodedata.combining(following[-1]))
+            return stage, order, independent
+        independent = independent and not (unicodedata.combining(bare[-1]) and not unicodedata.combining(following[-1]))
         stage = following

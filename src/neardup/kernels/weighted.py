@@ -1,9 +1,9 @@
-"""The first half of the join of weighted vectors: their terms in order, and an index of the prefixes.
+"""The exact join of weighted vectors: terms in rare-first order, an index of their prefixes, and verification.
 
-Vectors are numbered by rank, from the smallest total to the largest. A term is (place of the feature in the
-rare-first order, weight) in one int64. The extent of some terms is their sum where minima are added up
-(``minima``), else the root of the sum of their squares: what two vectors have in common is at most the smaller
-extent, or the product of both (Cauchy and Schwarz).
+Vectors are numbered by rank, from the smallest total to the largest. A term is one int64: the position of its feature
+in the rare-first order, and its weight. The extent of some terms is their sum if minima are added up (``minima``), else
+the root of the sum of their squares. The overlap of two vectors is at most the smaller extent, or the product of both
+extents (Cauchy and Schwarz).
 """
 
 from __future__ import annotations
@@ -16,43 +16,45 @@ from numba import float32, float64, int32, int64, njit, uint64
 
 from neardup.kernels.bits import prefetch
 from neardup.kernels.compilation import inner_kernel, kernel, leaf_kernel
-from neardup.kernels.tables import cleared, find, first_slot
+from neardup.kernels.tables import clear_table, find_slot, home_slot
 
-PLACE_SHIFT = 32
-WEIGHT = (1 << PLACE_SHIFT) - 1
+POSITION_SHIFT = 32
+WEIGHT_MASK = (1 << POSITION_SHIFT) - 1
 _GOLDEN = uint64(0x9E3779B97F4A7C15)
-#: Makes a number greater than its rounding to float32 may lose.
-_ROUNDED_UP = 1 + 2.0**-22
+#: Compensates for rounding to float32, so that bounds stay upper bounds.
+_ROUND_UP = 1 + 2.0**-22
 
 
-class Terms(NamedTuple):
+class RankedVectors(NamedTuple):
     """The vectors of a join by rank.
 
-    starts: int64[r] into terms and after; lengths: int64[r], features that other vectors have too; terms: int64,
-    place << 32 | weight, ascending; after: float32, at least the sum or norm of a vector's terms after this one;
-    probed, held: int64[r], how many terms look for partners before it, and are in the index; last: int64[r], the last
-    place that the terms held cover, all if there are no others; tails: float32[r], their ``after``.
+    starts: int64[r], into the arrays of terms; lengths: int64[r], how many features other vectors have, too; terms:
+    int64, position << 32 | weight, ascending; remaining_extents: float32, an upper bound of the extent of a vector's
+    terms after this one; probe_lengths, index_lengths: int64[r], how many terms look for partners and how many are
+    indexed; last_positions: int64[r], the last position that the indexed terms cover, the largest number if all terms
+    are indexed; index_remaining: float32[r], the remaining extent after the indexed terms.
     """
 
     starts: np.ndarray
     lengths: np.ndarray
     terms: np.ndarray
-    after: np.ndarray
-    probed: np.ndarray
-    held: np.ndarray
-    last: np.ndarray
-    tails: np.ndarray
+    remaining_extents: np.ndarray
+    probe_lengths: np.ndarray
+    index_lengths: np.ndarray
+    last_positions: np.ndarray
+    index_remaining: np.ndarray
 
 
-class Postings(NamedTuple):
-    """Place f's list is entries[heads[f]:heads[f + 1]], in rank order.
+class WeightedLists(NamedTuple):
+    """Inverted lists: the feature at position f has entries[heads[f]:heads[f + 1]], in rank order.
 
-    entries: int32[k, 3], rank, weight, and the bits of its ``after``; rests: the same memory as float32.
+    entries: int32[k, 3]: rank, weight, and the bits of its remaining extent; remaining_extents: the same memory as
+    float32.
     """
 
     heads: np.ndarray
     entries: np.ndarray
-    rests: np.ndarray
+    remaining_extents: np.ndarray
 
 
 @njit(inline="always")
@@ -61,7 +63,7 @@ def _extent(minima, total):
 
 
 @kernel
-def totals(members, heads, weights, minima, out):
+def weight_totals(members, heads, weights, minima, out):
     """Write each member's sum of weights (minima) or of their squares; return the largest sum of squares."""
     largest = 0.0
     for m in range(members.shape[0]):
@@ -77,85 +79,85 @@ def totals(members, heads, weights, minima, out):
 
 
 @njit(inline="always")
-def last_place(sets, rank, count):
-    """Return the last place that the first count terms of a rank cover, all if there are no others."""
+def last_position(sets, rank, count):
+    """Return the last position that the first ``count`` terms of a rank cover; the maximum if these are all terms."""
     if count == sets.lengths[rank]:
-        return int64(WEIGHT)
-    return sets.terms[sets.starts[rank] + count - 1] >> PLACE_SHIFT
+        return int64(WEIGHT_MASK)
+    return sets.terms[sets.starts[rank] + count - 1] >> POSITION_SHIFT
 
 
 @kernel
-def arrange(begin, end, members, vectors, table, minima, least, sets):
-    """Fill the terms of ranks [begin, end), whose starts are set, and their lengths.
+def arrange_terms(begin, end, members, vectors, table, minima, least, sets):
+    """Fill the terms of the ranks [begin, end), whose starts are set, and their lengths.
 
-    members: int64[r], the document of each rank. table: (keys, places), the features of several vectors.
-    least: float64[2, r], what probed and held prefixes may leave: less than that suffices for no partner.
+    members: int64[r], the document of each rank. table: (keys, positions), the features that several vectors have.
+    least: float64[2, r], the extent below which the terms after probe and index prefixes suffice for no partner.
     """
     heads, features, weights = vectors
-    keys, places = table
+    keys, positions = table
     base = uint64(keys.ctypes.data)
     for rank in range(begin, end):
         start = sets.starts[rank]
         low, high = heads[members[rank]], heads[members[rank] + 1]
         for i in range(low, high):
-            prefetch(base + uint64(8 * first_slot(features[i], keys)))
+            prefetch(base + uint64(8 * home_slot(features[i], keys)))
         length = 0
         for i in range(low, high):
-            slot = find(features[i], keys)
+            slot = find_slot(features[i], keys)
             if keys[slot] != uint64(0):
-                sets.terms[start + length] = (int64(places[slot]) << PLACE_SHIFT) | weights[i]
+                sets.terms[start + length] = (int64(positions[slot]) << POSITION_SHIFT) | weights[i]
                 length += 1
         sets.terms[start : start + length].sort()
         sets.lengths[rank] = length
-        sets.probed[rank] = 0
-        sets.held[rank] = 0
+        sets.probe_lengths[rank] = 0
+        sets.index_lengths[rank] = 0
         remaining = 0
         extent = 0.0
         for i in range(length - 1, -1, -1):
-            sets.after[start + i] = float32(extent * _ROUNDED_UP)
-            weight = sets.terms[start + i] & WEIGHT
+            sets.remaining_extents[start + i] = float32(extent * _ROUND_UP)
+            weight = sets.terms[start + i] & WEIGHT_MASK
             remaining += weight if minima else weight * weight
             extent = _extent(minima, remaining)
             if extent >= least[0, rank]:
-                sets.probed[rank] = max(sets.probed[rank], i + 1)
+                sets.probe_lengths[rank] = max(sets.probe_lengths[rank], i + 1)
             if extent >= least[1, rank]:
-                sets.held[rank] = max(sets.held[rank], i + 1)
-        if sets.held[rank] > 0:
-            sets.last[rank] = last_place(sets, rank, sets.held[rank])
-            sets.tails[rank] = sets.after[start + sets.held[rank] - 1]
+                sets.index_lengths[rank] = max(sets.index_lengths[rank], i + 1)
+        if sets.index_lengths[rank] > 0:
+            sets.last_positions[rank] = last_position(sets, rank, sets.index_lengths[rank])
+            sets.index_remaining[rank] = sets.remaining_extents[start + sets.index_lengths[rank] - 1]
 
 
 @kernel
-def count_held(sets, heads):
-    """Make heads (zeros on entry, one more than the places) the beginnings of the lists."""
-    starts, held, terms = sets.starts, sets.held, sets.terms
+def count_indexed(sets, heads):
+    """Turn heads (zeros at first, one more than positions) into the beginnings of the lists."""
+    starts, lengths, terms = sets.starts, sets.index_lengths, sets.terms
     for rank in range(starts.shape[0]):
-        for i in range(starts[rank], starts[rank] + held[rank]):
-            heads[(terms[i] >> PLACE_SHIFT) + 1] += 1
+        for i in range(starts[rank], starts[rank] + lengths[rank]):
+            heads[(terms[i] >> POSITION_SHIFT) + 1] += 1
     for f in range(heads.shape[0] - 1):
         heads[f + 1] += heads[f]
 
 
 @kernel
-def fill_postings(sets, postings):
+def fill_weighted_lists(sets, postings):
     """Fill the entries of the lists."""
-    filled, entries, rests = postings.heads.copy(), postings.entries, postings.rests
-    starts, held, terms, after = sets.starts, sets.held, sets.terms, sets.after
+    ends, entries, remaining_extents = postings.heads.copy(), postings.entries, postings.remaining_extents
+    starts, lengths, terms, extents = sets.starts, sets.index_lengths, sets.terms, sets.remaining_extents
     for rank in range(starts.shape[0]):
         start = starts[rank]
-        for i in range(held[rank]):
-            place = filled[terms[start + i] >> PLACE_SHIFT]
-            filled[terms[start + i] >> PLACE_SHIFT] += 1
-            entries[place, 0] = int32(rank)
-            entries[place, 1] = int32(terms[start + i] & WEIGHT)
-            rests[place, 2] = after[start + i]
+        for i in range(lengths[rank]):
+            at = ends[terms[start + i] >> POSITION_SHIFT]
+            ends[terms[start + i] >> POSITION_SHIFT] += 1
+            entries[at, 0] = int32(rank)
+            entries[at, 1] = int32(terms[start + i] & WEIGHT_MASK)
+            remaining_extents[at, 2] = extents[start + i]
 
 
-class Needs(NamedTuple):
-    """How much a pair must have in common: fixed[x] + slopes[x] * extents[y], float64[r] each.
+class RequiredOverlaps(NamedTuple):
+    """The overlap that a pair x, y needs: fixed[x] + slopes[x] * extents[y], float64[r] each.
 
-    That is a little less than what the measure asks for; with sure_fixed and sure_slopes it is a little more.
-    first: int64[r], the first rank whose total is large enough.
+    It is rounded down, so pairs below it cannot match; with sure_fixed and sure_slopes it is rounded up, so pairs above
+    it match. first: int64[r], the first rank whose total is large enough.
     """
 
     extents: np.ndarray
@@ -167,14 +169,14 @@ class Needs(NamedTuple):
 
 
 @njit(inline="always")
-def _bound(minima, x, y):
-    """Return the most that terms of extents x and y have in common."""
+def _overlap_bound(minima, x, y):
+    """Return an upper bound of the overlap of terms of extents x and y."""
     return min(x, y) if minima else x * y
 
 
 @leaf_kernel
 def _first_at_least(entries, low, high, rank):
-    """Return the first place in [low, high) whose entry has that rank or a higher one."""
+    """Return the first index in [low, high) of an entry with this rank or a higher one."""
     while low < high:
         middle = (low + high) // 2
         if entries[middle, 0] < rank:
@@ -185,48 +187,48 @@ def _first_at_least(entries, low, high, rank):
 
 
 @leaf_kernel
-def _candidates(rank, sets, postings, needs, minima, met, found):
-    """Write to found the earlier ranks that meet rank in a feature of both prefixes and can still suffice.
+def _find_candidates(rank, sets, postings, needs, minima, partial_overlaps, candidates):
+    """Write to candidates the earlier ranks that share a feature of both prefixes and may still reach the threshold.
 
-    met: int64[r], zeros on entry, and then what is in common so far, or -1 for ruled out, for the ranks in found.
+    partial_overlaps: int64[r], zeros at first, then the overlap so far, or -1 if excluded, for the candidates.
     """
     start = sets.starts[rank]
     first = needs.first[rank]
     fixed, slope = needs.fixed[rank], needs.slopes[rank]
     count = 0
-    for i in range(start, start + sets.probed[rank]):
-        feature = sets.terms[i] >> PLACE_SHIFT
-        weight = sets.terms[i] & WEIGHT
-        rest = float64(sets.after[i])
-        place, high = postings.heads[feature], postings.heads[feature + 1]
+    for i in range(start, start + sets.probe_lengths[rank]):
+        feature = sets.terms[i] >> POSITION_SHIFT
+        weight = sets.terms[i] & WEIGHT_MASK
+        remaining = float64(sets.remaining_extents[i])
+        at, high = postings.heads[feature], postings.heads[feature + 1]
         if first > 0:
-            place = _first_at_least(postings.entries, place, high, first)
-        while place < high:
-            other = int64(postings.entries[place, 0])
+            at = _first_at_least(postings.entries, at, high, first)
+        while at < high:
+            other = int64(postings.entries[at, 0])
             if other >= rank:
                 break
-            already = met[other]
-            if already >= 0:
-                theirs = int64(postings.entries[place, 1])
-                total = already + (min(weight, theirs) if minima else weight * theirs)
-                most = float64(total) + _bound(minima, rest, float64(postings.rests[place, 2]))
-                if most >= fixed + slope * needs.extents[other]:
-                    met[other] = total
-                    if already == 0:
-                        found[count] = other
+            overlap_so_far = partial_overlaps[other]
+            if overlap_so_far >= 0:
+                other_weight = int64(postings.entries[at, 1])
+                total = overlap_so_far + (min(weight, other_weight) if minima else weight * other_weight)
+                bound = float64(total) + _overlap_bound(minima, remaining, float64(postings.remaining_extents[at, 2]))
+                if bound >= fixed + slope * needs.extents[other]:
+                    partial_overlaps[other] = total
+                    if overlap_so_far == 0:
+                        candidates[count] = other
                         count += 1
-                elif already > 0:
-                    met[other] = -1
-            place += 1
+                elif overlap_so_far > 0:
+                    partial_overlaps[other] = -1
+            at += 1
     return count
 
 
 @leaf_kernel
-def _first_after(terms, low, high, last):
-    """Return the first place in [low, high) whose term has a place after last."""
+def _first_term_after(terms, low, high, last):
+    """Return the first index in [low, high) of a term whose position is after ``last``."""
     while low < high:
         middle = (low + high) // 2
-        if terms[middle] >> PLACE_SHIFT <= last:
+        if terms[middle] >> POSITION_SHIFT <= last:
             low = middle + 1
         else:
             high = middle
@@ -234,81 +236,84 @@ def _first_after(terms, low, high, last):
 
 
 @njit(inline="always")
-def _key(term):
-    """Return the key of a term's place, which is a number and must be spread."""
-    return uint64((term >> PLACE_SHIFT) + 1) * _GOLDEN
+def _position_key(term):
+    """Return the hash table key of a term's position: a small number must be spread."""
+    return uint64((term >> POSITION_SHIFT) + 1) * _GOLDEN
 
 
 @leaf_kernel
-def _common(total, rest, least, terms, after, table, minima):
-    """Return total and what the terms have in common with the table, or -1 once that cannot reach least.
+def _complete_overlap(total, remaining, least, terms, other_remaining, table, minima):
+    """Return total plus the overlap of the terms with a hash table, or -1 once it cannot reach ``least``.
 
-    rest: at least the sum or norm of what the table may still give.
+    remaining: an upper bound of the extent of the terms of the table.
     """
     keys, weights = table
     for i in range(terms.shape[0]):
-        slot = find(_key(terms[i]), keys)
+        slot = find_slot(_position_key(terms[i]), keys)
         if keys[slot] != uint64(0):
-            weight = terms[i] & WEIGHT
+            weight = terms[i] & WEIGHT_MASK
             total += min(weight, weights[slot]) if minima else weight * weights[slot]
-        if float64(total) + _bound(minima, rest, float64(after[i])) < least:
+        if float64(total) + _overlap_bound(minima, remaining, float64(other_remaining[i])) < least:
             return int64(-1)
     return total
 
 
 @inner_kernel
-def _verify(rank, count, sets, needs, minima, scratch, written):
-    """Append (other, rank, what they have in common, whether it surely suffices) to the pairs.
+def _verify_candidates(rank, count, sets, needs, minima, scratch, written):
+    """Append (other, rank, overlap, whether it surely suffices) to the pairs for those candidates that may match.
 
-    It is done for those of the first count ranks found that may match; met is zeros again.
-    Returns (pairs written in all, candidates, verified).
+    partial_overlaps are zeros again afterwards. Returns (pairs written in all, candidates, verified).
     """
-    met, found, room, weights, pairs = scratch
-    starts, held, lengths, lasts, tails, terms, after = (
+    partial_overlaps, candidates, room, weights, pairs = scratch
+    starts, index_lengths, lengths, last_positions, index_remaining, terms, remaining_extents = (
         sets.starts,
-        sets.held,
+        sets.index_lengths,
         sets.lengths,
-        sets.last,
-        sets.tails,
+        sets.last_positions,
+        sets.index_remaining,
         sets.terms,
-        sets.after,
+        sets.remaining_extents,
     )
     extents = needs.extents
     keys = room[:0]
     begin = sets.starts[rank]
     end = begin + sets.lengths[rank]
-    probed = begin + sets.probed[rank]
-    last = last_place(sets, rank, sets.probed[rank])
-    candidates = 0
-    verified = 0
+    probe_end = begin + sets.probe_lengths[rank]
+    last_probed = last_position(sets, rank, sets.probe_lengths[rank])
+    n_candidates = 0
+    n_verified = 0
     for c in range(count):
-        other = found[c]
-        total = met[other]
-        met[other] = 0
+        other = candidates[c]
+        total = partial_overlaps[other]
+        partial_overlaps[other] = 0
         if total < 0:
             continue
-        candidates += 1
+        n_candidates += 1
         least = needs.fixed[rank] + needs.slopes[rank] * extents[other]
-        if lasts[other] <= last:
-            rest = float64(after[_first_after(terms, begin, probed, lasts[other]) - 1])
-            if float64(total) + _bound(minima, rest, float64(tails[other])) < least:
+        if last_positions[other] <= last_probed:
+            remaining = float64(
+                remaining_extents[_first_term_after(terms, begin, probe_end, last_positions[other]) - 1]
+            )
+            if float64(total) + _overlap_bound(minima, remaining, float64(index_remaining[other])) < least:
                 continue
-            low = starts[other] + held[other]
+            low = starts[other] + index_lengths[other]
         else:
-            rest = float64(after[probed - 1])
+            remaining = float64(remaining_extents[probe_end - 1])
             low = starts[other]
-            low = _first_after(terms, low, low + held[other], last)
-            if float64(total) + _bound(minima, rest, float64(after[low - 1])) < least:
+            low = _first_term_after(terms, low, low + index_lengths[other], last_probed)
+            if float64(total) + _overlap_bound(minima, remaining, float64(remaining_extents[low - 1])) < least:
                 continue
         high = starts[other] + lengths[other]
         if keys.shape[0] == 0:
-            keys = cleared(room, end - begin)
+            keys = clear_table(room, end - begin)
             for i in range(begin, end):
-                slot = find(_key(terms[i]), keys)
-                keys[slot] = _key(terms[i])
-                weights[slot] = terms[i] & WEIGHT
-        verified += 1
-        total = _common(total, rest, least, terms[low:high], after[low:high], (keys, weights), minima)
+                slot = find_slot(_position_key(terms[i]), keys)
+                keys[slot] = _position_key(terms[i])
+                weights[slot] = terms[i] & WEIGHT_MASK
+        n_verified += 1
+        total = _complete_overlap(
+            total, remaining, least, terms[low:high], remaining_extents[low:high], (keys, weights), minima
+        )
         if float64(total) >= least and total > 0:
             pairs[written, 0] = other
             pairs[written, 1] = rank
@@ -316,30 +321,30 @@ def _verify(rank, count, sets, needs, minima, scratch, written):
             sure = needs.sure_fixed[rank] + needs.sure_slopes[rank] * extents[other]
             pairs[written, 3] = float64(total) >= sure
             written += 1
-    return written, candidates, verified
+    return written, n_candidates, n_verified
 
 
 @kernel
 def match_vectors(begin, end, sets, postings, needs, minima, scratch):
-    """Find all partners before them of the ranks in [begin, end).
+    """Find all earlier partners of the ranks in [begin, end).
 
-    scratch: (met, found, room, weights, pairs): int64[r] zeros; int64[r]; uint64 and int64, ``slots_for`` the longest
-    vector; int64[p, 4] with room for r pairs at least, to be filled with (earlier, later, what they have in
-    common, whether it surely suffices). Stops early when the room may not suffice for one more rank.
-    Returns (rank to go on with, pairs written, candidates, verified).
+    scratch: (partial_overlaps, candidates, room, weights, pairs): int64[r] zeros; int64[r]; uint64 and int64,
+    ``table_size`` of the longest vector; int64[p, 4] with space for at least r pairs, gets (earlier, later, overlap,
+    whether it surely suffices). Stops if the pairs of the next rank may not fit. Returns (rank to continue from, pairs
+    written, candidates, verified).
     """
     written = int64(0)
-    candidates = 0
-    verified = 0
+    n_candidates = 0
+    n_verified = 0
     rank = begin
     while rank < end:
-        count = _candidates(rank, sets, postings, needs, minima, scratch[0], scratch[1])
+        count = _find_candidates(rank, sets, postings, needs, minima, scratch[0], scratch[1])
         if written + count > scratch[4].shape[0]:
             for c in range(count):
                 scratch[0][scratch[1][c]] = 0
             break
-        written, more, done = _verify(rank, count, sets, needs, minima, scratch, written)
-        candidates += more
-        verified += done
+        written, new_candidates, new_verified = _verify_candidates(rank, count, sets, needs, minima, scratch, written)
+        n_candidates += new_candidates
+        n_verified += new_verified
         rank += 1
-    return rank, written, candidates, verified
+    return rank, written, n_candidates, n_verified

@@ -1,7 +1,8 @@
-"""Features in the window's order: rare first, by a vocabulary that was frozen some time ago.
+"""The index of a window: documents in a fixed order of features, candidates by counted list hits, exact overlaps.
 
-A feature of the vocabulary has a rank, the rarest 0; one that is not in it counts as rarer than all of them, and those
-are in the order of their hashes. Any fixed order is right; only speed depends on how well it fits.
+Features are ordered rare first, by a vocabulary that was frozen some time ago. A feature of the vocabulary has a rank,
+the rarest 0; a feature outside it is unranked and counts as rarer than all ranks, in the order of hashes. Any fixed
+order gives correct results; how well it fits affects speed alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from neardup.kernels.bits import (
     load_u32,
     load_u64,
     mix,
-    place_of,
+    pointer_to,
     popcount,
     prefetch,
     store_u8,
@@ -28,18 +29,18 @@ from neardup.kernels.bits import (
     store_u64,
     trailing_zeros,
 )
-from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP, need, smallest_partner
+from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP, required_overlap, smallest_partner
 from neardup.kernels.compilation import inner_kernel, kernel
-from neardup.kernels.tables import EMPTY_TABLE, find, first_slot
+from neardup.kernels.tables import EMPTY_TABLE_SIZE, find_slot, home_slot
 
-#: Ranks are below 2**22: two digits of eleven bits sort them.
-DIGIT = 11
-_AHEAD = 12
+#: Ranks are below 2**22 and are sorted by two digits of 11 bits.
+DIGIT_BITS = 11
+_PREFETCH_DISTANCE = 12
 
 
 @inner_kernel
-def _sorted_ranks(ranks, count, other, digits):
-    """Sort ranks[:count] with room in other (uint64) and digits (int64[2, 2**11])."""
+def _sort_ranks(ranks, count, buffer, digits):
+    """Sort ranks[:count] with buffers: buffer (uint64) and digits (int64[2, 2**11])."""
     if count < 48:
         for i in range(1, count):
             value = ranks[i]
@@ -50,13 +51,13 @@ def _sorted_ranks(ranks, count, other, digits):
             ranks[k] = value
         return
     digits[:] = 0
-    low = uint64((1 << DIGIT) - 1)
+    low = uint64((1 << DIGIT_BITS) - 1)
     for i in range(count):
         digits[0, int64(ranks[i] & low)] += 1
-        digits[1, int64(ranks[i] >> uint64(DIGIT))] += 1
+        digits[1, int64(ranks[i] >> uint64(DIGIT_BITS))] += 1
     first = int64(0)
     second = int64(0)
-    for d in range(1 << DIGIT):
+    for d in range(1 << DIGIT_BITS):
         a, b = digits[0, d], digits[1, d]
         digits[0, d] = first
         digits[1, d] = second
@@ -64,118 +65,120 @@ def _sorted_ranks(ranks, count, other, digits):
         second += b
     for i in range(count):
         d = int64(ranks[i] & low)
-        other[digits[0, d]] = ranks[i]
+        buffer[digits[0, d]] = ranks[i]
         digits[0, d] += 1
     for i in range(count):
-        d = int64(other[i] >> uint64(DIGIT))
-        ranks[digits[1, d]] = other[i]
+        d = int64(buffer[i] >> uint64(DIGIT_BITS))
+        ranks[digits[1, d]] = buffer[i]
         digits[1, d] += 1
 
 
 @kernel
-def arrange(features, heads, keys, ranks, order, raws, other, digits):
+def order_features(features, heads, keys, ranks, order, unranked, buffer, digits):
     """Write each document's features in the window's order.
 
     Parameters
     ----------
     features : uint64[m]
-        Distinct in a document; those of d are features[heads[d]:heads[d + 1]].
+        Distinct within a document; those of d are features[heads[d]:heads[d + 1]].
     keys, ranks : uint64[t], uint32[t]
-        The vocabulary, a table from features to ranks.
+        The vocabulary, a hash table from features to ranks.
     order : uint64[m]
-        Gets, for each document, the unknown features ascending, then the ranks of the others ascending.
-    raws : int64[n]
-        Gets how many of each document's features are unknown.
-    other, digits : uint64[at least the longest document], int64[2, 2**11]
-        Room.
+        Gets, for each document, the unranked features in ascending order, then the ranks of the others in ascending
+        order.
+    unranked : int64[n]
+        Gets the number of unranked features of each document.
+    buffer, digits : uint64[at least the longest document], int64[2, 2**11]
+        Buffers.
     """
-    known = keys.shape[0] > EMPTY_TABLE
+    has_vocabulary = keys.shape[0] > EMPTY_TABLE_SIZE
     at, rank_at = uint64(keys.ctypes.data), uint64(ranks.ctypes.data)
     for d in range(heads.shape[0] - 1):
         begin, end = heads[d], heads[d + 1]
-        raw = int64(0)
+        n_unranked = int64(0)
         count = int64(0)
         for i in range(begin, end):
             feature = features[i]
             slot = int64(0)
-            if known:
-                if i + _AHEAD < features.shape[0]:
-                    ahead = first_slot(features[i + _AHEAD], keys)
+            if has_vocabulary:
+                if i + _PREFETCH_DISTANCE < features.shape[0]:
+                    ahead = home_slot(features[i + _PREFETCH_DISTANCE], keys)
                     prefetch(at + uint64(8 * ahead))
                     prefetch(rank_at + uint64(4 * ahead))
-                slot = find(feature, keys)
-            if known and keys[slot] == feature:
-                other[count] = uint64(ranks[slot])
+                slot = find_slot(feature, keys)
+            if has_vocabulary and keys[slot] == feature:
+                buffer[count] = uint64(ranks[slot])
                 count += 1
             else:
-                order[begin + raw] = feature
-                raw += 1
-        raws[d] = raw
-        if raw > 1:
-            order[begin : begin + raw] = np.sort(order[begin : begin + raw])
-        ranked = order[begin + raw : end]
-        ranked[:] = other[:count]
-        _sorted_ranks(ranked, count, other, digits)
+                order[begin + n_unranked] = feature
+                n_unranked += 1
+        unranked[d] = n_unranked
+        if n_unranked > 1:
+            order[begin : begin + n_unranked] = np.sort(order[begin : begin + n_unranked])
+        ranked = order[begin + n_unranked : end]
+        ranked[:] = buffer[:count]
+        _sort_ranks(ranked, count, buffer, digits)
 
 
 @kernel
 def count_features(features, keys, counts):
-    """Add each feature to an open table (uint64 and uint32[a power of two]); return how many were not there before."""
+    """Insert each feature into a hash table (uint64), count it (uint32), and return how many are new."""
     distinct = int64(0)
     at = uint64(keys.ctypes.data)
     for i in range(features.shape[0]):
-        if i + _AHEAD < features.shape[0]:
-            prefetch(at + uint64(8 * first_slot(features[i + _AHEAD], keys)))
-        slot = find(features[i], keys)
+        if i + _PREFETCH_DISTANCE < features.shape[0]:
+            prefetch(at + uint64(8 * home_slot(features[i + _PREFETCH_DISTANCE], keys)))
+        slot = find_slot(features[i], keys)
         distinct += keys[slot] == 0
         keys[slot] = features[i]
         counts[slot] += uint32(1)
     return distinct
 
 
-#: Places in ``counters``.
-CURSOR, END, SEGMENT, OLDEST, FIRST, NEXT, LARGEST, COPIES, MERGES = range(9)
-#: And: the bytes that a document wants, how many keys were entered on buckets, after how many these are too short, the
-#: first bit of a key's tag.
-WANTED, SIGNATURES, MOST_SIGNATURES, TAG = range(9, 13)
-#: Places in a record: time, time of leaving, address, size, unknown features below the bits of wide ranks, arrival, and
-#: the two words of the text's digest.
-TIME, LEAVES, AT, SIZE, SHAPE, SERIAL, DIGEST, DIGEST_END = range(8)
-_SHAPE_BITS = 32
-#: The most entries of a block, and the bytes before them: the link, how many are used, how many fit.
-BLOCK = 128
-HEADER = 12
-#: An entry has 26 bits for the document's number, so an index holds no more than this; the others are what remains.
+#: Indices of ``counters``: write position, end of memory, first address of the newest segment, oldest valid address,
+#: first and next document, largest size, limits of copied and merged entries.
+CURSOR, END, SEGMENT, OLDEST, FIRST, NEXT, LARGEST, COPY_LIMIT, MERGE_LIMIT = range(9)
+#: Further indices: the bytes that a document needs, the number of keys in buckets, its limit before the table is
+#: doubled, and the first bit of a key's tag.
+REQUESTED, SIGNATURES, MAX_SIGNATURES, TAG_SHIFT = range(9, 13)
+#: Columns of a record: time, expiry, address, size, packed layout, serial number, and the two words of the text's
+#: digest.
+TIME, EXPIRY, ADDRESS, SIZE, LAYOUT, SERIAL, DIGEST, DIGEST_END = range(8)
+_LAYOUT_SHIFT = 32
+#: The most entries of a block, and the bytes of its header: link, number of entries, capacity.
+BLOCK_ENTRIES = 128
+HEADER_BYTES = 12
+#: An entry has 26 bits for the document number, which limits the index, and 6 bits for the remaining features.
 DOCUMENT_BITS = 26
-DOCUMENT = uint32((1 << DOCUMENT_BITS) - 1)
-_PARTS = 64
-#: Of a set of so many features, one more must be met; never more than _MOST_MEETINGS.
-_FEATURES_A_MEETING = 32
-_MOST_MEETINGS = 32
-#: Meetings are counted up to here.
-MOST_COUNTED = uint8(127)
+DOCUMENT_MASK = uint32((1 << DOCUMENT_BITS) - 1)
+_REMAINING_STEPS = 64
+#: A set must be hit once more per this many features, up to _MAX_REQUIRED_HITS.
+_FEATURES_PER_HIT = 32
+_MAX_REQUIRED_HITS = 32
+#: Hits are counted up to here.
+MAX_HITS = uint8(127)
 _EIGHT_ONES = uint64(0x0101010101010101)
-_EIGHT_TOPS = uint64(0x8080808080808080)
-_FIRST_FIT = 8
-HALF_WAY = uint32(1 << (DOCUMENT_BITS - 1))
-#: Features whose lists are asked for before any of them is read.
-_AT_ONCE = 32
+_EIGHT_SIGN_BITS = uint64(0x8080808080808080)
+_FIRST_CAPACITY = 8
+HALF_RANGE = uint32(1 << (DOCUMENT_BITS - 1))
+#: Features whose lists are prefetched before any of them is read.
+_FEATURES_PER_BATCH = 32
 
 
-class Lists(NamedTuple):
+class WindowIndex(NamedTuple):
     """The index of documents under one vocabulary.
 
-    bases: uint64[c], see ``addresses``; heads: uint64[a power of two], the newest block of each list; records:
-    int64[a power of two, 8], a ring by document number; met: uint8 like records, how often each was met by the one that
-    arrives, zeros before and afterwards; counters: int64[13]; classes: int64[k], the smallest size of each size class.
-    plan: int64[r, 4], r = 0 unless large sets are entered by signatures, see ``signatures_of``; salt: uint64, odd;
-    buckets: uint32[16 times a power of two], see ``enter_in_buckets``.
+    bases: uint64[c], the machine address of each chunk (``bits.pointer_to``); heads: uint64[a power of two], the newest
+    block of each list; records: int64[a power of two, 8], a ring by document number; hits: uint8, as long as records,
+    the list hits of each document for the current query, zeros between queries; counters: int64[13]; classes: int64[k],
+    the smallest size of each size class. plan: int64[r, 4], r = 0 unless large sets are indexed by signatures, see
+    ``pair_signatures``; salt: uint64, odd; buckets: uint32[16 times a power of two], see ``insert_in_buckets``.
     """
 
     bases: np.ndarray
     heads: np.ndarray
     records: np.ndarray
-    met: np.ndarray
+    hits: np.ndarray
     counters: np.ndarray
     classes: np.ndarray
     plan: np.ndarray
@@ -184,25 +187,25 @@ class Lists(NamedTuple):
 
 
 @njit(inline="always")
-def shape_of(raws, wide):
-    """Return how many unknown features and wide ranks a document has as one number; each is below 2**31."""
-    return raws | (wide << _SHAPE_BITS)
+def pack_layout(unranked, wide):
+    """Pack the number of unranked features and of wide ranks of a document into one number; each is below 2**31."""
+    return unranked | (wide << _LAYOUT_SHIFT)
 
 
 @njit(inline="always")
-def raws_of(shape):
-    """Return how many unknown features a document has."""
-    return shape & ((int64(1) << _SHAPE_BITS) - 1)
+def unranked_of(shape):
+    """Return the number of unranked features from a packed layout."""
+    return shape & ((int64(1) << _LAYOUT_SHIFT) - 1)
 
 
 @njit(inline="always")
-def wide_of(shape):
-    """Return how many wide ranks a document has."""
-    return shape >> _SHAPE_BITS
+def wide_ranks_of(shape):
+    """Return the number of wide ranks from a packed layout."""
+    return shape >> _LAYOUT_SHIFT
 
 
 @njit(inline="always")
-def class_of(classes, size):
+def size_class_of(classes, size):
     """Return the size class of a size."""
     low = int64(0)
     high = int64(classes.shape[0])
@@ -216,240 +219,242 @@ def class_of(classes, size):
 
 
 @njit(inline="always")
-def slot_of(key, which, heads):
-    """Return the place of a list: those of one feature and neighbouring size classes share a cache line."""
-    return int64((mix(key) + uint64(which)) & uint64(heads.shape[0] - 1))
+def list_slot(key, size_class, heads):
+    """Return the slot of a list head: one feature in neighbouring size classes shares a cache line."""
+    return int64((mix(key) + uint64(size_class)) & uint64(heads.shape[0] - 1))
 
 
 @njit(inline="always")
-def meetings(classes, which):
-    """Return how often a document of a size class must be met."""
-    return min(1 + classes[which] // _FEATURES_A_MEETING, _MOST_MEETINGS)
+def required_hits(classes, size_class):
+    """Return how often a document of a size class must be hit to become a candidate."""
+    return min(1 + classes[size_class] // _FEATURES_PER_HIT, _MAX_REQUIRED_HITS)
 
 
 @njit(inline="always")
-def _part_remaining(classes, which, remaining):
-    """Return what remains in 64ths, rounded up, less 1."""
-    most = classes[which + 1] - 1
-    return (_PARTS * remaining + most - 1) // most - 1
+def _remaining_code(classes, size_class, remaining):
+    """Return the number of remaining features in 64ths of the class's largest size, rounded up, minus 1."""
+    most = classes[size_class + 1] - 1
+    return (_REMAINING_STEPS * remaining + most - 1) // most - 1
 
 
 @inner_kernel
-def held_prefix(rule, size, classes):
-    """Return how many features of a document, the rarest, lead to it."""
-    least = need(rule, smallest_partner(rule, size), size)
-    return min(size - least + meetings(classes, class_of(classes, size)), size)
+def indexed_prefix_length(rule, size, classes):
+    """Return how many features of a document, the rarest ones, are indexed."""
+    least = required_overlap(rule, smallest_partner(rule, size), size)
+    return min(size - least + required_hits(classes, size_class_of(classes, size)), size)
 
 
 @inner_kernel
-def room_for(rule, size, keys, classes):
-    """Return the most bytes that a document may take."""
-    prefix = keys if keys > 0 else held_prefix(rule, size, classes)
-    return 8 * (size + 2 + keys) + prefix * (HEADER + 4 * BLOCK)
+def max_bytes(rule, size, keys, classes):
+    """Return an upper bound of the bytes that a document takes."""
+    prefix = keys if keys > 0 else indexed_prefix_length(rule, size, classes)
+    return 8 * (size + 2 + keys) + prefix * (HEADER_BYTES + 4 * BLOCK_ENTRIES)
 
 
 @njit(inline="always")
-def meet(head, least, lists):
-    """Count one more meeting with each document of a list of which enough remains."""
-    oldest = uint64(lists.counters[OLDEST])
-    mask = uint32(lists.records.shape[0] - 1) & DOCUMENT
+def count_list_hits(head, least, index):
+    """Add a hit to each document of a list whose remaining features suffice."""
+    oldest = uint64(index.counters[OLDEST])
+    mask = uint32(index.records.shape[0] - 1) & DOCUMENT_MASK
     low = uint32(least) << uint32(DOCUMENT_BITS)
-    met = uint64(lists.met.ctypes.data)
+    hits = uint64(index.hits.ctypes.data)
     address = head
     while address >= oldest:
-        place = place_of(lists.bases, address)
-        before = load_u64(place)
-        if before >= oldest:
-            prefetch(place_of(lists.bases, before))
-        used = uint64(load_u16(place + uint64(8)))
-        place += uint64(HEADER)
+        pointer = pointer_to(index.bases, address)
+        previous = load_u64(pointer)
+        if previous >= oldest:
+            prefetch(pointer_to(index.bases, previous))
+        used = uint64(load_u16(pointer + uint64(8)))
+        pointer += uint64(HEADER_BYTES)
         for k in range(used):
-            entry = load_u32(place + uint64(4) * k)
-            row = met + uint64(entry & mask)
+            entry = load_u32(pointer + uint64(4) * k)
+            row = hits + uint64(entry & mask)
             if entry >= low:
-                seen = load_u8(row) + uint8(1)
-                store_u8(row, min(seen, MOST_COUNTED))
-        address = before
+                new_hits = load_u8(row) + uint8(1)
+                store_u8(row, min(new_hits, MAX_HITS))
+        address = previous
 
 
 @inner_kernel
-def met_often(often, lists, found):
-    """Write to found the rows that were met often enough, and forget all meetings; return how many."""
-    # Eight counts, each below 128, are compared at once: adding 128 - often carries into the top bit.
-    carry = uint64(128 - often) * _EIGHT_ONES
+def take_frequent_rows(min_hits, index, rows):
+    """Write the rows with at least ``min_hits`` hits, and reset all hits; return how many."""
+    # Eight counts, each below 128, are compared at once: adding 128 - min_hits carries into the top bit.
+    carry = uint64(128 - min_hits) * _EIGHT_ONES
     count = int64(0)
-    at = uint64(lists.met.ctypes.data)
-    for word in range(0, lists.met.shape[0], 8):
+    at = uint64(index.hits.ctypes.data)
+    for word in range(0, index.hits.shape[0], 8):
         counts = load_u64(at + uint64(word))
-        if (counts + carry) & _EIGHT_TOPS:
+        if (counts + carry) & _EIGHT_SIGN_BITS:
             for row in range(word, word + 8):
-                if lists.met[row] >= often:
-                    found[count] = row
+                if index.hits[row] >= min_hits:
+                    rows[count] = row
                     count += 1
-    lists.met[:] = 0
+    index.hits[:] = 0
     return count
 
 
 @inner_kernel
-def meet_by_prefix(order, size, rule, lists, needs, slots):
-    """Count meetings with the documents that were entered by single features.
+def count_prefix_hits(order, size, rule, index, bounds, slots):
+    """Count hits of documents that are indexed by single features.
 
-    order: uint64[size], features in the window's order; needs: int64[classes, 2], room; slots: int64[32 * classes],
-    room. Returns how often one that matches was met at least, 0 where there can be none.
+    order: uint64[size], features in the window's order; bounds: int64[classes, 2] and slots: int64[32 * classes],
+    buffers. Returns the least number of hits of a matching document, 0 if there can be none.
     """
-    below = lists.plan[0, 0] if lists.plan.shape[0] > 0 else lists.classes[lists.classes.shape[0] - 1]
+    plan_begins = index.plan[0, 0] if index.plan.shape[0] > 0 else index.classes[index.classes.shape[0] - 1]
     smallest = smallest_partner(rule, size)
-    first = class_of(lists.classes, smallest)
+    first = size_class_of(index.classes, smallest)
     last = first
-    largest = lists.counters[LARGEST]
+    largest = index.counters[LARGEST]
     prefix = int64(0)
-    often = int64(0)
-    for c in range(first, lists.classes.shape[0] - 1):
-        low = max(lists.classes[c], smallest)
-        least = need(rule, size, low)
-        if low > largest or least > size or lists.classes[c] >= below:
+    min_hits = int64(0)
+    for c in range(first, index.classes.shape[0] - 1):
+        low = max(index.classes[c], smallest)
+        least = required_overlap(rule, size, low)
+        if low > largest or least > size or index.classes[c] >= plan_begins:
             break
         if c == first:
-            # All classes ask for the same: a document may also be met by chance, in a list of another class.
-            often = min(meetings(lists.classes, c), least)
-        needs[c, 0] = least - often + 1
-        needs[c, 1] = _part_remaining(lists.classes, c, needs[c, 0])
-        prefix = max(prefix, size - needs[c, 0] + 1)
+            # Equal for all classes, because a list slot may be shared with another class by chance.
+            min_hits = min(required_hits(index.classes, c), least)
+        bounds[c, 0] = least - min_hits + 1
+        bounds[c, 1] = _remaining_code(index.classes, c, bounds[c, 0])
+        prefix = max(prefix, size - bounds[c, 0] + 1)
         last = c + 1
-    heads = uint64(lists.heads.ctypes.data)
-    oldest = uint64(lists.counters[OLDEST])
+    heads = uint64(index.heads.ctypes.data)
+    oldest = uint64(index.counters[OLDEST])
     width = last - first
-    for begin in range(0, prefix, _AT_ONCE):
-        end = min(begin + _AT_ONCE, prefix)
+    for begin in range(0, prefix, _FEATURES_PER_BATCH):
+        end = min(begin + _FEATURES_PER_BATCH, prefix)
         for i in range(begin, end):
             for c in range(first, last):
                 at = (i - begin) * width + c - first
                 slots[at] = -1
-                if size - i >= needs[c, 0]:
-                    slots[at] = slot_of(order[i], c, lists.heads)
+                if size - i >= bounds[c, 0]:
+                    slots[at] = list_slot(order[i], c, index.heads)
                     prefetch(heads + uint64(8 * slots[at]))
         for at in range((end - begin) * width):
             if slots[at] >= 0:
-                head = lists.heads[slots[at]]
+                head = index.heads[slots[at]]
                 if head >= oldest:
-                    place = place_of(lists.bases, head)
-                    prefetch(place)
-                    prefetch(place + uint64(64))
+                    pointer = pointer_to(index.bases, head)
+                    prefetch(pointer)
+                    prefetch(pointer + uint64(64))
                 else:
                     slots[at] = -1
         for i in range(begin, end):
             for c in range(first, last):
                 slot = slots[(i - begin) * width + c - first]
                 if slot >= 0:
-                    meet(lists.heads[slot], needs[c, 1], lists)
-    return often
+                    count_list_hits(index.heads[slot], bounds[c, 1], index)
+    return min_hits
 
 
 @inner_kernel
-def meet_by_keys(keys, lists, found):
-    """Write to found the rows of all documents that have one of the keys, as bands or blocks; return how many."""
+def find_by_keys(keys, index, rows):
+    """Write the rows of all documents that share a key, such as a band or block; return how many."""
     for i in range(keys.shape[0]):
-        meet(lists.heads[slot_of(keys[i], 0, lists.heads)], int64(0), lists)
-    return met_often(int64(1), lists, found)
+        count_list_hits(index.heads[list_slot(keys[i], 0, index.heads)], int64(0), index)
+    return take_frequent_rows(int64(1), index, rows)
 
 
 @inner_kernel
-def append(slots, entries, lists):
-    """Add an entry to each of some lists: to its newest block, or to a new one that takes over what a small one held.
+def append_entries(slots, entries, index):
+    """Append an entry to each of some lists: to its newest block, or to a new block that takes over a small old one.
 
-    So a short list is one block, however many segments its documents are from. Entries of documents that have left
-    since may stay behind in such a block: they lead to nothing, or to a document that is compared for nothing.
+    So a short list stays one block, however many segments its documents are from. Entries of expired documents may
+    remain in such a block: they lead to no document, or to one that is compared in vain.
     """
-    # All in one loop: a call for each entry would count references to every array of the lists.
-    bases, heads, counters = lists.bases, lists.heads, lists.counters
+    # All in one loop: a call per entry would count references to every array of the index.
+    bases, heads, counters = index.bases, index.heads, index.counters
     at = uint64(heads.ctypes.data)
     first, segment, oldest = uint32(counters[FIRST]), uint64(counters[SEGMENT]), uint64(counters[OLDEST])
-    copies, merges = counters[COPIES], counters[MERGES]
+    copies, merges = counters[COPY_LIMIT], counters[MERGE_LIMIT]
     cursor = uint64(counters[CURSOR])
     count = slots.shape[0]
     for i in range(count):
         if i + 16 < count:
             prefetch(at + uint64(8 * slots[i + 16]))
         if i + 8 < count and heads[slots[i + 8]] >= oldest:
-            prefetch(place_of(bases, heads[slots[i + 8]]))
+            prefetch(pointer_to(bases, heads[slots[i + 8]]))
         slot, entry = slots[i], entries[i]
         address = heads[slot]
-        fit, copied = int64(1), int64(0)
-        before = uint64(0)
-        place = uint64(0)
+        new_capacity, n_copied = int64(1), int64(0)
+        previous = uint64(0)
+        pointer = uint64(0)
         if address >= oldest:
-            place = place_of(bases, address)
-            used = int64(load_u16(place + uint64(8)))
-            capacity = int64(load_u16(place + uint64(10)))
+            pointer = pointer_to(bases, address)
+            used = int64(load_u16(pointer + uint64(8)))
+            capacity = int64(load_u16(pointer + uint64(10)))
             if address >= segment and used < capacity:
-                store_u32(place + uint64(HEADER + 4 * used), entry)
-                store_u16(place + uint64(8), uint16(used + 1))
+                store_u32(pointer + uint64(HEADER_BYTES + 4 * used), entry)
+                store_u16(pointer + uint64(8), uint16(used + 1))
                 continue
             if used <= (merges if address >= segment else copies):
-                before = load_u64(place)
-                copied = used
-                fit = used + max(used // 2, 1)
+                previous = load_u64(pointer)
+                n_copied = used
+                new_capacity = used + max(used // 2, 1)
             else:
-                before = address
-                fit = min(2 * capacity, BLOCK) if address >= segment else min(capacity, _FIRST_FIT)
-        target = place_of(bases, cursor)
-        kept = int64(0)
-        for k in range(copied):
-            old = load_u32(place + uint64(HEADER + 4 * k))
-            # Numbers of documents wrap around: less than half the way behind the first one means not gone.
-            if ((old - first) & DOCUMENT) < HALF_WAY:
-                store_u32(target + uint64(HEADER + 4 * kept), old)
-                kept += 1
-        store_u64(target, before)
-        store_u32(target + uint64(HEADER + 4 * kept), entry)
-        store_u16(target + uint64(8), uint16(kept + 1))
-        store_u16(target + uint64(10), uint16(fit))
+                previous = address
+                new_capacity = (
+                    min(2 * capacity, BLOCK_ENTRIES) if address >= segment else min(capacity, _FIRST_CAPACITY)
+                )
+        new_pointer = pointer_to(bases, cursor)
+        n_kept = int64(0)
+        for k in range(n_copied):
+            old_entry = load_u32(pointer + uint64(HEADER_BYTES + 4 * k))
+            # Document numbers wrap around: within half the range of the first one, a document is current.
+            if ((old_entry - first) & DOCUMENT_MASK) < HALF_RANGE:
+                store_u32(new_pointer + uint64(HEADER_BYTES + 4 * n_kept), old_entry)
+                n_kept += 1
+        store_u64(new_pointer, previous)
+        store_u32(new_pointer + uint64(HEADER_BYTES + 4 * n_kept), entry)
+        store_u16(new_pointer + uint64(8), uint16(n_kept + 1))
+        store_u16(new_pointer + uint64(10), uint16(new_capacity))
         heads[slot] = cursor
-        cursor += uint64(HEADER + 4 * fit)
+        cursor += uint64(HEADER_BYTES + 4 * new_capacity)
     counters[CURSOR] = int64(cursor)
 
 
 @inner_kernel
-def enter_prefix(order, size, rule, document, lists):
-    """Enter a document into the lists of the features by which any partner must meet it."""
-    classes, heads = lists.classes, lists.heads
-    prefix = held_prefix(rule, size, classes)
-    which = class_of(classes, size)
+def insert_by_prefix(order, size, rule, document, index):
+    """Insert a document into the lists of its prefix, one feature of which any partner shares."""
+    classes, heads = index.classes, index.heads
+    prefix = indexed_prefix_length(rule, size, classes)
+    size_class = size_class_of(classes, size)
     slots, entries = np.empty(prefix, np.int64), np.empty(prefix, np.uint32)
     for i in range(prefix):
-        slots[i] = slot_of(order[i], which, heads)
-        part = uint32(_part_remaining(classes, which, size - i))
-        entries[i] = (part << uint32(DOCUMENT_BITS)) | (uint32(document) & DOCUMENT)
-    append(slots, entries, lists)
-    lists.counters[LARGEST] = max(lists.counters[LARGEST], size)
+        slots[i] = list_slot(order[i], size_class, heads)
+        part = uint32(_remaining_code(classes, size_class, size - i))
+        entries[i] = (part << uint32(DOCUMENT_BITS)) | (uint32(document) & DOCUMENT_MASK)
+    append_entries(slots, entries, index)
+    index.counters[LARGEST] = max(index.counters[LARGEST], size)
 
 
 @inner_kernel
-def enter_keys(keys, document, lists):
-    """Enter a document into the lists of its keys."""
+def insert_by_keys(keys, document, index):
+    """Insert a document into the lists of its keys."""
     slots, entries = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.uint32)
     for i in range(keys.shape[0]):
-        slots[i] = slot_of(keys[i], 0, lists.heads)
-        entries[i] = uint32(document) & DOCUMENT
-    append(slots, entries, lists)
+        slots[i] = list_slot(keys[i], 0, index.heads)
+        entries[i] = uint32(document) & DOCUMENT_MASK
+    append_entries(slots, entries, index)
 
 
-#: Words of a bucket.
-WORDS = 16
-#: How often a table can be made longer.
+#: Words per bucket.
+BUCKET_WORDS = 16
+#: Tag bits of an entry, each of which allows one doubling of the table.
 TAG_BITS = 5
-_TAGS = uint64((1 << TAG_BITS) - 1)
-_SET = uint32(1 << 31)
-_ALL = uint32(0xFFFFFFFF)
-_ENTRIES = uint64(0xFFFE)
-_LANES = ir.VectorType(ir.IntType(32), WORDS)
-#: Buckets, and then lists, that are asked for before one is read.
-_PREFETCHED = 16
+_TAG_MASK = uint64((1 << TAG_BITS) - 1)
+_ENTRY_FLAG = uint32(1 << 31)
+_ALL_BITS = uint32(0xFFFFFFFF)
+_ENTRY_LANES = uint64(0xFFFE)
+_LANES = ir.VectorType(ir.IntType(32), BUCKET_WORDS)
+#: How many buckets, or lists, ahead memory is prefetched.
+_PREFETCH_BUCKETS = 16
 
 
 @intrinsic
 def _words_below(typing, address, less, kept, bound):
-    """Return bit i set where (word i - less) & kept < bound, for the 16 words of a bucket."""
+    """Return bit i set if (word i - less) & kept < bound, for the 16 words of a bucket."""
 
     def emit(context, builder, signature, args):
         load = builder.load(builder.inttoptr(args[0], _LANES.as_pointer()))
@@ -458,190 +463,199 @@ def _words_below(typing, address, less, kept, bound):
 
         def all_of(value):
             first = builder.insert_element(unknown, value, ir.IntType(32)(0))
-            return builder.shuffle_vector(first, unknown, ir.Constant(_LANES, [0] * WORDS))
+            return builder.shuffle_vector(first, unknown, ir.Constant(_LANES, [0] * BUCKET_WORDS))
 
         words = builder.and_(builder.sub(load, all_of(args[1])), all_of(args[2]))
         below = builder.icmp_unsigned("<", words, all_of(args[3]))
-        return builder.zext(builder.bitcast(below, ir.IntType(WORDS)), ir.IntType(64))
+        return builder.zext(builder.bitcast(below, ir.IntType(BUCKET_WORDS)), ir.IntType(64))
 
     return types.uint64(types.uint64, types.uint32, types.uint32, types.uint32), emit
 
 
 @njit(inline="always")
-def _entry(key, document, lists):
-    tag = uint32((key >> uint64(lists.counters[TAG])) & _TAGS)
-    return _SET | (tag << uint32(DOCUMENT_BITS)) | document
+def _bucket_entry(key, document, index):
+    tag = uint32((key >> uint64(index.counters[TAG_SHIFT])) & _TAG_MASK)
+    return _ENTRY_FLAG | (tag << uint32(DOCUMENT_BITS)) | document
 
 
 @njit(inline="always")
-def _bucket(key, lists):
-    buckets = uint64(lists.buckets.shape[0] // WORDS - 1)
-    return uint64(lists.buckets.ctypes.data) + (key & buckets) * uint64(4 * WORDS)
+def _bucket_address(key, index):
+    buckets = uint64(index.buckets.shape[0] // BUCKET_WORDS - 1)
+    return uint64(index.buckets.ctypes.data) + (key & buckets) * uint64(4 * BUCKET_WORDS)
 
 
 @njit(inline="always")
-def _is_held(document, lists):
-    """Numbers of documents wrap around: less than half the way behind the first one means not gone."""
-    return ((document - uint32(lists.counters[FIRST])) & DOCUMENT) < HALF_WAY
+def _is_current(document, index):
+    """Return whether a document is still indexed: numbers wrap around, so it is within half the range of the first."""
+    return ((document - uint32(index.counters[FIRST])) & DOCUMENT_MASK) < HALF_RANGE
 
 
 @kernel
-def meet_in_buckets(keys, lists):
-    """Count one more meeting with each document for each of the keys (uint64) that it has."""
-    mask = uint32(lists.records.shape[0] - 1) & DOCUMENT
-    met = uint64(lists.met.ctypes.data)
-    heads = uint64(lists.heads.ctypes.data)
+def count_bucket_hits(keys, index):
+    """Add a hit to each document for each of the keys (uint64) that it has."""
+    mask = uint32(index.records.shape[0] - 1) & DOCUMENT_MASK
+    hits = uint64(index.hits.ctypes.data)
+    heads = uint64(index.heads.ctypes.data)
     count = keys.shape[0]
     slots = np.empty(count, np.int64)
-    listed = int64(0)
+    n_lists = int64(0)
     for i in range(count):
-        if i + _PREFETCHED < count:
-            prefetch(_bucket(keys[i + _PREFETCHED], lists))
-        bucket = _bucket(keys[i], lists)
-        equal = _words_below(bucket, _entry(keys[i], uint32(0), lists), _ALL, uint32(1 << DOCUMENT_BITS)) & _ENTRIES
-        while equal:
-            entry = load_u32(bucket + uint64(4) * trailing_zeros(equal))
-            row = met + uint64(entry & mask)
-            store_u8(row, min(load_u8(row) + uint8(1), MOST_COUNTED))
-            equal &= equal - uint64(1)
-        last = load_u32(bucket)
-        if last != 0 and _is_held(last, lists):
-            slots[listed] = slot_of(keys[i], 0, lists.heads)
-            prefetch(heads + uint64(8 * slots[listed]))
-            listed += 1
-    for i in range(listed + _PREFETCHED):
-        if i < listed:
-            head = lists.heads[slots[i]]
-            if head >= uint64(lists.counters[OLDEST]):
-                place = place_of(lists.bases, head)
-                prefetch(place)
-                prefetch(place + uint64(64))
-        if i >= _PREFETCHED:
-            meet(lists.heads[slots[i - _PREFETCHED]], int64(0), lists)
+        if i + _PREFETCH_BUCKETS < count:
+            prefetch(_bucket_address(keys[i + _PREFETCH_BUCKETS], index))
+        bucket = _bucket_address(keys[i], index)
+        lanes = (
+            _words_below(bucket, _bucket_entry(keys[i], uint32(0), index), _ALL_BITS, uint32(1 << DOCUMENT_BITS))
+            & _ENTRY_LANES
+        )
+        while lanes:
+            entry = load_u32(bucket + uint64(4) * trailing_zeros(lanes))
+            row = hits + uint64(entry & mask)
+            store_u8(row, min(load_u8(row) + uint8(1), MAX_HITS))
+            lanes &= lanes - uint64(1)
+        bucket_head = load_u32(bucket)
+        if bucket_head != 0 and _is_current(bucket_head, index):
+            slots[n_lists] = list_slot(keys[i], 0, index.heads)
+            prefetch(heads + uint64(8 * slots[n_lists]))
+            n_lists += 1
+    for i in range(n_lists + _PREFETCH_BUCKETS):
+        if i < n_lists:
+            head = index.heads[slots[i]]
+            if head >= uint64(index.counters[OLDEST]):
+                pointer = pointer_to(index.bases, head)
+                prefetch(pointer)
+                prefetch(pointer + uint64(64))
+        if i >= _PREFETCH_BUCKETS:
+            count_list_hits(index.heads[slots[i - _PREFETCH_BUCKETS]], int64(0), index)
 
 
 @kernel
-def enter_in_buckets(keys, document, lists):
-    """Enter a document under its keys."""
-    own = uint32(document) & DOCUMENT
-    first = uint32(lists.counters[FIRST])
+def insert_in_buckets(keys, document, index):
+    """Insert a document under its keys.
+
+    A bucket has 16 words: the last document that overflowed, or 0, then 15 entries of a tag of the key and a document.
+    An entry of an expired document is overwritten; an entry without space goes to the list of its key.
+    """
+    document_bits = uint32(document) & DOCUMENT_MASK
+    first = uint32(index.counters[FIRST])
     count = keys.shape[0]
     full = np.empty(count, np.uint64)
-    listed = int64(0)
+    n_full = int64(0)
     for i in range(count):
-        if i + _PREFETCHED < count:
-            prefetch(_bucket(keys[i + _PREFETCHED], lists))
-        bucket = _bucket(keys[i], lists)
-        gone = ~_words_below(bucket, first, DOCUMENT, HALF_WAY)
-        free = (gone | _words_below(bucket, uint32(0), _ALL, uint32(1))) & _ENTRIES
+        if i + _PREFETCH_BUCKETS < count:
+            prefetch(_bucket_address(keys[i + _PREFETCH_BUCKETS], index))
+        bucket = _bucket_address(keys[i], index)
+        expired = ~_words_below(bucket, first, DOCUMENT_MASK, HALF_RANGE)
+        free = (expired | _words_below(bucket, uint32(0), _ALL_BITS, uint32(1))) & _ENTRY_LANES
         if free:
-            store_u32(bucket + uint64(4) * trailing_zeros(free), _entry(keys[i], own, lists))
+            store_u32(bucket + uint64(4) * trailing_zeros(free), _bucket_entry(keys[i], document_bits, index))
         else:
-            store_u32(bucket, _SET | own)
-            full[listed] = keys[i]
-            listed += 1
-    if listed:
-        enter_keys(full[:listed], document, lists)
+            store_u32(bucket, _ENTRY_FLAG | document_bits)
+            full[n_full] = keys[i]
+            n_full += 1
+    if n_full:
+        insert_by_keys(full[:n_full], document, index)
 
 
 @kernel
-def lengthen(bit, lists, longer):
-    """Move all entries to a table that is twice as long (zeros): to its second half where their bit is set."""
-    half = lists.buckets.shape[0]
-    for begin in range(0, half, WORDS):
-        longer[begin] = longer[half + begin] = lists.buckets[begin]
+def double_buckets(bit, index, new_buckets):
+    """Copy all entries to a table (zeros) twice as long: to its second half if bit ``bit`` of their tag is set."""
+    half = index.buckets.shape[0]
+    for begin in range(0, half, BUCKET_WORDS):
+        new_buckets[begin] = new_buckets[half + begin] = index.buckets[begin]
         low, high = begin, half + begin
-        for at in range(begin + 1, begin + WORDS):
-            entry = lists.buckets[at]
-            if entry != 0 and _is_held(entry, lists):
+        for at in range(begin + 1, begin + BUCKET_WORDS):
+            entry = index.buckets[at]
+            if entry != 0 and _is_current(entry, index):
                 if (entry >> uint32(DOCUMENT_BITS + bit)) & uint32(1):
                     high += 1
-                    longer[high] = entry
+                    new_buckets[high] = entry
                 else:
                     low += 1
-                    longer[low] = entry
+                    new_buckets[low] = entry
 
 
-#: Columns of a plan: the least size of a row's documents, the bits of a cell, l, how many documents ever entered.
-LEAST, BITS, EQUAL, ENTERED = range(4)
-_FACTOR = uint64(0x9E3779B97F4A7C15)
+#: Columns of a plan: the least size of a row's documents, the bits of a cell, the keys that matches share, and the
+#: number of documents ever inserted.
+LEAST_SIZE, CELL_BITS, SHARED_KEYS, ENTERED = range(4)
+_SIGNATURE_FACTOR = uint64(0x9E3779B97F4A7C15)
 
 
 @njit(inline="always")
-def row_of(plan, size):
-    """Return the row of the plan that a document of some size enters by, or -1: by single features."""
+def plan_row(plan, size):
+    """Return the row of the plan for documents of some size, or -1 if they are indexed by single features."""
     row = int64(-1)
-    while row + 1 < plan.shape[0] and plan[row + 1, LEAST] <= size:
+    while row + 1 < plan.shape[0] and plan[row + 1, LEAST_SIZE] <= size:
         row += 1
     return row
 
 
 @njit(inline="always")
-def credit_to_enter(rule, size, equal):
-    """Return the credit that a document needs so that any partner shares so many keys with it."""
-    return size - need(rule, smallest_partner(rule, size), size) + equal
+def insertion_credit(rule, size, shared_keys):
+    """Return the credit that a document needs so that any partner shares that many keys with it."""
+    return size - required_overlap(rule, smallest_partner(rule, size), size) + shared_keys
 
 
 @kernel
-def signatures_of(order, credit, bits, salt):
-    """Return the keys of a document: signatures of two features that are in one of 2**bits cells.
+def pair_signatures(order, credit, bits, salt):
+    """Return the keys of a document: signatures of two features in the same one of 2**bits cells.
 
     Parameters
     ----------
     order : uint64
-        Its features in an order that all documents share.
+        Its features, in an order that all documents share.
     credit : int
-        Features are taken until they are worth so much, or all are. Raising it makes more keys, and more frequent ones.
+        Features are taken until they earn this credit, or all are taken. Raising it makes more, and more frequent,
+        keys.
     bits : int
-        Raising it makes fewer keys, and more frequent ones.
+        Raising it makes fewer keys, from more frequent features.
     salt : uint64
-        Odd. Of all salts, at most 2 in B let two features share a cell (multiply-shift: Dietzfelbinger et al. 1997).
-        So n features make n * n / B keys at most in the mean, whoever chose them, as long as nobody knows the salt.
+        Odd. For at most 2 in B salts, two given features share a cell (multiply-shift: Dietzfelbinger et al. 1997). So
+        n features make at most n * n / B keys on average, whoever chose them, as long as the salt is secret.
     """
     hashed = np.empty(order.shape[0], np.uint64)
     counts = np.zeros(1 << bits, np.int64)
     shift = uint64(63 - bits)
-    taken = int64(0)
-    worth = int64(0)
-    keys = int64(0)
-    while taken < order.shape[0] and worth < credit:
-        hashed[taken] = mix(order[taken]) * salt
-        cell = int64((hashed[taken] >> shift) >> uint64(1))
-        worth += counts[cell] > 0
-        keys += counts[cell]
+    n_features = int64(0)
+    credit_so_far = int64(0)
+    n_signatures = int64(0)
+    while n_features < order.shape[0] and credit_so_far < credit:
+        hashed[n_features] = mix(order[n_features]) * salt
+        cell = int64((hashed[n_features] >> shift) >> uint64(1))
+        credit_so_far += counts[cell] > 0
+        n_signatures += counts[cell]
         counts[cell] += 1
-        taken += 1
-    begins = np.empty(1 << bits, np.int64)
+        n_features += 1
+    cell_begins = np.empty(1 << bits, np.int64)
     begin = int64(0)
     for cell in range(1 << bits):
-        begins[cell] = begin
+        cell_begins[cell] = begin
         begin += counts[cell]
         counts[cell] = 0
-    members = np.empty(taken, np.uint64)
-    found = np.empty(keys, np.uint64)
+    members = np.empty(n_features, np.uint64)
+    signatures = np.empty(n_signatures, np.uint64)
     at = int64(0)
-    for i in range(taken):
+    for i in range(n_features):
         value = hashed[i]
         cell = int64((value >> shift) >> uint64(1))
-        begin = begins[cell]
+        begin = cell_begins[cell]
         end = begin + counts[cell]
-        # The earlier feature of the order comes first, so a signature has the same key in each document.
+        # The earlier feature comes first, so that a signature has the same key in each document.
         for k in range(begin, end):
-            found[at] = mix(members[k] * _FACTOR + value)
+            signatures[at] = mix(members[k] * _SIGNATURE_FACTOR + value)
             at += 1
         members[end] = value
         counts[cell] += 1
-    return found
+    return signatures
 
 
-_CELLS_AT_ONCE = 128
-#: So many of the most frequent features have ranks of two bytes.
-NARROW = 1 << 16
+_RANKS_PER_CHECK = 128
+#: This many of the most frequent features are stored in two bytes.
+NARROW_RANKS = 1 << 16
 
 
 @kernel
 def similarity(code, o, a, b):
-    """Return the similarity of ``neardup.recipe.measures``, in the same operations on the same numbers."""
+    """Return the similarity of ``neardup.recipe.measures``, by the same operations on the same numbers."""
     if code == JACCARD:
         return float64(o) / float64(a + b - o)
     if code == OVERLAP:
@@ -656,343 +670,351 @@ def similarity(code, o, a, b):
 
 
 @kernel
-def shared(order, raws, place, record, narrow, least, known):
-    """Return how many features two sets share, or a smaller number than least once it cannot be reached.
+def overlap_with_record(order, unranked, pointer, record, first_narrow, least, flags):
+    """Return the overlap of two sets, or a number smaller than ``least`` once that cannot be reached.
 
-    order, raws: one set in the window's order; place: where the other's features are; record: its record; narrow: the
-    rank from which on ranks take two bytes; known: 1 for the ranks of order.
+    order, unranked: one set in the window's order; pointer: where the other's features are; record: its record;
+    first_narrow: the first rank that is stored in two bytes; flags: 1 for the ranks of order.
     """
     count = int64(0)
     i = int64(0)
     k = int64(0)
-    theirs = raws_of(record[SHAPE])
-    while i < raws and k < theirs:
-        other = load_u64(place + uint64(8 * k))
-        own = order[i]
-        count += own == other
-        i += own <= other
-        k += other <= own
-    if order.shape[0] == raws:
+    other_unranked = unranked_of(record[LAYOUT])
+    while i < unranked and k < other_unranked:
+        other_feature = load_u64(pointer + uint64(8 * k))
+        feature = order[i]
+        count += feature == other_feature
+        i += feature <= other_feature
+        k += other_feature <= feature
+    if order.shape[0] == unranked:
         return count
-    place += uint64(8 * theirs)
-    wide = wide_of(record[SHAPE])
-    rest = record[SIZE] - theirs
+    pointer += uint64(8 * other_unranked)
+    wide = wide_ranks_of(record[LAYOUT])
+    n_narrow = record[SIZE] - other_unranked - wide
     for k in range(wide):
-        count += known[load_u32(place + uint64(4 * k))]
-    place += uint64(4 * wide)
-    rest -= wide
-    for begin in range(0, rest, _CELLS_AT_ONCE):
-        if count + rest - begin < least:
+        count += flags[load_u32(pointer + uint64(4 * k))]
+    pointer += uint64(4 * wide)
+    for begin in range(0, n_narrow, _RANKS_PER_CHECK):
+        if count + n_narrow - begin < least:
             return count
-        for k in range(begin, min(begin + _CELLS_AT_ONCE, rest)):
-            count += known[narrow + int64(load_u16(place + uint64(2 * k)))]
+        for k in range(begin, min(begin + _RANKS_PER_CHECK, n_narrow)):
+            count += flags[first_narrow + int64(load_u16(pointer + uint64(2 * k)))]
     return count
 
 
 @kernel
-def overlap_with_all(items, lists, known, out):
-    """Write to out[r, 3] the o, a and b of the first document with each row of the records, o = 0 for none."""
-    order, raws = items.order, items.raws[0]
-    mask = lists.records.shape[0] - 1
-    for k in range(order.shape[0] - raws):
-        known[order[raws + k]] = 1
-    for d in range(lists.counters[FIRST], lists.counters[NEXT]):
-        record = lists.records[d & mask]
+def overlaps_with_records(documents, index, flags, out):
+    """Write to out[r, 3] o, a and b of the first document with each row of the records; o = 0 without a document."""
+    order, unranked = documents.order, documents.unranked[0]
+    mask = index.records.shape[0] - 1
+    for k in range(order.shape[0] - unranked):
+        flags[order[unranked + k]] = 1
+    for d in range(index.counters[FIRST], index.counters[NEXT]):
+        record = index.records[d & mask]
         if record[SIZE] > 0:
-            place = place_of(lists.bases, record[AT])
-            out[d & mask, 0] = shared(order, raws, place, record, max(known.shape[0] - NARROW, 0), int64(0), known)
+            pointer = pointer_to(index.bases, record[ADDRESS])
+            out[d & mask, 0] = overlap_with_record(
+                order, unranked, pointer, record, max(flags.shape[0] - NARROW_RANKS, 0), int64(0), flags
+            )
             out[d & mask, 1] = order.shape[0]
             out[d & mask, 2] = record[SIZE]
-    for k in range(order.shape[0] - raws):
-        known[order[raws + k]] = 0
+    for k in range(order.shape[0] - unranked):
+        flags[order[unranked + k]] = 0
 
 
 @inner_kernel
-def keys_to_enter(order, size, rule, enters, lists):
-    """Return the signatures (uint64) by which a document is entered; none where it is entered by single features.
+def insertion_signatures(order, size, rule, is_inserted, index):
+    """Return the signatures (uint64) of a document; none if it is indexed by single features.
 
-    None either where it is not entered and nobody ever was by such keys.
+    Empty, too, if the document is not inserted and no document of its size range has been inserted by signatures.
     """
-    row = row_of(lists.plan, size)
-    if row < 0 or not (enters or lists.plan[row, ENTERED]):
+    row = plan_row(index.plan, size)
+    if row < 0 or not (is_inserted or index.plan[row, ENTERED]):
         return np.empty(0, np.uint64)
-    plan = lists.plan[row]
-    return signatures_of(order, credit_to_enter(rule, size, plan[EQUAL]), plan[BITS], lists.salt + uint64(2 * row))
+    plan = index.plan[row]
+    return pair_signatures(
+        order, insertion_credit(rule, size, plan[SHARED_KEYS]), plan[CELL_BITS], index.salt + uint64(2 * row)
+    )
 
 
 @kernel
-def meet_sets(order, size, rule, own, lists, found, needs, slots):
-    """Write to found the rows of all documents that may match one with the given features; return how many.
+def find_candidates(order, size, rule, signatures, index, rows, bounds, slots):
+    """Write the rows of all documents that may match a set; return how many.
 
-    order: uint64[size], features in the window's order; own: its ``keys_to_enter``; needs, slots: room, see
-    ``meet_by_prefix``.
+    order: uint64[size], features in the window's order; signatures: from ``insertion_signatures``; bounds, slots:
+    buffers, see ``count_prefix_hits``.
     """
-    plan = lists.plan
-    often = meet_by_prefix(order, size, rule, lists, needs, slots)
+    plan = index.plan
+    min_hits = count_prefix_hits(order, size, rule, index, bounds, slots)
     smallest = smallest_partner(rule, size)
-    asks = often > 0
+    searches = min_hits > 0
     for row in range(plan.shape[0]):
-        low = max(plan[row, LEAST], smallest)
-        if low > lists.counters[LARGEST] or need(rule, size, low) > size:
+        low = max(plan[row, LEAST_SIZE], smallest)
+        if low > index.counters[LARGEST] or required_overlap(rule, size, low) > size:
             break
-        if plan[row, ENTERED] == 0 or (row + 1 < plan.shape[0] and plan[row + 1, LEAST] <= smallest):
+        if plan[row, ENTERED] == 0 or (row + 1 < plan.shape[0] and plan[row + 1, LEAST_SIZE] <= smallest):
             continue
-        equal = plan[row, EQUAL]
-        if row == row_of(plan, size):
-            meet_in_buckets(own, lists)
+        shared_keys = plan[row, SHARED_KEYS]
+        if row == plan_row(plan, size):
+            count_bucket_hits(signatures, index)
         else:
-            credit = size - need(rule, size, low) + equal
-            meet_in_buckets(signatures_of(order, credit, plan[row, BITS], lists.salt + uint64(2 * row)), lists)
-        often = min(often, equal) if asks else equal
-        asks = True
-    return met_often(often, lists, found) if asks else int64(0)
+            credit = size - required_overlap(rule, size, low) + shared_keys
+            count_bucket_hits(pair_signatures(order, credit, plan[row, CELL_BITS], index.salt + uint64(2 * row)), index)
+        min_hits = min(min_hits, shared_keys) if searches else shared_keys
+        searches = True
+    return take_frequent_rows(min_hits, index, rows) if searches else int64(0)
 
 
 @inner_kernel
-def enter_set(order, size, rule, own, document, lists):
-    """Enter a document into the lists of the features, or under the signatures, by which any partner must meet it."""
-    row = row_of(lists.plan, size)
+def insert_set(order, size, rule, signatures, document, index):
+    """Insert a document into the lists of its prefix, or under its signatures, one of which any partner shares."""
+    row = plan_row(index.plan, size)
     if row < 0:
-        enter_prefix(order, size, rule, document, lists)
+        insert_by_prefix(order, size, rule, document, index)
         return
-    enter_in_buckets(own, document, lists)
-    lists.plan[row, ENTERED] += 1
-    lists.counters[SIGNATURES] += own.shape[0]
-    lists.counters[LARGEST] = max(lists.counters[LARGEST], size)
+    insert_in_buckets(signatures, document, index)
+    index.plan[row, ENTERED] += 1
+    index.counters[SIGNATURES] += signatures.shape[0]
+    index.counters[LARGEST] = max(index.counters[LARGEST], size)
 
 
-#: How a call ended: all done; more memory, more records or a longer table of buckets are needed.
+#: How a call ended: done, or it needs more memory, more records or more buckets.
 DONE, NEEDS_MEMORY, NEEDS_RECORDS, NEEDS_BUCKETS = range(4)
-#: What the window holds: sets by their rare features; sets by keys; 64-bit fingerprints by keys.
+#: What the window contains: sets by rare features; sets by keys; 64-bit fingerprints by keys.
 BY_PREFIX, BY_KEYS, FINGERPRINTS = range(3)
 
 
-class Items(NamedTuple):
+class WindowDocuments(NamedTuple):
     """Documents in order of arrival.
 
-    features, order: uint64[m], their features as they came and in the window's order; heads: int64[n + 1]; raws:
-    int64[n]; keys: uint64[n, k], k = 0 for sets by their rare features; times, leaves, least, serials: int64[n], when
-    each one happened, when it leaves, the least time of leaving that a partner must have, and its number; digests:
-    int64[n, 2], those of the texts.
+    features, order: uint64[m], their features as given and in the window's order; heads: int64[n + 1]; unranked:
+    int64[n]; keys: uint64[n, k], k = 0 for sets that are indexed by rare features; times, expiries, least_expiries,
+    serials: int64[n], the time of each document, when it expires, the least expiry of its partners, and its serial
+    number; digests: int64[n, 2], those of the texts.
     """
 
     features: np.ndarray
     order: np.ndarray
     heads: np.ndarray
-    raws: np.ndarray
+    unranked: np.ndarray
     keys: np.ndarray
     times: np.ndarray
-    leaves: np.ndarray
-    least: np.ndarray
+    expiries: np.ndarray
+    least_expiries: np.ndarray
     serials: np.ndarray
     digests: np.ndarray
 
 
-class Room(NamedTuple):
-    """Scratch: found int64[r]; needs int64[k, 2]; slots int64[32 k]; known uint8[ranks], zeros."""
+class WindowBuffers(NamedTuple):
+    """Buffers: candidates int64[r]; bounds int64[k, 2]; slots int64[32 k]; flags uint8[ranks], zeros."""
 
-    found: np.ndarray
-    needs: np.ndarray
+    candidates: np.ndarray
+    bounds: np.ndarray
     slots: np.ndarray
-    known: np.ndarray
+    flags: np.ndarray
 
 
 @njit(inline="always")
-def narrow_from(room):
-    """Return the rank from which on ranks are stored in two bytes: the most frequent features have them."""
-    return max(room.known.shape[0] - NARROW, 0)
+def first_narrow_rank(buffers):
+    """Return the first rank that is stored in two bytes: the most frequent features are."""
+    return max(buffers.flags.shape[0] - NARROW_RANKS, 0)
 
 
 @njit(inline="always")
-def _share_a_key(keys, place):
-    """Return whether two documents share a key: band b of one is compared with band b of the other."""
+def _share_a_key(keys, pointer):
+    """Return whether two documents share a key: key k of one is compared with key k of the other."""
     count = keys.shape[0]
-    found = False
+    is_shared = False
     for k in range(count):
-        found |= keys[k] == load_u64(place - uint64(8 * (count - k)))
-    return found
+        is_shared |= keys[k] == load_u64(pointer - uint64(8 * (count - k)))
+    return is_shared
 
 
 @inner_kernel
-def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at):
-    """Compare document i with the found rows; write (row, o, a, b) of the best match, or of all, to out[at:].
+def _compare_candidates(i, count, documents, rule, window, index, buffers, kind, list_all, out, at):
+    """Compare document i with the candidates; write (row, o, a, b) of the best match, or of all, to out[at:].
 
     Returns how many were written, or -1 if they do not fit.
     """
-    begin, end = items.heads[i], items.heads[i + 1]
-    order, raws, size = items.order[begin:end], items.raws[i], end - begin
+    begin, end = documents.heads[i], documents.heads[i + 1]
+    order, unranked, size = documents.order[begin:end], documents.unranked[i], end - begin
     best = -1.0
     written = int64(0)
-    records = uint64(lists.records.ctypes.data)
+    records = uint64(index.records.ctypes.data)
     for c in range(count):
         if c + 12 < count:
-            prefetch(records + uint64(64 * room.found[c + 12]))
+            prefetch(records + uint64(64 * buffers.candidates[c + 12]))
         if c + 5 < count:
-            prefetch(place_of(lists.bases, lists.records[room.found[c + 5], AT]))
-        row = room.found[c]
-        record = lists.records[row]
-        other = record[SIZE]
-        # Removed, dropped with its segment (its record stays until the ring comes round), or out of the window.
-        if other == 0 or record[AT] < lists.counters[OLDEST]:
+            prefetch(pointer_to(index.bases, index.records[buffers.candidates[c + 5], ADDRESS]))
+        row = buffers.candidates[c]
+        record = index.records[row]
+        other_size = record[SIZE]
+        # Removed, dropped with its segment (its record stays until the ring wraps around), or out of the window.
+        if other_size == 0 or record[ADDRESS] < index.counters[OLDEST]:
             continue
-        if record[LEAVES] < items.least[i] or abs(record[TIME] - items.times[i]) > window:
+        if record[EXPIRY] < documents.least_expiries[i] or abs(record[TIME] - documents.times[i]) > window:
             continue
-        place = place_of(lists.bases, record[AT])
+        pointer = pointer_to(index.bases, record[ADDRESS])
         if kind == FINGERPRINTS:
-            o = 64 - int64(popcount(items.features[begin] ^ load_u64(place)))
+            o = 64 - int64(popcount(documents.features[begin] ^ load_u64(pointer)))
             if 64 - o > rule[1]:
                 continue
-            own = theirs = int64(64)
+            own_total = other_total = int64(64)
             score = float64(o)
         else:
-            own, theirs = size, other
-            least = need(rule, size, other)
-            if least > min(size, other):
+            own_total, other_total = size, other_size
+            least = required_overlap(rule, size, other_size)
+            if least > min(size, other_size):
                 continue
-            if kind == BY_KEYS and not _share_a_key(items.keys[i], place):
+            if kind == BY_KEYS and not _share_a_key(documents.keys[i], pointer):
                 continue
-            o = shared(order, raws, place, record, narrow_from(room), least, room.known)
+            o = overlap_with_record(order, unranked, pointer, record, first_narrow_rank(buffers), least, buffers.flags)
             if o < least:
                 continue
-            score = similarity(rule[0], o, size, other)
-        if listing:
+            score = similarity(rule[0], o, size, other_size)
+        if list_all:
             if at + written >= out.shape[0]:
                 return int64(-1)
-        elif score < best or (score == best and record[SERIAL] > lists.records[out[at, 0], SERIAL]):
+        elif score < best or (score == best and record[SERIAL] > index.records[out[at, 0], SERIAL]):
             continue
-        slot = at + written if listing else at
+        slot = at + written if list_all else at
         out[slot, 0] = row
         out[slot, 1] = o
-        out[slot, 2] = own
-        out[slot, 3] = theirs
+        out[slot, 2] = own_total
+        out[slot, 3] = other_total
         best = score
-        written = written + 1 if listing else int64(1)
+        written = written + 1 if list_all else int64(1)
     return written
 
 
 @inner_kernel
-def _mark(items, i, known, value):
-    for k in range(items.heads[i] + items.raws[i], items.heads[i + 1]):
-        known[items.order[k]] = value
+def _set_flags(documents, i, flags, value):
+    for k in range(documents.heads[i] + documents.unranked[i], documents.heads[i + 1]):
+        flags[documents.order[k]] = value
 
 
 @inner_kernel
-def _own_keys(i, items, rule, enters, lists, kind):
+def _signatures_for(i, documents, rule, is_inserted, index, kind):
     if kind != BY_PREFIX:
         return np.empty(0, np.uint64)
-    begin, end = items.heads[i], items.heads[i + 1]
-    return keys_to_enter(items.order[begin:end], end - begin, rule, enters, lists)
+    begin, end = documents.heads[i], documents.heads[i + 1]
+    return insertion_signatures(documents.order[begin:end], end - begin, rule, is_inserted, index)
 
 
 @inner_kernel
-def _find(i, items, own, rule, window, lists, room, kind, listing, out, at):
-    """Write what document i matches as ``_compare`` does; return how many, and how many were compared."""
-    begin, end = items.heads[i], items.heads[i + 1]
+def _find_matches(i, documents, signatures, rule, window, index, buffers, kind, list_all, out, at):
+    """Write the matches of document i as ``_compare_candidates`` does; return how many, and how many were compared."""
+    begin, end = documents.heads[i], documents.heads[i + 1]
     if kind == BY_PREFIX:
-        order = items.order[begin:end]
-        count = meet_sets(order, end - begin, rule, own, lists, room.found, room.needs, room.slots)
+        order = documents.order[begin:end]
+        count = find_candidates(
+            order, end - begin, rule, signatures, index, buffers.candidates, buffers.bounds, buffers.slots
+        )
     else:
-        count = meet_by_keys(items.keys[i], lists, room.found)
+        count = find_by_keys(documents.keys[i], index, buffers.candidates)
     if count == 0:
         return int64(0), count
     if kind != FINGERPRINTS:
-        _mark(items, i, room.known, 1)
-    written = _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
+        _set_flags(documents, i, buffers.flags, 1)
+    written = _compare_candidates(i, count, documents, rule, window, index, buffers, kind, list_all, out, at)
     if kind != FINGERPRINTS:
-        _mark(items, i, room.known, 0)
+        _set_flags(documents, i, buffers.flags, 0)
     return written, count
 
 
 @inner_kernel
-def _enter(i, items, own, rule, lists, room, kind):
-    """Write document i behind the cursor, and enter it into the lists."""
-    counters = lists.counters
-    begin, end = items.heads[i], items.heads[i + 1]
-    size, raws = end - begin, items.raws[i]
+def _insert(i, documents, signatures, rule, index, buffers, kind):
+    """Write document i at the cursor, and insert it into the lists."""
+    counters = index.counters
+    begin, end = documents.heads[i], documents.heads[i + 1]
+    size, unranked = end - begin, documents.unranked[i]
     document = counters[NEXT]
     counters[NEXT] += 1
-    row = document & (lists.records.shape[0] - 1)
+    row = document & (index.records.shape[0] - 1)
     address = counters[CURSOR]
-    place = place_of(lists.bases, address)
+    pointer = pointer_to(index.bases, address)
     wide = int64(0)
     if kind == BY_KEYS:
-        # The keys stand before the features: lists are found by hashes, and only equal keys make partners.
-        keys = items.keys.shape[1]
+        # Keys are stored before the features, to verify them: a list slot may mix keys.
+        keys = documents.keys.shape[1]
         for k in range(keys):
-            store_u64(place + uint64(8 * k), items.keys[i, k])
+            store_u64(pointer + uint64(8 * k), documents.keys[i, k])
         counters[CURSOR] += 8 * keys
         address += 8 * keys
-        place += uint64(8 * keys)
+        pointer += uint64(8 * keys)
     if kind == FINGERPRINTS:
-        store_u64(place, items.features[begin])
+        store_u64(pointer, documents.features[begin])
         counters[CURSOR] += 8
     else:
-        for k in range(raws):
-            store_u64(place + uint64(8 * k), items.order[begin + k])
-        place += uint64(8 * raws)
-        narrow = narrow_from(room)
-        while wide < size - raws and items.order[begin + raws + wide] < narrow:
-            store_u32(place + uint64(4 * wide), uint32(items.order[begin + raws + wide]))
+        for k in range(unranked):
+            store_u64(pointer + uint64(8 * k), documents.order[begin + k])
+        pointer += uint64(8 * unranked)
+        first_narrow = first_narrow_rank(buffers)
+        while wide < size - unranked and documents.order[begin + unranked + wide] < first_narrow:
+            store_u32(pointer + uint64(4 * wide), uint32(documents.order[begin + unranked + wide]))
             wide += 1
-        place += uint64(4 * wide)
-        for k in range(size - raws - wide):
-            store_u16(place + uint64(2 * k), uint16(int64(items.order[begin + raws + wide + k]) - narrow))
-        counters[CURSOR] += 8 * raws + (4 * wide + 2 * (size - raws - wide) + 7) // 8 * 8
-    record = lists.records[row]
-    record[TIME] = items.times[i]
-    record[LEAVES] = items.leaves[i]
-    record[AT] = address
+        pointer += uint64(4 * wide)
+        for k in range(size - unranked - wide):
+            store_u16(
+                pointer + uint64(2 * k), uint16(int64(documents.order[begin + unranked + wide + k]) - first_narrow)
+            )
+        counters[CURSOR] += 8 * unranked + (4 * wide + 2 * (size - unranked - wide) + 7) // 8 * 8
+    record = index.records[row]
+    record[TIME] = documents.times[i]
+    record[EXPIRY] = documents.expiries[i]
+    record[ADDRESS] = address
     record[SIZE] = size
-    record[SHAPE] = shape_of(raws, wide)
-    record[SERIAL] = items.serials[i]
-    record[DIGEST] = items.digests[i, 0]
-    record[DIGEST_END] = items.digests[i, 1]
+    record[LAYOUT] = pack_layout(unranked, wide)
+    record[SERIAL] = documents.serials[i]
+    record[DIGEST] = documents.digests[i, 0]
+    record[DIGEST_END] = documents.digests[i, 1]
     if kind == BY_PREFIX:
-        enter_set(items.order[begin:end], size, rule, own, document, lists)
+        insert_set(documents.order[begin:end], size, rule, signatures, document, index)
     else:
-        enter_keys(items.keys[i], document, lists)
+        insert_by_keys(documents.keys[i], document, index)
 
 
 @kernel
-def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scores):
-    """Take documents from begin on, one after the other: find the best match of each, and enter it if it may.
+def match_and_insert(begin, documents, rule, window, index, buffers, kind, searches, entry_modes, best, scores):
+    """Process documents from ``begin`` on in order: find the best match of each, then insert it if its mode says so.
 
     Parameters
     ----------
     window : int
-        The most that two partners' times may differ.
-    asks : bool
-        Whether partners are looked for.
-    enters : int8[n]
-        0: never; 1: if nothing matches it; 2: always.
+        The maximum difference between the times of two partners.
+    searches : bool
+        Whether partners are searched.
+    entry_modes : int8[n]
+        0: never insert; 1: insert if nothing matches; 2: always insert.
     best : int64[n, 6]
-        For each document, what is known already and then what is found: arrival of the best match (-1 for none),
-        o, a, b, and the digest of its text.
+        For each document, the best match so far, updated: its serial number (-1 for none), o, a, b, and its digest.
     scores : float64[n]
-        The similarities that go with it.
+        The similarities of the best matches.
 
     Returns
     -------
     tuple
-        The first document that is not done, and how the call ended.
+        The first unprocessed document, and how the call ended.
     """
-    counters = lists.counters
+    counters = index.counters
     out = np.empty((1, 4), np.int64)
-    for i in range(begin, items.heads.shape[0] - 1):
-        size = items.heads[i + 1] - items.heads[i]
+    for i in range(begin, documents.heads.shape[0] - 1):
+        size = documents.heads[i + 1] - documents.heads[i]
         if size == 0:
             continue
-        own = _own_keys(i, items, rule, enters[i] > 0, lists, kind)
-        if enters[i]:
-            if counters[NEXT] - counters[FIRST] >= lists.records.shape[0]:
+        signatures = _signatures_for(i, documents, rule, entry_modes[i] > 0, index, kind)
+        if entry_modes[i]:
+            if counters[NEXT] - counters[FIRST] >= index.records.shape[0]:
                 return i, NEEDS_RECORDS
-            counters[WANTED] = room_for(rule, size, max(items.keys.shape[1], own.shape[0]), lists.classes)
-            if counters[END] - counters[CURSOR] < counters[WANTED]:
+            counters[REQUESTED] = max_bytes(
+                rule, size, max(documents.keys.shape[1], signatures.shape[0]), index.classes
+            )
+            if counters[END] - counters[CURSOR] < counters[REQUESTED]:
                 return i, NEEDS_MEMORY
-            if own.shape[0] > 0 and counters[SIGNATURES] + own.shape[0] > counters[MOST_SIGNATURES]:
+            if signatures.shape[0] > 0 and counters[SIGNATURES] + signatures.shape[0] > counters[MAX_SIGNATURES]:
                 return i, NEEDS_BUCKETS
-        if asks and _find(i, items, own, rule, window, lists, room, kind, False, out, 0)[0]:
-            record = lists.records[out[0, 0]]
+        if searches and _find_matches(i, documents, signatures, rule, window, index, buffers, kind, False, out, 0)[0]:
+            record = index.records[out[0, 0]]
             score = float64(out[0, 1]) / 64.0
             if kind != FINGERPRINTS:
                 score = similarity(rule[0], out[0, 1], out[0, 2], out[0, 3])
@@ -1002,56 +1024,58 @@ def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scor
                 best[i, 1:4] = out[0, 1:]
                 best[i, 4] = record[DIGEST]
                 best[i, 5] = record[DIGEST_END]
-        if enters[i] == 2 or (enters[i] == 1 and best[i, 0] < 0):
-            _enter(i, items, own, rule, lists, room, kind)
-    return items.heads.shape[0] - 1, DONE
+        if entry_modes[i] == 2 or (entry_modes[i] == 1 and best[i, 0] < 0):
+            _insert(i, documents, signatures, rule, index, buffers, kind)
+    return documents.heads.shape[0] - 1, DONE
 
 
 @kernel
-def list_matches(begin, end, items, rule, window, lists, room, kind, places, out):
-    """Write all matches of the documents [begin, end): to places (int64[r]) which one, to out (int64[r, 4]) its match.
+def list_all_matches(begin, end, documents, rule, window, index, buffers, kind, queries, out):
+    """Write all matches of the documents [begin, end): the document to queries, the match to out.
 
-    A match is (row, o, a, b). Returns the first document that is not done, for which there was no room, how many
-    matches were written, and how many documents were compared for them.
+    queries: int64[r]; out: int64[r, 4], gets (row, o, a, b). Returns the first document whose matches did not fit, the
+    number of matches, and how many documents were compared.
     """
     at = int64(0)
     compared = int64(0)
     for i in range(begin, end):
-        if items.heads[i + 1] == items.heads[i]:
+        if documents.heads[i + 1] == documents.heads[i]:
             continue
-        own = _own_keys(i, items, rule, False, lists, kind)
-        written, count = _find(i, items, own, rule, window, lists, room, kind, True, out, at)
+        signatures = _signatures_for(i, documents, rule, False, index, kind)
+        written, count = _find_matches(i, documents, signatures, rule, window, index, buffers, kind, True, out, at)
         if written < 0:
             return i, at, compared
-        places[at : at + written] = i
+        queries[at : at + written] = i
         at += written
         compared += count
     return end, at, compared
 
 
 @kernel
-def read_back(first, last, lists, words, heads, features):
-    """Write the features of the documents [first, last) to features, and where each one's begin to heads.
+def read_features(first, last, index, feature_of_rank, heads, features):
+    """Write the features of the documents [first, last) to features, and the beginning of each to heads.
 
-    words: uint64[ranks], the feature of each rank. Features may be too short (0): then only heads is filled.
+    feature_of_rank: uint64[ranks]. If features is empty, only heads is filled.
     """
     at = int64(0)
-    mask = lists.records.shape[0] - 1
+    mask = index.records.shape[0] - 1
     for d in range(first, last):
-        record = lists.records[d & mask]
+        record = index.records[d & mask]
         heads[d - first] = at
-        size, raws = record[SIZE], raws_of(record[SHAPE])
+        size, unranked = record[SIZE], unranked_of(record[LAYOUT])
         if features.shape[0] > 0 and size > 0:
-            place = place_of(lists.bases, record[AT])
-            for k in range(raws):
-                features[at + k] = load_u64(place + uint64(8 * k))
-            place += uint64(8 * raws)
-            wide = wide_of(record[SHAPE])
+            pointer = pointer_to(index.bases, record[ADDRESS])
+            for k in range(unranked):
+                features[at + k] = load_u64(pointer + uint64(8 * k))
+            pointer += uint64(8 * unranked)
+            wide = wide_ranks_of(record[LAYOUT])
             for k in range(wide):
-                features[at + raws + k] = words[load_u32(place + uint64(4 * k))]
-            place += uint64(4 * wide)
-            narrow = max(words.shape[0] - NARROW, 0)
-            for k in range(size - raws - wide):
-                features[at + raws + wide + k] = words[narrow + int64(load_u16(place + uint64(2 * k)))]
+                features[at + unranked + k] = feature_of_rank[load_u32(pointer + uint64(4 * k))]
+            pointer += uint64(4 * wide)
+            first_narrow = max(feature_of_rank.shape[0] - NARROW_RANKS, 0)
+            for k in range(size - unranked - wide):
+                features[at + unranked + wide + k] = feature_of_rank[
+                    first_narrow + int64(load_u16(pointer + uint64(2 * k)))
+                ]
         at += size
     heads[last - first] = at

@@ -20,7 +20,7 @@ from neardup.evaluation.scores import Figure
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.kernels import Bools, Floats, Integers
-from neardup.kernels.graph import components
+from neardup.kernels.graph import connect_components
 from neardup.labelling.index import LabelIndex, Place
 from neardup.labels.store import majority
 from neardup.pages.documents import Material
@@ -194,7 +194,7 @@ def pool_of(
     random = np.random.default_rng(seed)
     group = np.arange(len(material.names))
     close = similarity >= _CLUSTER
-    components(left[close], right[close], group)
+    connect_components(left[close], right[close], group)
     stratum = strata_of(similarity, float(candidate_rule.threshold))
     chosen = np.sort(_drawn(stratum, most, random))
     material.load(np.concatenate([left[chosen], right[chosen]]))

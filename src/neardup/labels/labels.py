@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError, option
 from neardup.kernels import Bools, Integers
-from neardup.kernels.graph import components
+from neardup.kernels.graph import connect_components
 from neardup.labels.store import SAME, UNSURE
 from neardup.labels.table import LabelTable, PairRows, RowLabel, places_of
 
@@ -163,7 +163,7 @@ def read_labels(
         )
     keys, duplicate = _distinct(pairs, answers, rows[told], left[told], right[told], len(names))
     group = np.arange(len(names))
-    components(keys[duplicate] // len(names), keys[duplicate] % len(names), group)
+    connect_components(keys[duplicate] // len(names), keys[duplicate] % len(names), group)
     return _checked(Labels(group, keys, duplicate, complete, tuple(warnings)), table.name, positive)
 
 

@@ -89,7 +89,7 @@ def _inputs(corpus: Corpus) -> list[str]:
     """Return what was read, and what it stood against."""
     if corpus.reference is None:
         return corpus.inputs
-    known = ", ".join(corpus.reference.inputs or [source.found.name for source in corpus.reference.sources])
+    known = ", ".join(corpus.reference.inputs or [source.file.name for source in corpus.reference.sources])
     return [f"{', '.join(corpus.inputs) or 'the documents'} against {known or 'a reference'}"]
 
 
@@ -132,7 +132,7 @@ def known_pairs(found: Findings) -> KnownPairs:
         reaching=lambda threshold: scale.reaching(every, threshold),
         representative=every.representative,
         order=found.documents.order,
-        reference=found.documents.names.reference,
+        reference=found.documents.names.reference_count,
         numbers=lambda edge: _numbers_of(scale, every, edge),
     )
 
@@ -245,7 +245,7 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
         outside = ""
         if known["outside"] is not None and known["candidates"]:
             share = known["outside"] / known["candidates"]
-            outside = f", {share:.0%} of them outside of what it was trained on"
+            outside = f", {share:.0%} of them outside its training domain"
         facts["classifier"] = (
             f"{known['fingerprint']}, {cut}; {known['passed']:,} of {known['candidates']:,} candidates of its rule "
             f"pass ({known['candidate_rule']}){outside}; it compares {known['vector']}"

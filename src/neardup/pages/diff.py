@@ -8,7 +8,7 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from neardup.text.alignment import Block, aligned
+from neardup.text.alignment import MatchingBlock, matching_blocks
 from neardup.text.normalize import Token, tokens
 from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 
@@ -76,7 +76,7 @@ class Differences(NamedTuple):
     left: list[Token]
     right: list[Token]
     #: The runs of equal words, in the order of both texts; the last one is empty and stands at the ends.
-    blocks: list[Block]
+    blocks: list[MatchingBlock]
     #: A ``Mark`` for each word.
     left_marks: bytearray
     right_marks: bytearray
@@ -85,11 +85,11 @@ class Differences(NamedTuple):
 def differences(left: str, right: str) -> Differences:
     """Compare two texts word by word; a word is what the normalizer ``words`` makes one.
 
-    They are aligned (``text.alignment.aligned``) but for few equal words between much that differs, which are chance.
+    Few equal words between long differences are chance and count as different (``text.alignment.matching_blocks``).
     """
     sides = tokens(left), tokens(right)
     words = [[token.text for token in side] for side in sides]
-    blocks = _without_chance(aligned(words[0], words[1]), len(words[0]), len(words[1]))
+    blocks = _without_chance(matching_blocks(words[0], words[1]), len(words[0]), len(words[1]))
     blocks = _slid(blocks, words, (left, right), sides)
     marks = bytearray([Mark.CHANGED]) * len(words[0]), bytearray([Mark.CHANGED]) * len(words[1])
     for block in blocks:
@@ -98,10 +98,10 @@ def differences(left: str, right: str) -> Differences:
     return Differences(*sides, blocks, *marks)
 
 
-def _without_chance(blocks: list[Block], left: int, right: int) -> list[Block]:
+def _without_chance(blocks: list[MatchingBlock], left: int, right: int) -> list[MatchingBlock]:
     """Return the blocks without those that are short beside the changes around them, and an empty one at the ends."""
-    kept = [Block(0, 0, 0)]
-    end = Block(left, right, 0)
+    kept = [MatchingBlock(0, 0, 0)]
+    end = MatchingBlock(left, right, 0)
     for block, after in pairwise([*blocks, end]):
         changes = _between(kept[-1], block), _between(block, after)
         if block.length >= _CERTAIN or block.length * _LONGER > min(changes):
@@ -110,8 +110,8 @@ def _without_chance(blocks: list[Block], left: int, right: int) -> list[Block]:
 
 
 def _slid(
-    blocks: list[Block], words: list[list[str]], texts: tuple[str, str], sides: tuple[list[Token], list[Token]]
-) -> list[Block]:
+    blocks: list[MatchingBlock], words: list[list[str]], texts: tuple[str, str], sides: tuple[list[Token], list[Token]]
+) -> list[MatchingBlock]:
     """Return the blocks with insertions moved to where a line or sentence begins, if the same words allow it.
 
     Of "a b. a c." one may take out "a b." as well as "b. a"; only the first is what somebody did.
@@ -131,7 +131,7 @@ def _slid(
         steps = sorted(range(-back, ahead + 1), key=abs)
         best = max(steps, key=lambda step: _begins(texts[side], sides[side], begin + step))
         found[at] = before._replace(length=before.length + best)
-        found[at + 1] = Block(after.left + best, after.right + best, after.length - best)
+        found[at + 1] = MatchingBlock(after.left + best, after.right + best, after.length - best)
     return [*(block for block in found if block.length), blocks[-1]]
 
 
@@ -143,6 +143,6 @@ def _begins(text: str, words: list[Token], word: int) -> int:
     return 2 if ENDS.search(gap) else int(bool(gap.strip()))
 
 
-def _between(one: Block, other: Block) -> int:
+def _between(one: MatchingBlock, other: MatchingBlock) -> int:
     """Return how many words lie between two blocks, on the side where they are more."""
     return max(other.left - one.left - one.length, other.right - one.right - one.length)

@@ -10,7 +10,7 @@ from neardup.pages.diff import Differences, Mark, Shown, differences, direction_
 from neardup.pages.document_view import Row, View, view_of
 from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, fold, html_of, macro_of, rest_of
 from neardup.pages.numbers import counted
-from neardup.text.alignment import Block
+from neardup.text.alignment import MatchingBlock
 from neardup.text.normalize import Token
 
 _SIDES = ("left", "right")
@@ -235,7 +235,7 @@ class _Hunk(NamedTuple):
 
 
 def _hunks(found: Differences) -> Iterator[_Hunk]:
-    blocks = [Block(0, 0, 0), *found.blocks]
+    blocks = [MatchingBlock(0, 0, 0), *found.blocks]
     for one, other in pairwise(blocks):
         i, k = one.left + one.length, one.right + one.length
         if i < other.left or k < other.right:

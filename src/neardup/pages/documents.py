@@ -57,13 +57,13 @@ class Material:
         consumed = 0
         for batch in corpus.scan():
             seen.add(batch)
-            consumed += batch.consumed
+            consumed += batch.bytes_read
             (report or ignore_progress)("read", consumed, corpus.total_bytes)
         return cls(corpus, seen.names(), **options)
 
     def id(self, position: int) -> str:
         """Return what a document is called, as text."""
-        return f"{self.names.one(position)}{' (reference)' if position >= self.names.own else ''}"
+        return f"{self.names.name_at(position)}{' (reference)' if position >= self.names.input_count else ''}"
 
     def position(self, name: str) -> int:
         """Return where the document of that id is, -1 if there is none."""

@@ -15,16 +15,16 @@ from neardup.recipe.second_step import SecondStep
 #: Thresholds are given with four decimals; with up to nine where four do not tell them from 0.
 _DECIMALS = range(4, 10)
 #: Kinds of which a changed token costs a known number of features at most.
-_OF_SO_MANY = ("words", "qgrams", "skips", "sentence_words")
+_GRAM_KINDS = ("words", "qgrams", "skips", "sentence_words")
 #: What two signatures have in common.
-_EQUALS = {
+_EQUAL_NOUNS = {
     "minhash": ("equal minimum", "equal minima"),
     "sketch": ("equal minimum", "equal minima"),
     "supershingle": ("equal super shingle", "equal super shingles"),
 }
 
 
-class Flip(NamedTuple):
+class Counterfactual(NamedTuple):
     """What would turn the verdict around; of a recipe with two steps, that of the first.
 
     Attributes
@@ -47,7 +47,7 @@ class Flip(NamedTuple):
     sentences: tuple[str, ...]
 
 
-class Bar(NamedTuple):
+class MatchCriterion(NamedTuple):
     """What a pair must reach: a measure, its threshold, a floor on Jaccard (0: none), how much of o, a, b makes 1."""
 
     measure: str
@@ -55,7 +55,7 @@ class Bar(NamedTuple):
     floor: Fraction = Fraction(0)
     unit: int = 1
 
-    def reached(self, o: int, a: int, b: int, threshold: Fraction | None = None) -> bool:
+    def is_met(self, o: int, a: int, b: int, threshold: Fraction | None = None) -> bool:
         """Return, exactly, whether a pair reaches it, or another threshold in its place."""
         if not (o and a and b):
             return False
@@ -64,26 +64,26 @@ class Bar(NamedTuple):
         enough = known.reaches(o, a, b, asked)
         return enough and (not self.floor or measure("jaccard").reaches(o, a, b, self.floor))
 
-    def needed(self, a: int, b: int) -> int | None:
+    def least_overlap(self, a: int, b: int) -> int | None:
         """Return the least o with which such sizes reach it, be it more than there can be; None if one is empty."""
         if not (a and b):
             return None
         low, high = 1, a + b
         while low < high:
             middle = (low + high) // 2
-            if self.reached(middle, a, b):
+            if self.is_met(middle, a, b):
                 high = middle
             else:
                 low = middle + 1
         return low
 
-    def nearest(self, o: int, a: int, b: int) -> float | None:
+    def nearest_flip(self, o: int, a: int, b: int) -> float | None:
         """Return the nearest threshold, rounded away from the pair, that gives the other verdict; None for none."""
-        known, match = measure(self.measure), self.reached(o, a, b)
-        value = value_of(self.measure, o, a, b, self.unit)
+        known, match = measure(self.measure), self.is_met(o, a, b)
+        value = measure_value(self.measure, o, a, b, self.unit)
         whole = known.highest == 63
-        for decimals in (0,) if whole else (4,) if known.distance else _DECIMALS:
-            scale = 10**decimals
+        for format_measure in (0,) if whole else (4,) if known.distance else _DECIMALS:
+            scale = 10**format_measure
             highest = known.highest * scale
             # Floating point is a step off at most; the exact rule has the last word.
             up = match != known.distance
@@ -91,12 +91,12 @@ class Bar(NamedTuple):
             for step in range(near - 1, near + 2) if up else range(near + 1, near - 2, -1):
                 if not (0 if whole else 1) <= step <= highest:
                     continue
-                if self.reached(o, a, b, Fraction(step, scale)) != match:
+                if self.is_met(o, a, b, Fraction(step, scale)) != match:
                     return float(Fraction(step, scale))
         return None
 
 
-def value_of(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
+def measure_value(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
     """Return a measure in its own terms: a distance as a distance."""
     known = measure(name)
     if name == "hamming":
@@ -106,20 +106,20 @@ def value_of(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
     return float(known.similarity(o, a, b)) if a and b else 0.0
 
 
-def bar_of(recipe: Recipe, unit: int = 1) -> Bar:
+def match_criterion(recipe: Recipe, unit: int = 1) -> MatchCriterion:
     """Return what the (first) measure of a recipe asks for."""
     least = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
-    return Bar(recipe.measure, recipe.exact_threshold, least, unit)
+    return MatchCriterion(recipe.measure, recipe.exact_threshold, least, unit)
 
 
-def bar_of_second(step: SecondStep) -> Bar:
+def second_step_criterion(step: SecondStep) -> MatchCriterion:
     """Return what a second step asks for."""
-    return Bar(step.measure, step.exact_threshold)
+    return MatchCriterion(step.measure, step.exact_threshold)
 
 
-def flip_of(
+def find_counterfactual(
     recipe: Recipe, o: int, a: int, b: int, *, unit: int = 1, features: tuple[int, int, int] | None = None
-) -> Flip:
+) -> Counterfactual:
     """Return what would turn the verdict on a pair around.
 
     Parameters
@@ -133,26 +133,26 @@ def flip_of(
 
     Examples
     --------
-    >>> flip_of(Recipe(threshold=0.8), 90, 100, 100).sentences[0]
+    >>> find_counterfactual(Recipe(threshold=0.8), 90, 100, 100).sentences[0]
     'They no longer match at a threshold of 0.8182 or higher.'
     """
-    said = _say_single(recipe, o, features or (o, a, b))
+    said = _single_feature_sentence(recipe, o, features or (o, a, b))
     if said:
-        return Flip(None, None, None, (said,))
-    bar = bar_of(recipe, unit)
-    least = bar.needed(a, b)
+        return Counterfactual(None, None, None, (said,))
+    bar = match_criterion(recipe, unit)
+    least = bar.least_overlap(a, b)
     if least is None:
-        return Flip(None, None, None, (_say_empty(recipe, a, b),))
-    match, threshold = bar.reached(o, a, b), bar.nearest(o, a, b)
+        return Counterfactual(None, None, None, (_empty_sentence(recipe, a, b),))
+    match, threshold = bar.is_met(o, a, b), bar.nearest_flip(o, a, b)
     counted = not recipe.is_weighted and recipe.measure != "semantic"
     shared = _shared(o, least, min(a, b)) if counted else None
     words = _changed_words(recipe, o - least) if match else None
     sentences = (
-        say_threshold(bar, (o, a, b), threshold, _goal(recipe)),
-        _say_shared(recipe, o, least, shared) if counted else "",
-        _say_words(recipe, words),
+        threshold_sentence(bar, (o, a, b), threshold, _goal(recipe)),
+        _shared_sentence(recipe, o, least, shared) if counted else "",
+        _words_sentence(recipe, words),
     )
-    return Flip(threshold, shared, words, tuple(sentence for sentence in sentences if sentence))
+    return Counterfactual(threshold, shared, words, tuple(sentence for sentence in sentences if sentence))
 
 
 _CANDIDATES = "become candidates"
@@ -179,14 +179,14 @@ def _shared(o: int, least: int, most: int) -> int | None:
 def _changed_words(recipe: Recipe, spare: int) -> int | None:
     wanted = recipe.parsed_features
     without = not (recipe.weights or recipe.signature or recipe.clip or recipe.second_step)
-    if not without or recipe.measure == "semantic" or wanted.kind not in _OF_SO_MANY:
+    if not without or recipe.measure == "semantic" or wanted.kind not in _GRAM_KINDS:
         return None
     return spare // wanted.n
 
 
-def say_threshold(bar: Bar, pair: tuple[int, int, int], threshold: float | None, match: str) -> str:
+def threshold_sentence(bar: MatchCriterion, pair: tuple[int, int, int], threshold: float | None, match: str) -> str:
     """Return a sentence on the threshold that gives the other verdict; a pair that reaches it does ``match``."""
-    distance, reached = measure(bar.measure).distance, bar.reached(*pair)
+    distance, reached = measure(bar.measure).distance, bar.is_met(*pair)
     if threshold is not None:
         digits = f"{threshold:.9f}".rstrip("0").rstrip(".")
         verdict, way = (_no_longer(match), "higher") if reached else (match, "lower")
@@ -203,7 +203,7 @@ def say_threshold(bar: Bar, pair: tuple[int, int, int], threshold: float | None,
     return f"{none}: their Jaccard is below its floor of {float(bar.floor):g}."
 
 
-def _say_shared(recipe: Recipe, o: int, least: int, shared: int | None) -> str:
+def _shared_sentence(recipe: Recipe, o: int, least: int, shared: int | None) -> str:
     match = _goal(recipe)
     verdict = _no_longer(match) if o >= least else match
     signature = recipe.parsed_signature
@@ -219,10 +219,10 @@ def _say_shared(recipe: Recipe, o: int, least: int, shared: int | None) -> str:
     if signature.kind == "simhash":
         number = count_of(abs(shared), "bit")
         return f"They {verdict} with {number} {'more' if o >= least else 'fewer'} different."
-    return f"They {verdict} with {count_of(abs(shared), *_EQUALS[signature.kind])} {change} than {o:,}."
+    return f"They {verdict} with {count_of(abs(shared), *_EQUAL_NOUNS[signature.kind])} {change} than {o:,}."
 
 
-def _say_words(recipe: Recipe, words: int | None) -> str:
+def _words_sentence(recipe: Recipe, words: int | None) -> str:
     if words is None:
         return ""
     token, n = token_noun(recipe), recipe.parsed_features.n
@@ -233,7 +233,7 @@ def _say_words(recipe: Recipe, words: int | None) -> str:
     return f"It would survive about {count_of(words, f'more changed {token}')}{apart} {cost}."
 
 
-def _say_single(recipe: Recipe, o: int, features: tuple[int, int, int]) -> str:
+def _single_feature_sentence(recipe: Recipe, o: int, features: tuple[int, int, int]) -> str:
     """Return what there is to say where a document is one word, which is equal or not; nothing where it is more."""
     signature, (shared, a, b) = recipe.parsed_signature, features
     if signature is not None and signature.kind == "imatch":
@@ -256,7 +256,7 @@ def _stand(number: int) -> str:
     return "stands" if number == 1 else "stand"
 
 
-def _say_empty(recipe: Recipe, a: int, b: int) -> str:
+def _empty_sentence(recipe: Recipe, a: int, b: int) -> str:
     empty = " and the ".join(side for side, size in (("left", a), ("right", b)) if not size)
     verb = "have" if a == b else "has"
     whole = recipe.parsed_features.kind in ("words", "qgrams", "skips", "clauses", "sentence_words", "checksum")
@@ -278,12 +278,12 @@ def count_of(number: int, noun: str, nouns: str = "") -> str:
 _WORDS = {"minhash": "minima", "sketch": "minima", "supershingle": "super shingles"}
 
 
-def decimals(value: float, *, up: bool = False) -> str:
+def format_measure(value: float, *, up: bool = False) -> str:
     """Return a measure with four decimals, cut so that only the highest shows 1 or, with ``up``, only the lowest 0."""
     return f"{(ceil(value * 10_000 - 1e-9) if up else floor(value * 10_000 + 1e-9)) / 10_000:.4f}"
 
 
-def reason_of(recipe: Recipe, counts: Counts, features: tuple[int, int, int], digests: tuple[str, str]) -> str:
+def reason_line(recipe: Recipe, counts: Counts, features: tuple[int, int, int], digests: tuple[str, str]) -> str:
     """Return the numbers of a verdict on one line, those of the first step.
 
     Parameters
@@ -299,7 +299,7 @@ def reason_of(recipe: Recipe, counts: Counts, features: tuple[int, int, int], di
     """
     signature, wanted = recipe.parsed_signature, recipe.parsed_features
     shared, a, b = features
-    compared = _compared(recipe, counts)
+    compared = _comparison(recipe, counts)
     said = f"{shared:,} features shared, of {a:,} and {b:,}"
     if recipe.measure == "semantic":
         return compared
@@ -311,7 +311,7 @@ def reason_of(recipe: Recipe, counts: Counts, features: tuple[int, int, int], di
         return _imatch(features, digests, signature.numbers[0])
     if not (a and b):
         return f"nothing to compare; {said}"
-    jaccard = decimals(value_of("jaccard", *features))
+    jaccard = format_measure(measure_value("jaccard", *features))
     if signature.kind == "simhash":
         return f"{compared}; {64 - counts.o} of 64 bits differ; the features' jaccard is {jaccard}"
     words = f"{counts.o:,} of {counts.a:,} {_WORDS[signature.kind]} equal"
@@ -320,19 +320,19 @@ def reason_of(recipe: Recipe, counts: Counts, features: tuple[int, int, int], di
     return f"{compared}; {words}, an estimate of jaccard, which is {jaccard}"
 
 
-def _compared(recipe: Recipe, counts: Counts) -> str:
+def _comparison(recipe: Recipe, counts: Counts) -> str:
     o, a, b, unit = counts
-    bar, known = bar_of(recipe, unit), measure(recipe.measure)
-    value = value_of(recipe.measure, *counts)
-    reached = bar._replace(floor=Fraction(0)).reached(o, a, b)
+    bar, known = match_criterion(recipe, unit), measure(recipe.measure)
+    value = measure_value(recipe.measure, *counts)
+    reached = bar._replace(floor=Fraction(0)).is_met(o, a, b)
     sign = ("<=" if reached else ">") if known.distance else (">=" if reached else "<")
-    shown = f"{value:.0f}" if recipe.measure == "hamming" else decimals(value, up=known.distance)
+    shown = f"{value:.0f}" if recipe.measure == "hamming" else format_measure(value, up=known.distance)
     least = ""
     if recipe.jaccard_floor:
         asked = exact_fraction(recipe.jaccard_floor, "jaccard_floor")
         jaccard = bar._replace(measure="jaccard", threshold=asked)
-        least = f" with jaccard {decimals(value_of('jaccard', o, a, b))} "
-        least += f"{'>=' if jaccard.reached(o, a, b) else '<'} {recipe.jaccard_floor:g}"
+        least = f" with jaccard {format_measure(measure_value('jaccard', o, a, b))} "
+        least += f"{'>=' if jaccard.is_met(o, a, b) else '<'} {recipe.jaccard_floor:g}"
     return f"{recipe.measure} {shown} {sign} {recipe.threshold:g}{least}"
 
 

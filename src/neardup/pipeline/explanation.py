@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import RecipeError
 from neardup.pipeline.counterfactual import (
-    Flip,
-    bar_of,
-    bar_of_second,
-    decimals,
-    flip_of,
-    reason_of,
-    say_threshold,
-    value_of,
+    Counterfactual,
+    find_counterfactual,
+    format_measure,
+    match_criterion,
+    measure_value,
+    reason_line,
+    second_step_criterion,
+    threshold_sentence,
 )
-from neardup.pipeline.passages import Passage, Segment, Span, changes_of, passages_of, segments_of
-from neardup.pipeline.resolved_features import Counts, Gram, compared, held_side, set_counts, side_of
+from neardup.pipeline.passages import Passage, Segment, Span, changed_spans, common_passages, text_segments
+from neardup.pipeline.resolved_features import Counts, Gram, pair_counts, resolved_grams, set_overlap, text_grams
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, measure
 from neardup.recipe.second_step import SecondStep
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
     from neardup.pages.html import Html
-    from neardup.pipeline.learned_explanation import LearnedStep
+    from neardup.pipeline.learned_explanation import ClassifierResult
 
 
 def edit_counts(left: str, right: str) -> tuple[int, int, int]:
@@ -82,7 +82,7 @@ def text_counts(measure: str, left: str, right: str, encoder: Encoder | None = N
     return round(cosine * COSINE_UNIT), COSINE_UNIT, COSINE_UNIT
 
 
-class Second(NamedTuple):
+class SecondStepResult(NamedTuple):
     """The second step on a pair: what it asks for, and the pair's o, a and b."""
 
     step: SecondStep
@@ -91,28 +91,28 @@ class Second(NamedTuple):
     @property
     def value(self) -> float:
         """The measure of the pair."""
-        return value_of(self.step.measure, *self.counts)
+        return measure_value(self.step.measure, *self.counts)
 
     @property
     def passed(self) -> bool:
         """Whether the pair is at or above the step's threshold; exact."""
-        return bar_of_second(self.step).reached(*self.counts)
+        return second_step_criterion(self.step).is_met(*self.counts)
 
     @property
     def reason(self) -> str:
         """The step's numbers: then edit 0.9512 >= 0.9."""
         name, _, threshold = str(self.step).partition(" >= ")
-        return f"then {name} {decimals(self.value)} {'>=' if self.passed else '<'} {threshold}"
+        return f"then {name} {format_measure(self.value)} {'>=' if self.passed else '<'} {threshold}"
 
     @property
     def flip(self) -> float | None:
         """The nearest threshold of the step that gives its other verdict; None where none does."""
-        return bar_of_second(self.step).nearest(*self.counts)
+        return second_step_criterion(self.step).nearest_flip(*self.counts)
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The same in words."""
-        return (say_threshold(bar_of_second(self.step), self.counts, self.flip, "pass the second step"),)
+        return (threshold_sentence(second_step_criterion(self.step), self.counts, self.flip, "pass the second step"),)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
@@ -127,7 +127,7 @@ class Second(NamedTuple):
         }
 
 
-def second_of(left: str, right: str, step: SecondStep, encoder: Encoder | None = None) -> Second:
+def second_step_result(left: str, right: str, step: SecondStep, encoder: Encoder | None = None) -> SecondStepResult:
     """Return what a second step says of two texts; equal texts pass every one.
 
     Raises
@@ -136,12 +136,12 @@ def second_of(left: str, right: str, step: SecondStep, encoder: Encoder | None =
         If it is ``semantic`` and there is no encoder.
     """
     if not step.features:
-        return Second(step, text_counts(step.measure, left, right, encoder))
+        return SecondStepResult(step, text_counts(step.measure, left, right, encoder))
     if left == right:
-        return Second(step, (1, 1, 1))
+        return SecondStepResult(step, (1, 1, 1))
     recipe = Recipe(features=step.features, ignore=step.ignore)
-    grams = [held_side(text, recipe, None).counted(recipe) for text in (left, right)]
-    return Second(step, set_counts(*grams))
+    grams = [resolved_grams(text, recipe, None).counted(recipe) for text in (left, right)]
+    return SecondStepResult(step, set_overlap(*grams))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,7 +171,7 @@ class Explanation:
     digests : tuple of str
         For ``checksum`` and ``imatch``, what is compared, as hex digits (of I-Match the first 16); empty for a
         document without any.
-    second : Second, LearnedStep or None
+    second : SecondStepResult, ClassifierResult or None
         The second step, whether the first one is passed or not.
     """
 
@@ -188,7 +188,7 @@ class Explanation:
     right_changes: tuple[Span, ...]
     passages: tuple[Passage, ...]
     digests: tuple[str, str]
-    second: Second | LearnedStep | None
+    second: SecondStepResult | ClassifierResult | None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -207,7 +207,7 @@ class Explanation:
             return 0, 0
         every = self.recipe.changed(ignore="")
         left, right = (
-            len(set(side_of(text, every).grams)) - len(set(side_of(text, self.recipe).grams))
+            len(set(text_grams(text, every).grams)) - len(set(text_grams(text, self.recipe).grams))
             for text in (self.left, self.right)
         )
         return left, right
@@ -215,18 +215,18 @@ class Explanation:
     @property
     def needed(self) -> int | None:
         """The least o that suffices with such a and b, be it more than there can be; None if one is 0."""
-        return bar_of(self.recipe, self.counts.unit).needed(self.counts.a, self.counts.b)
+        return match_criterion(self.recipe, self.counts.unit).least_overlap(self.counts.a, self.counts.b)
 
     @property
-    def learned(self) -> LearnedStep | None:
+    def learned(self) -> ClassifierResult | None:
         """What a classifier says of the pair, asked or not; None where the recipe has none."""
-        return None if isinstance(self.second, Second) else self.second
+        return None if isinstance(self.second, SecondStepResult) else self.second
 
     @property
     def passed(self) -> bool:
         """Whether the pair reaches the threshold (and the floor on Jaccard), of two steps the first; exact."""
         o, a, b, unit = self.counts
-        return bar_of(self.recipe, unit).reached(o, a, b)
+        return match_criterion(self.recipe, unit).is_met(o, a, b)
 
     @property
     def match(self) -> bool:
@@ -236,7 +236,7 @@ class Explanation:
     @property
     def measures(self) -> dict[str, float]:
         """Every set measure of the features, distances as distances; 0 for similarities where a document is empty."""
-        return {name: value_of(name, *self.features) for name in SET_MEASURES}
+        return {name: measure_value(name, *self.features) for name in SET_MEASURES}
 
     @property
     def similarity(self) -> float:
@@ -249,13 +249,13 @@ class Explanation:
     @property
     def value(self) -> float:
         """The recipe's (first) measure in its own terms: a distance as a distance."""
-        return value_of(self.recipe.measure, *self.counts)
+        return measure_value(self.recipe.measure, *self.counts)
 
     @property
-    def flip(self) -> Flip:
+    def flip(self) -> Counterfactual:
         """What would turn the verdict (of the first step) around."""
         o, a, b, unit = self.counts
-        return flip_of(self.recipe, o, a, b, unit=unit, features=self.features)
+        return find_counterfactual(self.recipe, o, a, b, unit=unit, features=self.features)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -265,7 +265,7 @@ class Explanation:
     @property
     def reason(self) -> str:
         """The verdict's numbers on one line."""
-        first = reason_of(self.recipe, self.counts, self.features, self.digests)
+        first = reason_line(self.recipe, self.counts, self.features, self.digests)
         return first + (f"; {self.second.reason}" if self.second else "")
 
     def as_dict(self) -> dict[str, Any]:
@@ -371,20 +371,20 @@ def explain(
     left, right = content_of(left, recipe.content), content_of(right, recipe.content)
     # What follows is given contents, of which it must not take the content once more.
     bare = recipe.changed(content="")
-    sides = held_side(left, bare, statistics), held_side(right, bare, statistics)
+    sides = resolved_grams(left, bare, statistics), resolved_grams(right, bare, statistics)
     grams = sides[0].counted(bare), sides[1].counted(bare)
-    features = set_counts(*grams)
-    words = compared(left, right, bare, statistics)
+    features = set_overlap(*grams)
+    words = pair_counts(left, right, bare, statistics)
     if recipe.measure == "semantic":
         counts = Counts(*text_counts("semantic", left, right, encoder))
     else:
         counts = words.counts if words else Counts(*features)
-    second: Second | LearnedStep | None = None
+    second: SecondStepResult | ClassifierResult | None = None
     step = recipe.parsed_second_step
     if step is not None and step.measure == "learned":
         second = _learned(left, right, recipe, counts, encoder, classifier, records)
     elif step is not None:
-        second = second_of(left, right, step, encoder)
+        second = second_step_result(left, right, step, encoder)
     return Explanation(
         left,
         right,
@@ -392,10 +392,10 @@ def explain(
         counts,
         features,
         *grams,
-        segments_of(sides[0], grams[1]),
-        segments_of(sides[1], grams[0]),
-        *changes_of(*sides),
-        passages_of(*sides),
+        text_segments(sides[0], grams[1]),
+        text_segments(sides[1], grams[0]),
+        *changed_spans(*sides),
+        common_passages(*sides),
         _digests(recipe, grams, words.words if words else ([], [])),
         second,
     )
@@ -409,17 +409,17 @@ def _learned(
     encoder: Encoder | None,
     classifier: Classifier | None,
     records: Records | None,
-) -> LearnedStep:
+) -> ClassifierResult:
     """Return what the classifier that a recipe names says of two texts, contents already taken."""
     from neardup.classifier.records import Records
-    from neardup.pipeline.learned_explanation import learned_step_of
+    from neardup.pipeline.learned_explanation import classifier_result
     from neardup.search.second_step import check_classifier
 
     known = check_classifier(classifier, recipe, encoder)
     o, a, b, unit = counts
-    is_candidate = bar_of(recipe, unit).reached(o, a, b)
+    is_candidate = match_criterion(recipe, unit).is_met(o, a, b)
     titles, times = (records.titles, records.times) if records else (None, None)
-    return learned_step_of(known, Records([left, right], titles, times), is_candidate=is_candidate, encoder=encoder)
+    return classifier_result(known, Records([left, right], titles, times), is_candidate=is_candidate, encoder=encoder)
 
 
 def _digests(

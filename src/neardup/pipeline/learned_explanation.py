@@ -22,7 +22,7 @@ _TRIED = np.arange(101) / 100
 _WHOLE = "[0, 1]"
 
 
-class Turn(NamedTuple):
+class MeasureFlip(NamedTuple):
     """The measure that, alone, would turn a verdict around with the smallest change: its name, and the nearest value.
 
     A change counts in standard deviations of the measure in training.
@@ -33,7 +33,7 @@ class Turn(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedStep:
+class ClassifierResult:
     """What a classifier says of a pair of texts, asked or not: it looks only at candidates.
 
     Attributes
@@ -87,7 +87,7 @@ class LearnedStep:
         )
 
     @cached_property
-    def turn(self) -> Turn | None:
+    def turn(self) -> MeasureFlip | None:
         """The measure that could turn the decision around; None where none could alone, or it is no candidate."""
         if self.equal or not self.is_candidate:
             return None
@@ -101,7 +101,7 @@ class LearnedStep:
             change[self.classifier.passes(self.classifier.score(tried)) == self.passed] = np.inf
             nearest = int(np.argmin(change))
             if change[nearest] < smallest:
-                best, smallest = Turn(str(part), float(_TRIED[nearest])), change[nearest]
+                best, smallest = MeasureFlip(str(part), float(_TRIED[nearest])), change[nearest]
         return best
 
     @property
@@ -136,9 +136,9 @@ class LearnedStep:
         }
 
 
-def learned_step_of(
+def classifier_result(
     classifier: Classifier, records: Records, *, is_candidate: bool, encoder: Encoder | None = None
-) -> LearnedStep:
+) -> ClassifierResult:
     """Return what a classifier says of two documents.
 
     Parameters
@@ -156,7 +156,7 @@ def learned_step_of(
     x = measurer.measure(measurer.prepare(records), np.array([0]), np.array([1]))
     home = classifier.domain
     outside = () if home is None else home.outside_reasons(x[0], records.texts, classifier.vector.names)
-    return LearnedStep(classifier, x[0], records.texts[0] == records.texts[1], is_candidate, outside)
+    return ClassifierResult(classifier, x[0], records.texts[0] == records.texts[1], is_candidate, outside)
 
 
 def _between_0_and_1(part: VectorComponent) -> bool:

@@ -14,8 +14,15 @@ from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, UnknownDocument, check_count, option
 from neardup.features.reading import Progress, ignore_progress
-from neardup.pipeline.pipeline import checked_threads
-from neardup.pipeline.query import Table, check_size, read_vectors, remember, unit_of, unknown_id
+from neardup.pipeline.pipeline import thread_count
+from neardup.pipeline.query import (
+    Table,
+    add_similar_ids,
+    check_neighbor_count,
+    counts_unit,
+    read_vectors,
+    unknown_id_message,
+)
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Stage
 from neardup.search.nearest import Nearest, nearest
@@ -67,9 +74,9 @@ class Neighbors(Table):
         """Return a table of document, rank, neighbor and similarity, document by document, the most similar first."""
         return pa.table(
             {
-                "document": self._names.of(self._found.query),
+                "document": self._names.of_input(self._found.query),
                 "rank": pa.array(self._rank),
-                "neighbor": self._names.of(self._found.document),
+                "neighbor": self._names.of_input(self._found.document),
                 "similarity": pa.array(self._found.similarity),
             }
         )
@@ -78,7 +85,7 @@ class Neighbors(Table):
         return f"<{len(self):,} neighbours of {int((self._rank == 1).sum()):,} documents among {self.documents:,}>"
 
 
-def neighbors_of(
+def find_neighbors(
     corpus: Corpus,
     recipe: Recipe,
     k: int = 3,
@@ -120,11 +127,11 @@ def neighbors_of(
     if first is not None:
         check_count("first", first, "ask for one document at least")
     check_count("k", k, "ask for one neighbour at least")
-    threads, clock, report = checked_threads(threads), Clock(), progress or ignore_progress
+    threads, clock, report = thread_count(threads), Clock(), progress or ignore_progress
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     present = np.flatnonzero(read.present)
-    documents = len(present) + corpus.left_out
-    check_size(k, documents, documents - 1)
+    documents = len(present) + corpus.omitted_count
+    check_neighbor_count(k, documents, documents - 1)
     queries = present[:first] if of is None else _positions(read.names, present, list(map(str, of)))
     with clock.stage("neighbors"):
         found = nearest(
@@ -132,7 +139,7 @@ def neighbors_of(
             recipe.measure,
             queries,
             k,
-            unit=unit_of(read, recipe),
+            unit=counts_unit(read, recipe),
             excluded=~read.present,
             threads=threads,
             progress=lambda done, total: report("neighbors", done, total),
@@ -148,11 +155,11 @@ def _positions(names: Names, present: Integers, wanted: list[str]) -> Integers:
     UnknownDocument
         If there is no such document.
     """
-    ids = pc.cast(names.of(present), pa.large_string())
+    ids = pc.cast(names.of_input(present), pa.large_string())
     places = pc.index_in(pa.array(wanted, pa.large_string()), value_set=ids).to_pylist()
     missing = [name for name, place in zip(wanted, places, strict=True) if place is None]
     if missing:
         alike: list[str] = []
-        remember(alike, ids.to_pylist(), missing)
-        raise UnknownDocument(unknown_id(missing[0], alike, len(ids), by_row=names.ids is None))
+        add_similar_ids(alike, ids.to_pylist(), missing)
+        raise UnknownDocument(unknown_id_message(missing[0], alike, len(ids), by_row=names.ids is None))
     return present[np.array(list(dict.fromkeys(places)), np.int64)]

@@ -7,8 +7,8 @@ from collections.abc import Collection, Hashable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from neardup.pipeline.resolved_features import Gram, Side
-from neardup.text.alignment import SuffixAutomaton, aligned
+from neardup.pipeline.resolved_features import Gram, TextGrams
+from neardup.text.alignment import SuffixAutomaton, matching_blocks
 
 
 class Span(NamedTuple):
@@ -47,7 +47,7 @@ class Passage(NamedTuple):
     text: str
 
 
-def _covered(side: Side, others: Collection[Gram]) -> list[tuple[int, int]]:
+def _covered(side: TextGrams, others: Collection[Gram]) -> list[tuple[int, int]]:
     """Return the runs of units, end excluded, that grams of the other text cover."""
     cover = bytearray(len(side.units))
     for gram, place in zip(side.grams, side.places, strict=True):
@@ -61,7 +61,7 @@ def _covered(side: Side, others: Collection[Gram]) -> list[tuple[int, int]]:
     return [run.span() for run in re.finditer(b"\1+", cover)]
 
 
-def segments_of(side: Side, others: Collection[Gram]) -> tuple[Segment, ...]:
+def text_segments(side: TextGrams, others: Collection[Gram]) -> tuple[Segment, ...]:
     """Cut a text into what grams of the other one cover and what they do not."""
     segments: list[Segment] = []
     done = 0
@@ -77,14 +77,14 @@ def segments_of(side: Side, others: Collection[Gram]) -> tuple[Segment, ...]:
     return tuple(segments)
 
 
-def changes_of(left: Side, right: Side) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+def changed_spans(left: TextGrams, right: TextGrams) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """Return, of what no shared gram covers, the units that differ, for each text.
 
     Found by aligning what is left of the two texts; a help for the reader, no part of the verdict.
     """
     sides = left, right
     rest = [_uncovered(left, set(right.grams)), _uncovered(right, set(left.grams))]
-    blocks = aligned(*([side.units[i].text for i in at] for side, at in zip(sides, rest, strict=True)))
+    blocks = matching_blocks(*([side.units[i].text for i in at] for side, at in zip(sides, rest, strict=True)))
     spans = []
     for number, (side, at) in enumerate(zip(sides, rest, strict=True)):
         same = {at[block[number] + step] for block in blocks for step in range(block.length)}
@@ -92,7 +92,7 @@ def changes_of(left: Side, right: Side) -> tuple[tuple[Span, ...], tuple[Span, .
     return spans[0], spans[1]
 
 
-def _uncovered(side: Side, others: Collection[Gram]) -> list[int]:
+def _uncovered(side: TextGrams, others: Collection[Gram]) -> list[int]:
     found: list[int] = []
     done = 0
     for first, end in _covered(side, others):
@@ -101,7 +101,7 @@ def _uncovered(side: Side, others: Collection[Gram]) -> list[int]:
     return found + list(range(done, len(side.units)))
 
 
-def _spans(side: Side, units: Sequence[int]) -> tuple[Span, ...]:
+def _spans(side: TextGrams, units: Sequence[int]) -> tuple[Span, ...]:
     spans: list[Span] = []
     for place, unit in enumerate(units):
         token = side.units[unit]
@@ -110,7 +110,7 @@ def _spans(side: Side, units: Sequence[int]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def passages_of(left: Side, right: Side) -> tuple[Passage, ...]:
+def common_passages(left: TextGrams, right: TextGrams) -> tuple[Passage, ...]:
     """Return the runs of grams that both texts hold, from left to right, each as long as it goes.
 
     A run goes on where the next gram begins in the one before or right behind it.
@@ -121,7 +121,7 @@ def passages_of(left: Side, right: Side) -> tuple[Passage, ...]:
     found: list[Passage] = []
     at = 0
     while at < len(items):
-        run = automaton.longest(items, at)
+        run = automaton.longest_run(items, at)
         if run.length:
             first, last = owners[at], owners[at + run.length - 1]
             place = _span(left, first, last)
@@ -132,7 +132,7 @@ def passages_of(left: Side, right: Side) -> tuple[Passage, ...]:
     return tuple(found)
 
 
-def _runs(side: Side) -> tuple[Sequence[Hashable], Sequence[int]]:
+def _runs(side: TextGrams) -> tuple[Sequence[Hashable], Sequence[int]]:
     """Return the grams with something unique wherever one does not touch the next, and which gram each item is."""
     ends = [i for i, (place, after) in enumerate(pairwise(side.places), 1) if after[0] > place[-1] + 1]
     if not ends:
@@ -145,5 +145,5 @@ def _runs(side: Side) -> tuple[Sequence[Hashable], Sequence[int]]:
     return items, owners
 
 
-def _span(side: Side, first: int, last: int) -> Span:
+def _span(side: TextGrams, first: int, last: int) -> Span:
     return Span(side.units[side.places[first][0]].start, side.units[side.places[last][-1]].end)

@@ -50,7 +50,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Collected:
+class CorpusFeatures:
     """A corpus that was read: what its documents are called, and their features.
 
     Attributes
@@ -86,7 +86,7 @@ class Collected:
         return marks if self.groups is None else marks ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
 
 
-def collect(
+def collect_features(
     corpus: Corpus,
     recipe: Recipe,
     *,
@@ -98,7 +98,7 @@ def collect(
     serves_once: bool = False,
     within: str | None = None,
     prefer: Preference | None = None,
-) -> Collected:
+) -> CorpusFeatures:
     """Read a corpus and make its features.
 
     Parameters
@@ -119,16 +119,16 @@ def collect(
     within, prefer
         As in ``run``; each reads the corpus once more.
     """
-    threads, memory = checked_threads(threads), _checked_memory(memory)
+    threads, memory = thread_count(threads), _check_memory(memory)
     clock = clock or Clock()
     statistics = None
     if recipe.needs_statistics:
         with clock.stage("count"):
-            statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, report=report)
+            statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, progress=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, remembered = Extractor(recipe, statistics, digests=digests), DocumentColumns()
     store = FeatureStore(Memory(memory), needs_of(recipe))
-    store.check_document_count(corpus.promised_rows)
+    store.check_document_count(corpus.declared_rows)
     if recompute:
         most = (free_memory() if memory is None else store.memory.room) / 2
         counts = recipe.search != "lsh"
@@ -140,7 +140,7 @@ def collect(
     def see(batch: Batch) -> None:
         nonlocal read, seen
         remembered.add(batch)
-        read += batch.consumed
+        read += batch.bytes_read
         seen += len(batch.rows)
         store.reader_bytes = max(store.reader_bytes, pa.total_allocated_bytes() - before)
         if batch.ids is not None and not pa.types.is_integer(batch.ids.type):
@@ -156,11 +156,11 @@ def collect(
             store.finish_count()
     trim_memory()
     names = remembered.names(None if corpus.reference is None else corpus.raw_rows)
-    corpus.refuse_repeated(names)
-    own = names.own
+    corpus.check_unique_ids(names)
+    own = names.input_count
     order, missing = keep_order(recipe.keep, store.text_bytes[:own], remembered.order, corpus.order_column)
     if prefer is not None:
-        order = prefer.first(order, corpus.values(prefer.column, alone=True))
+        order = prefer.first(order, corpus.values(prefer.column, input_only=True))
     if own < len(names):
         # A reference stands first, whatever the order of the input.
         order = np.concatenate([np.arange(own, len(names)), order])
@@ -170,7 +170,7 @@ def collect(
     if within is not None:
         codes = pc.dictionary_encode(corpus.values(within)).indices
         groups = np.asarray(pc.fill_null(pc.add(codes, 1), 0), np.int64)
-    return Collected(names, store, statistics, present, order, missing, groups)
+    return CorpusFeatures(names, store, statistics, present, order, missing, groups)
 
 
 def run(
@@ -226,18 +226,18 @@ def run(
     NeardupError
         If the input cannot be read or an option does not fit.
     """
-    threads = checked_threads(threads)
+    threads = thread_count(threads)
     report = progress or ignore_progress
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, classifier)
     looser = None if margin is None else loosened(recipe, margin)
     recompute = recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
     if prefer is not None:
-        corpus.require(prefer.column, option("--prefer", "prefer"))
+        corpus.require_column(prefer.column, option("--prefer", "prefer"))
     for side in (corpus, corpus.reference):
         if within is not None and side is not None:
-            side.require(within, option("--within", "within"))
-    read = collect(
+            side.require_column(within, option("--within", "within"))
+    read = collect_features(
         corpus,
         recipe,
         threads=threads,
@@ -251,7 +251,7 @@ def run(
     )
     most = None
     if pairs_per_document is not None and within is None and not recipe.second_step:
-        most = most_pairs(pairs_per_document, read.names.own)
+        most = most_pairs(pairs_per_document, read.names.input_count)
     beyond: Margin | None = None
     with read.store as store:
         with clock.stage("join"):
@@ -259,7 +259,7 @@ def run(
             joined = find(recipe, most, partial(report, "join"))
         spilled, room = store.memory.spilled_bytes, store.spare_bytes
         if looser is not None and not recipe.second_step:
-            fewest = most_pairs(PAIRS_PER_DOCUMENT, read.names.own) if most is None else most
+            fewest = most_pairs(PAIRS_PER_DOCUMENT, read.names.input_count) if most is None else most
             again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
             with clock.stage("margin"):
                 beyond = find_margin(recipe, looser, joined, again)
@@ -270,13 +270,13 @@ def run(
                 joined,
                 wider,
                 equal_texts(read.text_digests, store.text_bytes, joined.representative < 0),
-                lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, classifier),
+                lambda documents: load_records(corpus, recipe, read.names.rows[documents], threads, classifier),
                 text_bytes=store.text_bytes,
                 room=room,
                 threads=threads,
                 encoder=encoder,
                 classifier=every,
-                reference=read.names.reference,
+                reference=read.names.reference_count,
                 progress=partial(report, "verify"),
             )
         if looser is not None:
@@ -334,7 +334,7 @@ def _check_before_reading(
         )
 
 
-def checked_threads(threads: int | None) -> int:
+def thread_count(threads: int | None) -> int:
     """Return a number of threads: all processors for None.
 
     Raises
@@ -348,7 +348,7 @@ def checked_threads(threads: int | None) -> int:
     return threads
 
 
-def _checked_memory(memory: int | None) -> int | None:
+def _check_memory(memory: int | None) -> int | None:
     if memory is not None and memory < _LEAST_MEMORY:
         sensible = option("--memory 500MB", "memory=500_000_000")
         raise RecipeError(
@@ -358,39 +358,41 @@ def _checked_memory(memory: int | None) -> int | None:
     return memory
 
 
-def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | None, threads: int) -> Finder:
+def _finder(corpus: Corpus, recipe: Recipe, read: CorpusFeatures, encoder: Encoder | None, threads: int) -> Finder:
     found = Finder(
         store=read.store,
         statistics=read.statistics,
         excluded=np.zeros(len(read.names), np.bool_),
         keep_order=read.order,
         threads=threads,
-        reference=read.names.reference,
+        reference=read.names.reference_count,
         groups=read.groups,
     )
     if recipe.measure != "semantic" or encoder is None:
         return found
     sizes = read.store.text_bytes
     representative = equal_texts(read.store.text_digests, sizes, sizes == 0)
-    embeddings = embed(texts_of(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
+    embeddings = embed(load_texts(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
     return replace(found, embeddings=embeddings, representative=representative)
 
 
-def texts_of(corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int) -> Sequence[str]:
+def load_texts(
+    corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int
+) -> Sequence[str]:
     """Return of raw rows what a recipe compares: their texts, or the contents of these."""
     return compared_texts(corpus.take(rows)[corpus.text_column].to_pylist(), recipe, threads)
 
 
-def records_of(
+def load_records(
     corpus: Corpus,
     recipe: Recipe,
     rows: np.ndarray[Any, np.dtype[np.int64]],
     threads: int,
     classifier: Classifier | None = None,
 ) -> Records:
-    """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a classifier asks."""
+    """Return of raw rows what a second step looks at: ``load_texts``, and titles and times where a classifier asks."""
     from neardup.classifier.records import Records
 
     if classifier is None or not classifier.needs_columns:
-        return Records(texts_of(corpus, recipe, rows, threads))
-    return classifier.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))
+        return Records(load_texts(corpus, recipe, rows, threads))
+    return classifier.records(corpus.take(rows), load_texts(corpus, recipe, rows, threads))

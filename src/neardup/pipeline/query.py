@@ -21,7 +21,7 @@ from neardup.features.embeddings import Encoder
 from neardup.features.extraction import extract_features
 from neardup.features.reading import Progress, ignore_progress
 from neardup.features.store import Vectors
-from neardup.pipeline.pipeline import Collected, checked_threads, collect, records_of, texts_of
+from neardup.pipeline.pipeline import CorpusFeatures, collect_features, load_records, load_texts, thread_count
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, similarities
 from neardup.recipe.named import refuse
@@ -50,7 +50,7 @@ class Table:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
-def refuse_unasked(choices: Mapping[str, Any], *, nearest: bool) -> None:
+def check_query_options(choices: Mapping[str, Any], *, nearest: bool) -> None:
     """Refuse fields of a recipe that somebody chose and that an answer does not go by.
 
     Parameters
@@ -81,23 +81,25 @@ def refuse_unasked(choices: Mapping[str, Any], *, nearest: bool) -> None:
 
 def read_vectors(
     corpus: Corpus, recipe: Recipe, threads: int, memory: int | None, report: Progress, clock: Clock
-) -> tuple[Collected, Vectors]:
+) -> tuple[CorpusFeatures, Vectors]:
     """Return what is known of the documents, and their features."""
     if recipe.measure == "semantic":
         raise RecipeError(
             "measure 'semantic' compares embeddings, and neighbours are found by features; choose another measure"
         )
-    read = collect(corpus, recipe.changed(keep="first"), threads=threads, memory=memory, report=report, clock=clock)
+    read = collect_features(
+        corpus, recipe.changed(keep="first"), threads=threads, memory=memory, report=report, clock=clock
+    )
     with read.store as store:
         return read, store.vectors()
 
 
-def unit_of(read: Collected, recipe: Recipe) -> int:
+def counts_unit(read: CorpusFeatures, recipe: Recipe) -> int:
     """Return how much of o, a and b makes 1."""
     return read.statistics.unit(recipe) if read.statistics is not None and recipe.is_weighted else 1
 
 
-def check_size(k: int, documents: int, most: int) -> None:
+def check_neighbor_count(k: int, documents: int, most: int) -> None:
     """Refuse a k that a collection of so many documents cannot give."""
     if k <= most:
         return
@@ -110,7 +112,7 @@ def check_size(k: int, documents: int, most: int) -> None:
 _REMEMBERED = 1000
 
 
-def remember(alike: list[str], names: Sequence[str], missing: Sequence[str]) -> None:
+def add_similar_ids(alike: list[str], names: Sequence[str], missing: Sequence[str]) -> None:
     """Add to alike some of the names that may be meant: the first ones, and those that begin or end alike."""
     for name in names:
         if len(alike) >= _REMEMBERED:
@@ -120,7 +122,7 @@ def remember(alike: list[str], names: Sequence[str], missing: Sequence[str]) -> 
             alike.append(name)
 
 
-def unknown_id(wanted: str, alike: Sequence[str], documents: int, *, by_row: bool) -> str:
+def unknown_id_message(wanted: str, alike: Sequence[str], documents: int, *, by_row: bool) -> str:
     """Return the sentence about an id that is not found.
 
     Parameters
@@ -150,7 +152,7 @@ def unknown_id(wanted: str, alike: Sequence[str], documents: int, *, by_row: boo
     return f"no document has the id {wanted!r}; ids look like {', '.join(map(repr, alike[:3]))}"
 
 
-class Asked(NamedTuple):
+class QueryDocument(NamedTuple):
     """A new document: its text, and where it is known its title and time, as the columns of a collection hold them."""
 
     text: str
@@ -158,8 +160,8 @@ class Asked(NamedTuple):
     time: Any = None
 
 
-def check_asked(
-    recipe: Recipe, asked: Asked, k: int | None, encoder: Encoder | None, classifier: Classifier | None
+def check_query_document(
+    recipe: Recipe, asked: QueryDocument, k: int | None, encoder: Encoder | None, classifier: Classifier | None
 ) -> None:
     """Refuse what does not go with a classifier, or without one.
 
@@ -185,10 +187,10 @@ def check_asked(
         raise RecipeError(f"time {shown(asked.time)} is not a time between the years 1 and 9999; give {FORMS}")
 
 
-def decided(
+def apply_classifier(
     corpus: Corpus,
     classifier: Classifier,
-    asked: Asked,
+    asked: QueryDocument,
     found: Matching,
     names: Names,
     threads: int,
@@ -208,7 +210,7 @@ def decided(
         nothing = EvidenceTable(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
         return found, nothing, DomainCounts()
     documents = np.sort(found.document)
-    others = records_of(corpus, classifier.candidate_rule, names.rows[documents], threads, classifier)
+    others = load_records(corpus, classifier.candidate_rule, names.rows[documents], threads, classifier)
     text = content_of(asked.text, classifier.candidate_rule.content)
     time = microseconds_of(asked.time)
     records = Records(
@@ -281,14 +283,17 @@ class Answer(Table):
             Whether that says everything of each measure.
         """
         more = self.learned.columns(measures=full) if self.learned is not None else {}
-        columns = {"document": self._names.of(self._found.document), "similarity": pa.array(self._found.similarity)}
+        columns = {
+            "document": self._names.of_input(self._found.document),
+            "similarity": pa.array(self._found.similarity),
+        }
         return pa.table(columns | more)
 
     def __repr__(self) -> str:
         return f"<{len(self):,} similar documents among {self.documents:,}>"
 
 
-def answer_of(
+def query_corpus(
     corpus: Corpus,
     recipe: Recipe,
     text: str,
@@ -334,29 +339,36 @@ def answer_of(
     """
     if k is not None:
         check_count("k", k, "ask for one document at least")
-    asked = Asked(text, title, time)
+    asked = QueryDocument(text, title, time)
     _check_before_reading(recipe, asked, k, what, encoder, classifier)
     if classifier is not None:
         classifier.check_columns(corpus.columns)
-    threads, clock, report = checked_threads(threads), Clock(), progress or ignore_progress
+    threads, clock, report = thread_count(threads), Clock(), progress or ignore_progress
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     documents = int(read.present.sum())
     if k is not None:
-        check_size(k, documents + corpus.left_out, documents + corpus.left_out)
+        check_neighbor_count(k, documents + corpus.omitted_count, documents + corpus.omitted_count)
     with clock.stage("query"):
-        found, learned, counts = _found(recipe, text, k, what, read, vectors), None, None
+        found, learned, counts = _first_step_matches(recipe, text, k, what, read, vectors), None, None
         candidates = len(found.document)
         if classifier is not None:
             say = partial(report, "verify")
-            found, learned, counts = decided(corpus, classifier, asked, found, read.names, threads, encoder, say)
+            found, learned, counts = apply_classifier(
+                corpus, classifier, asked, found, read.names, threads, encoder, say
+            )
             counts = None if classifier.domain is None else counts
         elif recipe.second_step and k is None and candidates:
-            found = _second_step(corpus, recipe, text, found, read.names, threads, encoder)
-    return Answer(read.names, found, documents + corpus.left_out, list(clock.stages), candidates, learned, counts)
+            found = _second_step_matches(corpus, recipe, text, found, read.names, threads, encoder)
+    return Answer(read.names, found, documents + corpus.omitted_count, list(clock.stages), candidates, learned, counts)
 
 
 def _check_before_reading(
-    recipe: Recipe, asked: Asked, k: int | None, what: str, encoder: Encoder | None, classifier: Classifier | None
+    recipe: Recipe,
+    asked: QueryDocument,
+    k: int | None,
+    what: str,
+    encoder: Encoder | None,
+    classifier: Classifier | None,
 ) -> None:
     """Refuse what could only fail after the corpus has been read."""
     text = asked.text
@@ -370,7 +382,7 @@ def _check_before_reading(
         raise InputError(
             f"{what} is no valid Unicode at character {error.start}; decode it with errors='replace'"
         ) from None
-    check_asked(recipe, asked, k, encoder, classifier)
+    check_query_document(recipe, asked, k, encoder, classifier)
     step = recipe.parsed_second_step
     if step is not None and step.measure == "semantic" and k is None and encoder is None:
         raise RecipeError(
@@ -379,7 +391,9 @@ def _check_before_reading(
         )
 
 
-def _found(recipe: Recipe, text: str, k: int | None, what: str, read: Collected, vectors: Vectors) -> Matching:
+def _first_step_matches(
+    recipe: Recipe, text: str, k: int | None, what: str, read: CorpusFeatures, vectors: Vectors
+) -> Matching:
     """Return the documents that a text matches by the first measure, or the k nearest."""
     block = extract_features(pa.array([text], pa.large_string()), recipe, read.statistics)
     if not len(block.features):
@@ -389,14 +403,14 @@ def _found(recipe: Recipe, text: str, k: int | None, what: str, read: Collected,
             "one, or choose another recipe"
         )
     new = vectors, block.features, block.weights
-    unit, excluded = unit_of(read, recipe), ~read.present
+    unit, excluded = counts_unit(read, recipe), ~read.present
     if k is not None:
         return closest(*new, recipe.measure, k, unit=unit, excluded=excluded)
     floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
     return matching(*new, recipe.measure, recipe.exact_threshold, jaccard_floor=floor, unit=unit, excluded=excluded)
 
 
-def _second_step(
+def _second_step_matches(
     corpus: Corpus,
     recipe: Recipe,
     text: str,
@@ -407,7 +421,7 @@ def _second_step(
 ) -> Matching:
     """Return those of the documents found that pass the second measure, by their similarity in it."""
     documents = np.sort(found.document)
-    texts = [content_of(text, recipe.content), *texts_of(corpus, recipe, names.rows[documents], threads)]
+    texts = [content_of(text, recipe.content), *load_texts(corpus, recipe, names.rows[documents], threads)]
     others = np.arange(1, len(texts))
     matches = Matches(
         np.arange(len(texts)), np.zeros(len(others), np.int64), others, np.ones((len(others), 3), np.int64)

@@ -31,7 +31,7 @@ Place = range | tuple[int, ...]
 _PIECES = re.compile(r"\s+|\S+")
 
 
-class Side(NamedTuple):
+class TextGrams(NamedTuple):
     """A text and its grams.
 
     Attributes
@@ -56,7 +56,7 @@ class Side(NamedTuple):
         return Counter(self.grams) if recipe.parsed_features.multiset else dict.fromkeys(self.grams, 1)
 
 
-class _Words(NamedTuple):
+class _WordLists(NamedTuple):
     """Which tokens are left out, which break no chain of a spot signature, and which begin one."""
 
     dropped: frozenset[str]
@@ -64,7 +64,7 @@ class _Words(NamedTuple):
     begins: frozenset[str]
 
 
-def side_of(text: str, recipe: Recipe) -> Side:
+def text_grams(text: str, recipe: Recipe) -> TextGrams:
     """Return the grams of a text, before repeats are numbered, features clipped, windows sampled and terms chosen.
 
     Parameters
@@ -76,7 +76,7 @@ def side_of(text: str, recipe: Recipe) -> Side:
 
     Examples
     --------
-    >>> side_of("Stop. Go on and on", Recipe(features="sentence_words:2")).grams
+    >>> text_grams("Stop. Go on and on", Recipe(features="sentence_words:2")).grams
     [('stop',), ('go', 'on'), ('on', 'and'), ('and', 'on')]
     """
     wanted = recipe.parsed_features
@@ -85,45 +85,45 @@ def side_of(text: str, recipe: Recipe) -> Side:
     words = _words(recipe, wanted.kind)
     units: list[Token] = []
     places: list[Place] = []
-    for start, end in spans_of(text, wanted.unit):
+    for start, end in segment_spans(text, wanted.unit):
         first = len(units)
         units += _units(text, start, end, recipe, words.dropped)
         if len(units) > first:
-            places += _PLACES[wanted.kind](units, first, wanted, words)
+            places += _PLACE_RULES[wanted.kind](units, first, wanted, words)
     grams = _grams([unit.text for unit in units], places, wanted)
     if recipe.ignore:
         ignored = _ignored(recipe)
         stays = [i for i, gram in enumerate(grams) if gram not in ignored]
         grams, places = [grams[i] for i in stays], [places[i] for i in stays]
-    return Side(text, units, grams, places)
+    return TextGrams(text, units, grams, places)
 
 
 @lru_cache(maxsize=4)
 def _ignored(recipe: Recipe) -> frozenset[Gram]:
-    return frozenset(side_of(recipe.ignore, recipe.changed(ignore="")).grams)
+    return frozenset(text_grams(recipe.ignore, recipe.changed(ignore="")).grams)
 
 
-def spans_of(text: str, unit: Literal["sentence", "clause"] | None) -> list[tuple[int, int]]:
+def segment_spans(text: str, unit: Literal["sentence", "clause"] | None) -> list[tuple[int, int]]:
     """Return where the sentences or clauses of a text begin and end, or the text's own ends where there is no unit."""
     if unit is None:
         return [(0, len(text))]
     # The kernels behind it take longer to load than most texts to explain.
-    from neardup.text.sentences import cut
+    from neardup.text.sentences import cut_text
 
-    return cut(text, unit)
+    return cut_text(text, unit)
 
 
-def set_counts(left: Mapping[Gram, int], right: Mapping[Gram, int]) -> tuple[int, int, int]:
+def set_overlap(left: Mapping[Gram, int], right: Mapping[Gram, int]) -> tuple[int, int, int]:
     """Return o, a and b of two sets or multisets of grams."""
     shared = sum(min(count, right.get(gram, 0)) for gram, count in left.items())
     return shared, sum(left.values()), sum(right.values())
 
 
-def _words(recipe: Recipe, kind: str) -> _Words:
+def _words(recipe: Recipe, kind: str) -> _WordLists:
     stops, begins = word_lists(recipe)
     if kind != "spots":
-        return _Words(stops, frozenset(), frozenset())
-    return _Words(frozenset(), stops | begins, begins)
+        return _WordLists(stops, frozenset(), frozenset())
+    return _WordLists(frozenset(), stops | begins, begins)
 
 
 def _units(text: str, start: int, end: int, recipe: Recipe, dropped: frozenset[str]) -> list[Token]:
@@ -151,24 +151,24 @@ def _characters(text: str, found: list[Token], *, parted: bool) -> list[Token]:
     return characters
 
 
-def _contiguous(units: Sequence[Token], first: int, wanted: Features, words: _Words) -> list[Place]:
+def _contiguous(units: Sequence[Token], first: int, wanted: Features, words: _WordLists) -> list[Place]:
     """Fewer units than n make one gram of them all."""
     width = min(wanted.n, len(units) - first)
     return [range(i, i + width) for i in range(first, len(units) - width + 1)]
 
 
-def _skipping(units: Sequence[Token], first: int, wanted: Features, words: _Words) -> list[Place]:
+def _skipping(units: Sequence[Token], first: int, wanted: Features, words: _WordLists) -> list[Place]:
     span, step = _span(wanted), wanted.numbers[1] + 1
     if len(units) - first < span:
         return [range(first, len(units))]
     return [range(i, i + span, step) for i in range(first, len(units) - span + 1)]
 
 
-def _whole(units: Sequence[Token], first: int, wanted: Features, words: _Words) -> list[Place]:
+def _whole(units: Sequence[Token], first: int, wanted: Features, words: _WordLists) -> list[Place]:
     return [range(first, len(units))]
 
 
-def _spots(units: Sequence[Token], first: int, wanted: Features, words: _Words) -> list[Place]:
+def _spots(units: Sequence[Token], first: int, wanted: Features, words: _WordLists) -> list[Place]:
     distance, chain = wanted.numbers
     links = [i for i in range(first, len(units)) if units[i].text not in words.stops]
     places: list[Place] = []
@@ -181,7 +181,7 @@ def _spots(units: Sequence[Token], first: int, wanted: Features, words: _Words) 
     return places
 
 
-_PLACES: dict[str, Callable[[Sequence[Token], int, Features, _Words], list[Place]]] = {
+_PLACE_RULES: dict[str, Callable[[Sequence[Token], int, Features, _WordLists], list[Place]]] = {
     "words": _contiguous,
     "qgrams": _contiguous,
     "skips": _skipping,
@@ -216,14 +216,14 @@ def _span(wanted: Features) -> int:
     return (k - 1) * (gap + 1) + 1
 
 
-def _checksum(text: str, normalizer: str) -> Side:
+def _checksum(text: str, normalizer: str) -> TextGrams:
     """Return the one gram of a text: all of its normal form."""
     normal = normalize(text, normalizer)
     if normalizer == "raw":
         units = [Token(piece[0], piece.start(), piece.end()) for piece in _PIECES.finditer(text)]
     else:
         units = tokens(text, normalizer)
-    return Side(text, units, [(normal,)], [range(len(units))]) if units else Side(text, [], [], [])
+    return TextGrams(text, units, [(normal,)], [range(len(units))]) if units else TextGrams(text, [], [], [])
 
 
 Words = npt.NDArray[np.uint64]
@@ -239,7 +239,7 @@ class Counts(NamedTuple):
     unit: int = 1
 
 
-class Compared(NamedTuple):
+class PairCounts(NamedTuple):
     """What two documents are compared by, where it is no plain set.
 
     Attributes
@@ -256,14 +256,14 @@ class Compared(NamedTuple):
 
 def needs_kernels(recipe: Recipe) -> bool:
     """Return whether what a document has is more than its plain grams, so that kernels must tell."""
-    return bool(recipe.clip or recipe.weights or recipe.signature) or _chooses(recipe)
+    return bool(recipe.clip or recipe.weights or recipe.signature) or _selects_grams(recipe)
 
 
-def _chooses(recipe: Recipe) -> bool:
+def _selects_grams(recipe: Recipe) -> bool:
     return recipe.parsed_features.kind in ("terms", "windows")
 
 
-def held_side(text: str, recipe: Recipe, statistics: Statistics | None) -> Side:
+def resolved_grams(text: str, recipe: Recipe, statistics: Statistics | None) -> TextGrams:
     """Return a text's grams, of those that are clipped, sampled or chosen only the ones that the document holds.
 
     Parameters
@@ -285,8 +285,8 @@ def held_side(text: str, recipe: Recipe, statistics: Statistics | None) -> Side:
             f"what recipe {recipe.name!r} compares depends on the collection, and there are no statistics of one; "
             "gather them first, or ask the result of a run"
         )
-    side, wanted = side_of(text, recipe), recipe.parsed_features
-    if not side.grams or not (recipe.clip or _chooses(recipe)):
+    side, wanted = text_grams(text, recipe), recipe.parsed_features
+    if not side.grams or not (recipe.clip or _selects_grams(recipe)):
         return side
     if wanted.kind == "terms" and wanted.positional:
         return _ranked(side, recipe, statistics)
@@ -297,10 +297,12 @@ def held_side(text: str, recipe: Recipe, statistics: Statistics | None) -> Side:
     bare = recipe.without_statistics()
     # Repeats are numbered and places added in the order of the grams.
     features = _features([text], bare)[0] if wanted.multiset or wanted.positional else hashes[at]
-    return _some(side, at[np.isin(features, _features([text], bare.changed(clip=recipe.clip), statistics)[0])].tolist())
+    return _select(
+        side, at[np.isin(features, _features([text], bare.changed(clip=recipe.clip), statistics)[0])].tolist()
+    )
 
 
-def _some(side: Side, at: list[int]) -> Side:
+def _select(side: TextGrams, at: list[int]) -> TextGrams:
     return side._replace(grams=[side.grams[i] for i in at], places=[side.places[i] for i in at])
 
 
@@ -309,10 +311,10 @@ def _sampled(hashes: Words, modulus: int) -> Integers:
     return chosen if len(chosen) else np.array([np.argmin(hashes)])
 
 
-def _ranked(side: Side, recipe: Recipe, statistics: Statistics | None) -> Side:
+def _ranked(side: TextGrams, recipe: Recipe, statistics: Statistics | None) -> TextGrams:
     """Return the chosen terms at all their places, each with its rank in its segment."""
     wanted, bare = recipe.parsed_features, recipe.without_statistics()
-    segments = spans_of(side.text, wanted.unit)
+    segments = segment_spans(side.text, wanted.unit)
     document = bare.changed(features=f"terms:{wanted.numbers[0]}", clip=recipe.clip)
     chosen = _features([side.text[start:end] for start, end in segments], document, statistics)
     ranks = [{term: rank for rank, term in enumerate(terms.tolist())} for terms in chosen]
@@ -324,7 +326,7 @@ def _ranked(side: Side, recipe: Recipe, statistics: Statistics | None) -> Side:
         if rank is not None:
             kept.append(i)
             grams.append((*side.grams[i], rank))
-    return _some(side, kept)._replace(grams=grams)
+    return _select(side, kept)._replace(grams=grams)
 
 
 def _hashes(text: str, recipe: Recipe) -> Words:
@@ -334,11 +336,11 @@ def _hashes(text: str, recipe: Recipe) -> Words:
 
 
 def _features(texts: list[str], recipe: Recipe, statistics: Statistics | None = None) -> list[Words]:
-    block = _extracted(texts, recipe, statistics)
+    block = _extract(texts, recipe, statistics)
     return np.split(block.features, np.cumsum(block.sizes)[:-1])
 
 
-def _extracted(texts: list[str], recipe: Recipe, statistics: Statistics | None) -> Any:
+def _extract(texts: list[str], recipe: Recipe, statistics: Statistics | None) -> Any:
     import pyarrow as pa
 
     from neardup.features.extraction import extract_features
@@ -346,27 +348,27 @@ def _extracted(texts: list[str], recipe: Recipe, statistics: Statistics | None) 
     return extract_features(pa.array(texts, pa.large_string()), recipe, statistics)
 
 
-def compared(left: str, right: str, recipe: Recipe, statistics: Statistics | None) -> Compared | None:
+def pair_counts(left: str, right: str, recipe: Recipe, statistics: Statistics | None) -> PairCounts | None:
     """Return what the recipe's measure takes of two texts where it is no set: weighted vectors or signatures."""
     if not (recipe.weights or recipe.signature):
         return None
-    block = _extracted([left, right], recipe, statistics)
+    block = _extract([left, right], recipe, statistics)
     end = int(block.sizes[0])
     features = block.features[:end].tolist(), block.features[end:].tolist()
     if recipe.is_weighted:
         weights = block.weights[:end].tolist(), block.weights[end:].tolist()
         f, g = (dict(zip(*pair, strict=True)) for pair in zip(features, weights, strict=True))
         unit = 1 if statistics is None else statistics.unit(recipe)
-        return Compared(_of_vectors(f, g, recipe.measure, unit), ([], []))
+        return PairCounts(_vector_counts(f, g, recipe.measure, unit), ([], []))
     if recipe.signature == "simhash":
         a, b = 64 * len(features[0]), 64 * len(features[1])
         differ = (features[0][0] ^ features[1][0]).bit_count() if a and b else 64
-        return Compared(Counts(64 - differ, a, b), features)
+        return PairCounts(Counts(64 - differ, a, b), features)
     shared = len(set(features[0]) & set(features[1]))
-    return Compared(Counts(shared, len(features[0]), len(features[1])), features)
+    return PairCounts(Counts(shared, len(features[0]), len(features[1])), features)
 
 
-def _of_vectors(f: dict[int, int], g: dict[int, int], measure: str, unit: int) -> Counts:
+def _vector_counts(f: dict[int, int], g: dict[int, int], measure: str, unit: int) -> Counts:
     if measure == "weighted_jaccard":
         return Counts(sum(min(w, g.get(x, 0)) for x, w in f.items()), sum(f.values()), sum(g.values()), unit)
     a, b = (sum(w * w for w in vector.values()) for vector in (f, g))

@@ -78,13 +78,13 @@ class Result:
     @property
     def kept(self) -> list[Any]:
         """The ids of the documents that stay, row numbers where there are none, in the order of the input."""
-        return list(self._documents.names.of(self._found.stays).to_pylist())
+        return list(self._documents.names.of_input(self._found.stays).to_pylist())
 
     @property
     def undecidable(self) -> list[Any]:
         """The ids of documents without features, which match nothing: empty texts, or too few terms for I-Match."""
         alone = (self._joined.representative < 0) & self._documents.present
-        return list(self._documents.names.of(alone).to_pylist())
+        return list(self._documents.names.of_input(alone).to_pylist())
 
     @property
     def dropped(self) -> Dropped:
@@ -129,10 +129,10 @@ class Result:
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
             "rejected": dict(self._corpus.rejected.counts),
             "stages": list(self._clock.stages),
-        } | (self._reference_summary() | self._corpus.torn_summary | self._spooled | self._details)
+        } | (self._reference_summary() | self._corpus.torn_summary | self._spool_summary | self._details)
 
     @property
-    def _spooled(self) -> dict[str, int]:
+    def _spool_summary(self) -> dict[str, int]:
         return {"spooled_bytes": self._corpus.spooled_bytes} if self._corpus.spooled_bytes else {}
 
     def _reference_summary(self) -> dict[str, Any]:
@@ -142,9 +142,9 @@ class Result:
         keeper = self._kept.keeper[self._found.goes]
         return {
             "reference": {
-                "documents": self._documents.names.reference + reference.left_out,
-                "keepers": len(np.unique(keeper[keeper >= self._documents.names.own])),
-                "dropped": int((keeper >= self._documents.names.own).sum()),
+                "documents": self._documents.names.reference_count + reference.omitted_count,
+                "keepers": len(np.unique(keeper[keeper >= self._documents.names.input_count])),
+                "dropped": int((keeper >= self._documents.names.input_count).sum()),
                 "rejected": dict(reference.rejected.counts),
             }
         }
@@ -167,8 +167,8 @@ class Result:
         learned = self.learned(at, self._kept.keeper[at])
         return pa.table(
             {
-                "dropped": names.of(at),
-                "keeper": names.of_any(self._kept.keeper[at]),
+                "dropped": names.of_input(at),
+                "keeper": names.at(self._kept.keeper[at]),
                 "similarity": pa.array(self._kept.similarity[at]),
                 "family": pa.array(self._families.family[at]),
             }
@@ -244,13 +244,13 @@ class Result:
         prefix : str
             What stands before each of these names.
         """
-        names, at = self._documents.names, np.arange(self._documents.names.own)
+        names, at = self._documents.names, np.arange(self._documents.names.input_count)
         keeper, stays = self._kept.keeper[at], self._found.stays[at]
         family = self._families.family[at]
         sizes = np.concatenate([[1], self._families.documents])
         columns = {
             "kept": pa.array(stays),
-            "keeper": pc.if_else(pa.array(stays), None, names.of_any(keeper)),
+            "keeper": pc.if_else(pa.array(stays), None, names.at(keeper)),
             "similarity": pa.array(self._kept.similarity[at], mask=stays),
             "family": pa.array(family, mask=family == 0),
             "family_size": pa.array(sizes[family]),
@@ -336,7 +336,7 @@ class Result:
         from neardup.pipeline.explanation import explain
 
         names = self._documents.names
-        rows = [int(names.rows[names.position(name)]) for name in (left, right)]
+        rows = [int(names.rows[names.position_of(name)]) for name in (left, right)]
         taken = self._corpus.take(rows)
         texts = taken[self._corpus.text_column].to_pylist()
         records = self._classifier.records(taken, texts) if self._classifier else None

@@ -305,7 +305,7 @@ class Recipe:
     )
     ignore: str = _field(
         "",
-        "Known boilerplate, such as a notice: its features count for nothing.",
+        "Known boilerplate, such as a notice; its features are not compared.",
         "features",
         "FILE",
         "A text file; in Python and in recipe files the text itself, up to a million characters. What is left of a "

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
-from neardup.features.embeddings import Floats
 from neardup.features.recomputed import BoundedStore
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore, MemoryNeeds
+from neardup.kernels import Floats
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, rule
 from neardup.search.join import self_join

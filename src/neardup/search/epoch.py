@@ -12,44 +12,44 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.kernels.bits import CHUNK_BITS
-from neardup.kernels.bounds import need, smallest_partner
-from neardup.kernels.tables import EMPTY_TABLE, enter_values, slots_for
+from neardup.kernels.bounds import required_overlap, smallest_partner
+from neardup.kernels.tables import EMPTY_TABLE_SIZE, insert_values, table_size
 from neardup.kernels.window import (
+    BUCKET_WORDS,
     BY_PREFIX,
-    COPIES,
+    COPY_LIMIT,
     CURSOR,
     DIGEST,
-    DIGIT,
+    DIGIT_BITS,
     DONE,
     END,
+    EXPIRY,
     FIRST,
-    LEAVES,
-    MERGES,
-    MOST_SIGNATURES,
+    MAX_SIGNATURES,
+    MERGE_LIMIT,
     NEEDS_BUCKETS,
     NEEDS_MEMORY,
     NEXT,
     OLDEST,
+    REQUESTED,
     SEGMENT,
     SERIAL,
     SIGNATURES,
     SIZE,
-    TAG,
     TAG_BITS,
+    TAG_SHIFT,
     TIME,
-    WANTED,
-    WORDS,
-    Items,
-    Lists,
-    Room,
-    arrange,
+    WindowBuffers,
+    WindowDocuments,
+    WindowIndex,
     count_features,
-    flow,
-    lengthen,
-    list_matches,
-    meetings,
-    overlap_with_all,
-    read_back,
+    double_buckets,
+    list_all_matches,
+    match_and_insert,
+    order_features,
+    overlaps_with_records,
+    read_features,
+    required_hits,
 )
 from neardup.recipe.measures import Rule
 
@@ -146,14 +146,15 @@ class Vocabulary(NamedTuple):
         """Return documents' features in this order, and how many of each it does not know."""
         order = np.empty(len(features), np.uint64)
         raws = np.empty(len(heads) - 1, np.int64)
-        digits = np.empty((2, 1 << DIGIT), np.int64)
-        arrange(features, heads, self.keys, self.ranks, order, raws, np.empty_like(order), digits)
+        digits = np.empty((2, 1 << DIGIT_BITS), np.int64)
+        order_features(features, heads, self.keys, self.ranks, order, raws, np.empty_like(order), digits)
         return order, raws
 
 
 def empty_vocabulary() -> Vocabulary:
     """Return one that knows nothing: features are in the order of their hashes."""
-    return Vocabulary(np.zeros(EMPTY_TABLE, np.uint64), np.zeros(EMPTY_TABLE, np.uint32), np.zeros(0, np.uint64))
+    size = EMPTY_TABLE_SIZE
+    return Vocabulary(np.zeros(size, np.uint64), np.zeros(size, np.uint32), np.zeros(0, np.uint64))
 
 
 class FeatureCounts:
@@ -175,9 +176,9 @@ class FeatureCounts:
 
     def _make_room(self, distinct: int) -> None:
         there = np.flatnonzero(self._counts)
-        keys, counts, slots = self._keys[there], self._counts[there], slots_for(distinct)
+        keys, counts, slots = self._keys[there], self._counts[there], table_size(distinct)
         self._keys, self._counts = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
-        enter_values(keys, counts, self._keys, self._counts)
+        insert_values(keys, counts, self._keys, self._counts)
 
     def vocabulary(self) -> Vocabulary:
         """Return the features that occur more than once, rare first."""
@@ -186,9 +187,9 @@ class FeatureCounts:
         words = self._keys[repeated[order]]
         if not len(words):
             return empty_vocabulary()
-        slots = slots_for(len(words))
+        slots = table_size(len(words))
         table, ranks = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
-        enter_values(words, np.arange(len(words)), table, ranks)
+        insert_values(words, np.arange(len(words)), table, ranks)
         return Vocabulary(table, ranks, words)
 
 
@@ -219,8 +220,8 @@ def plan_of(rule: Rule, classes: Integers) -> Integers:
     rows: list[list[int]] = []
     for which in range(int(np.searchsorted(classes, _LEAST)), len(classes) - 1, _CLASSES_A_ROW):
         least = int(classes[which])
-        bits, equal = max(least.bit_length() - 2, 0), int(meetings(classes, which))
-        if need(rule, smallest_partner(rule, least), least) < (1 << bits) + equal:
+        bits, equal = max(least.bit_length() - 2, 0), int(required_hits(classes, which))
+        if required_overlap(rule, smallest_partner(rule, least), least) < (1 << bits) + equal:
             rows.clear()
         else:
             rows.append([least, bits, equal, 0])
@@ -234,27 +235,27 @@ def new_salt() -> np.uint64:
 
 def no_buckets() -> npt.NDArray[np.uint32]:
     """Return the table of buckets of a window that has entered no signatures."""
-    return np.zeros(WORDS, np.uint32)
+    return np.zeros(BUCKET_WORDS, np.uint32)
 
 
-def longer(lists: Lists, first: int) -> Lists:
+def longer(lists: WindowIndex, first: int) -> WindowIndex:
     """Return lists with a table of so many buckets in place of none, or with one twice as long as theirs."""
-    buckets = len(lists.buckets) // WORDS
+    buckets = len(lists.buckets) // BUCKET_WORDS
     if buckets == 1:
-        lists.counters[TAG] = first.bit_length() - 1
+        lists.counters[TAG_SHIFT] = first.bit_length() - 1
         return lists._replace(buckets=_table(first))
     table = _table(2 * buckets)
-    lengthen(buckets.bit_length() - 1 - int(lists.counters[TAG]), lists, table)
+    double_buckets(buckets.bit_length() - 1 - int(lists.counters[TAG_SHIFT]), lists, table)
     return lists._replace(buckets=table)
 
 
-def allow(lists: Lists, gone: int) -> None:
+def allow(lists: WindowIndex, gone: int) -> None:
     """Say after how many signatures ever entered a longer table is wanted, of which so many are gone."""
-    buckets = len(lists.buckets) // WORDS
+    buckets = len(lists.buckets) // BUCKET_WORDS
     most = gone + _ENTRIES_A_BUCKET * buckets if buckets > 1 else 0
-    if buckets > 1 and buckets >> int(lists.counters[TAG]) == 1 << TAG_BITS:
+    if buckets > 1 and buckets >> int(lists.counters[TAG_SHIFT]) == 1 << TAG_BITS:
         most = _ENDLESS
-    lists.counters[MOST_SIGNATURES] = most
+    lists.counters[MAX_SIGNATURES] = most
 
 
 def first_buckets(slots: int, signatures: int) -> int:
@@ -264,7 +265,7 @@ def first_buckets(slots: int, signatures: int) -> int:
 
 
 def _table(buckets: int) -> npt.NDArray[np.uint32]:
-    found: npt.NDArray[np.uint32] = mapped(4 * WORDS * buckets, large_pages=True).view(np.uint32)
+    found: npt.NDArray[np.uint32] = mapped(4 * BUCKET_WORDS * buckets, large_pages=True).view(np.uint32)
     return found
 
 
@@ -300,10 +301,10 @@ class Found(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What a thread that asks an epoch counts and notes in: zeros like ``Lists.met``, and the kernels' room."""
+    """What a thread that asks an epoch counts and notes in: zeros like ``WindowIndex.hits``, and the kernels' room."""
 
     met: npt.NDArray[np.uint8]
-    room: Room
+    room: WindowBuffers
 
 
 class Epoch:
@@ -348,7 +349,7 @@ class Epoch:
         self._records = _ring(_RINGS * _FIRST_RECORDS)
         met = np.zeros(_FIRST_RECORDS, np.uint8)
         plan = plan_of(rule, _CLASSES) if kind == BY_PREFIX else np.empty((0, 4), np.int64)
-        self._lists = Lists(
+        self._lists = WindowIndex(
             self._chunks.bases,
             np.zeros(slots, np.uint64),
             self._records[:_FIRST_RECORDS],
@@ -386,7 +387,7 @@ class Epoch:
     def bytes(self) -> int:
         """What it takes of memory: documents, lists, tables."""
         counters, lists = self._lists.counters, self._lists
-        tables = lists.heads.nbytes + lists.records.nbytes + lists.met.nbytes + lists.buckets.nbytes
+        tables = lists.heads.nbytes + lists.records.nbytes + lists.hits.nbytes + lists.buckets.nbytes
         tables += self.vocabulary.bytes
         return self._chunks.used(int(counters[CURSOR])) + tables
 
@@ -399,7 +400,7 @@ class Epoch:
             busy = int(counters[CURSOR] - counters[SEGMENT]) > CHUNK
             counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]), large_pages=busy)
         counters[SEGMENT] = counters[CURSOR]
-        counters[COPIES], counters[MERGES] = next(copies for most, *copies in _COPIES if self.held < most)
+        counters[COPY_LIMIT], counters[MERGE_LIMIT] = next(copies for most, *copies in _COPIES if self.held < most)
         if not self.segments:
             counters[OLDEST] = counters[SEGMENT]
         self.segments.append(Segment(key, int(counters[NEXT]), int(counters[SEGMENT]), int(counters[SIGNATURES])))
@@ -430,19 +431,19 @@ class Epoch:
             self._lists.counters[SEGMENT] = self.segments[-1].address
 
     def flow(
-        self, items: Items, asks: bool, enters: npt.NDArray[np.int8], best: Integers, scores: Any, window: int
+        self, items: WindowDocuments, asks: bool, enters: npt.NDArray[np.int8], best: Integers, scores: Any, window: int
     ) -> None:
-        """Take documents one after the other; see ``kernels.window.flow``."""
+        """Take documents one after the other; see ``kernels.window.match_and_insert``."""
         at = 0
         while True:
-            at, status = flow(
+            at, status = match_and_insert(
                 at, items, self.rule, window, self._lists, self._room, self.kind, asks, enters, best, scores
             )
             if status == DONE:
                 return
             if status == NEEDS_MEMORY:
                 counters = self._lists.counters
-                wanted, cursor = int(counters[WANTED]), int(counters[CURSOR])
+                wanted, cursor = int(counters[REQUESTED]), int(counters[CURSOR])
                 counters[CURSOR], counters[END] = self._chunks.extend(wanted, cursor, large_pages=True)
             elif status == NEEDS_BUCKETS:
                 self._lists = longer(self._lists, self._first_buckets)
@@ -451,19 +452,21 @@ class Epoch:
                 self._grow()
 
     def matches(
-        self, items: Items, begin: int, end: int, window: int, scratch: Scratch | None = None
+        self, items: WindowDocuments, begin: int, end: int, window: int, scratch: Scratch | None = None
     ) -> tuple[Integers, Found, int]:
         """Return all that the items [begin, end) match: which item, ascending, what, and how many were compared.
 
         Where several threads ask, each has a scratch of its own.
         """
-        met, room = scratch or (self._lists.met, self._room)
-        lists = self._lists._replace(met=met)
+        met, room = scratch or (self._lists.hits, self._room)
+        lists = self._lists._replace(hits=met)
         asking, found, size = [np.empty(0, np.int64)], [np.empty((0, 4), np.int64)], _FIRST_MATCHES
         compared = 0
         while begin < end:
             places, out = np.empty(size, np.int64), np.empty((size, 4), np.int64)
-            begin, count, some = list_matches(begin, end, items, self.rule, window, lists, room, self.kind, places, out)
+            begin, count, some = list_all_matches(
+                begin, end, items, self.rule, window, lists, room, self.kind, places, out
+            )
             compared += some
             asking.append(places[:count])
             found.append(out[:count])
@@ -472,11 +475,11 @@ class Epoch:
         records = lists.records[rows[:, 0]]
         return np.concatenate(asking), Found(records[:, SERIAL], rows[:, 1:], records[:, DIGEST:]), compared
 
-    def overlaps(self, items: Items, time: int, least: int, window: int) -> Found:
+    def overlaps(self, items: WindowDocuments, time: int, least: int, window: int) -> Found:
         """Return what the first of the items has in common with every partner in time, where that is anything."""
         records = self._lists.records
         out = np.zeros((len(records), 3), np.int64)
-        overlap_with_all(items, self._lists, self._room.known, out)
+        overlaps_with_records(items, self._lists, self._room.flags, out)
         rows = np.flatnonzero((out[:, 0] > 0) & _in_time(records, time, least, window))
         return Found(records[rows, SERIAL], out[rows], records[rows, DIGEST:])
 
@@ -503,10 +506,10 @@ class Epoch:
         """Return the features of the documents [first, last) that are there, where each begins, and their records."""
         heads = np.empty(last - first + 1, np.int64)
         words = self.vocabulary.features
-        read_back(first, last, self._lists, words, heads, np.empty(0, np.uint64))
+        read_features(first, last, self._lists, words, heads, np.empty(0, np.uint64))
         features = np.empty(int(heads[-1]), np.uint64)
         if len(features):
-            read_back(first, last, self._lists, words, heads, features)
+            read_features(first, last, self._lists, words, heads, features)
         records = self._rows(first, last)
         present = np.append(records[:, SIZE] > 0, True)
         return features, heads[present], records[present[:-1]]
@@ -531,11 +534,11 @@ class Epoch:
 
     def scratch(self) -> Scratch:
         """Return what a thread needs to ask while others do; good until documents enter."""
-        return Scratch(np.zeros_like(self._lists.met), self._scratch())
+        return Scratch(np.zeros_like(self._lists.hits), self._scratch())
 
-    def _scratch(self) -> Room:
+    def _scratch(self) -> WindowBuffers:
         classes = len(_CLASSES)
-        return Room(
+        return WindowBuffers(
             np.empty(len(self._lists.records), np.int64),
             np.empty((classes, 2), np.int64),
             np.empty(32 * classes, np.int64),
@@ -554,7 +557,7 @@ class Epoch:
         moving = documents[(documents & size) > 0]
         records[moving & (2 * size - 1)] = lists.records[moving & (size - 1)]
         records[moving & (size - 1)] = 0
-        self._lists = lists._replace(records=records, met=np.zeros(2 * size, np.uint8))
+        self._lists = lists._replace(records=records, hits=np.zeros(2 * size, np.uint8))
         self._room = self._scratch()
 
 
@@ -564,7 +567,7 @@ def _ring(records: int) -> Integers:
 
 
 def _in_time(records: Integers, time: int, least: int, window: int) -> npt.NDArray[np.bool_]:
-    alive: npt.NDArray[np.bool_] = (records[:, LEAVES] >= least) & (np.abs(records[:, TIME] - time) <= window)
+    alive: npt.NDArray[np.bool_] = (records[:, EXPIRY] >= least) & (np.abs(records[:, TIME] - time) <= window)
     return alive
 
 
@@ -574,6 +577,6 @@ def items_of(
     arranged: tuple[Words, Integers],
     keys: Words,
     columns: tuple[Integers, Integers, Integers, Integers, Integers],
-) -> Items:
+) -> WindowDocuments:
     """Return documents as the kernels take them; columns: times, leaves, least, serials, digests."""
-    return Items(features, arranged[0], heads, arranged[1], keys, *columns)
+    return WindowDocuments(features, arranged[0], heads, arranged[1], keys, *columns)

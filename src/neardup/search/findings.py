@@ -151,7 +151,7 @@ def findings_of(
     margin: Margin | None,
 ) -> Findings:
     """Return what follows from the pairs that match."""
-    reference = documents.names.reference
+    reference = documents.names.reference_count
     kept = keepers(matches.representative, pairs.graph, documents.order, reference)
     found = families(matches.representative, matches.left, matches.right, pairs.similarity, reference)
     return Findings(corpus, recipe, classifier, documents, matches, pairs.similarity, kept, found, margin)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError
-from neardup.kernels.hamming import near_in_runs, pairs_of_members, rearrange
+from neardup.kernels.hamming import expand_group_pairs, pairs_within_distance, rearrange_bits
 from neardup.runtime import in_order
 
 Integers = npt.NDArray[np.int64]
@@ -163,7 +163,7 @@ def _of_members(groups: Integers, distinct: Words, starts: Integers, members: In
     a, b = sizes[groups[:, 0]], sizes[groups[:, 1]]
     total = int(np.where(groups[:, 0] == groups[:, 1], a * (a - 1) // 2, a * b).sum())
     left, right, distance = (np.empty(total, np.int64) for _ in range(3))
-    pairs_of_members(groups, distances, starts, members, left, right, distance)
+    expand_group_pairs(groups, distances, starts, members, left, right, distance)
     sequence = np.argsort(left.astype(np.uint64) * np.uint64(len(members)) + right.astype(np.uint64))
     return Near(left[sequence], right[sequence], distance[sequence])
 
@@ -192,7 +192,7 @@ def _without_constant_bits(values: Words) -> tuple[Words, int]:
         else:
             source += 1
     kept = np.empty_like(values)
-    rearrange(values, np.array(moves, np.uint64).reshape(-1, 3), kept)
+    rearrange_bits(values, np.array(moves, np.uint64).reshape(-1, 3), kept)
     return kept, place
 
 
@@ -208,7 +208,7 @@ class _Search(NamedTuple):
         found = [_NO_PAIRS]
         pairs = np.empty((_ROOM_FOR_PAIRS, 2), np.int64)
         while begin < end:
-            begin, written = near_in_runs(
+            begin, written = pairs_within_distance(
                 values, begin, end, np.uint64(self.front), self.left_out, self.k, longest, pairs
             )
             found.append(pairs[:written].copy())
@@ -245,13 +245,13 @@ class _Table(NamedTuple):
     def near(self) -> Integers:
         """Return int64[p, 2], the pairs of values (sorted ones, by place) that this choice reports."""
         moved = np.empty_like(self.values)
-        rearrange(self.values, self.moves, moved)
+        rearrange_bits(self.values, self.moves, moved)
         moved.sort()
         found = [self.search.among(moved, 0, len(moved), self.longest)]
         found += [self._in_run(moved, begin, end) for begin, end in self._long_runs(moved)]
         pairs = np.concatenate(found)
         back = np.empty(pairs.size, np.uint64)
-        rearrange(moved[pairs.ravel()], np.ascontiguousarray(self.moves[:, [1, 0, 2]]), back)
+        rearrange_bits(moved[pairs.ravel()], np.ascontiguousarray(self.moves[:, [1, 0, 2]]), back)
         return np.searchsorted(self.values, back).reshape(-1, 2)
 
     def _long_runs(self, moved: Words) -> list[tuple[int, int]]:

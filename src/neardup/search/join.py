@@ -14,20 +14,20 @@ import numpy.typing as npt
 
 from neardup.errors import NeardupError
 from neardup.features.store import FeatureStore
-from neardup.kernels.counts import add_counts, count_features, prefix_rooms, prefixes
+from neardup.kernels.counts import add_counts, count_features, prefix_capacities, write_prefixes
 from neardup.kernels.prefixes import (
-    Index,
-    Sets,
+    PrefixIndex,
+    RankedSets,
     begin_lists,
-    close_lists,
     count_entries,
-    enter_entries,
-    enter_kept,
+    finish_lists,
     index_lengths,
-    match,
+    insert_entries,
+    insert_kept,
+    match_ranks,
     match_with_kept,
 )
-from neardup.kernels.tables import slots_for
+from neardup.kernels.tables import table_size
 from neardup.recipe.measures import Rule
 from neardup.runtime import Memory, in_order
 from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
@@ -135,7 +135,7 @@ def _counted(steps: Steps, members: Integers, bits: int) -> npt.NDArray[np.uint8
 def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8]) -> Prefixes:
     count = len(members)
     rooms = np.empty(count, np.int64)
-    prefix_rooms(steps.sizes[members], steps.rule, rooms)
+    prefix_capacities(steps.sizes[members], steps.rule, rooms)
     begins = np.cumsum(rooms) - rooms
     found = Prefixes(
         np.empty(count, np.int64),
@@ -148,7 +148,7 @@ def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDA
     def fill(begin: int) -> None:
         part = slice(begin, begin + SETS_AT_A_TIME)
         results = *(array[part] for array in found[:-1]), found.keys, int(begins[begin])
-        prefixes(steps.addresses, steps.sizes, members[part], shift, counts, steps.rule, results)
+        write_prefixes(steps.addresses, steps.sizes, members[part], shift, counts, steps.rule, results)
 
     for _ in steps.each(fill, count):
         pass
@@ -277,13 +277,15 @@ class Join:
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
 
-    def sets(self, members: Integers, prefix: Prefixes, order: Integers) -> Sets:
+    def sets(self, members: Integers, prefix: Prefixes, order: Integers) -> RankedSets:
         """Return the sets by rank."""
         check_entries(len(order), _MOST_CHAINED)
         chosen = members[order]
-        return Sets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
+        return RankedSets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
 
-    def sides(self, sets: Sets, of_input: npt.NDArray[np.bool_]) -> Generator[tuple[Index, Sets], None, None]:
+    def sides(
+        self, sets: RankedSets, of_input: npt.NDArray[np.bool_]
+    ) -> Generator[tuple[PrefixIndex, RankedSets], None, None]:
         """Yield indexes, each with the sets that are looked up in it, so that all pairs meet but those of a reference.
 
         All sets, which are by rank, are looked up among those of the input (bool[r]), and these among those of the
@@ -299,24 +301,24 @@ class Join:
             finally:
                 self.steps.memory.give_back(index.entries)
 
-    def _index(self, sets: Sets, chosen: npt.NDArray[np.bool_]) -> Index:
+    def _index(self, sets: RankedSets, chosen: npt.NDArray[np.bool_]) -> PrefixIndex:
         """Return the index of the prefixes of chosen sets, which are in order of size."""
         held = np.empty(len(sets.sizes), np.int64)
         index_lengths(sets, self.steps.rule, held)
         held[~chosen] = 0
         entries, known = check_entries(int(held.sum())), self.steps.statistics
         bits = bits_of_index(entries)
-        index = Index(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
+        index = PrefixIndex(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
         self._each_list(count_entries, sets, held, index)
         index = index._replace(entries=self.steps.memory.array(np.uint64, begin_lists(index.heads)))
-        self._each_list(enter_entries, sets, held, index)
-        longest, meetings = close_lists(index)
+        self._each_list(insert_entries, sets, held, index)
+        longest, meetings = finish_lists(index)
         known["index_entries"] = known.get("index_entries", 0) + entries
         known["longest_list"] = max(known.get("longest_list", 0), longest)
         known["meetings"] = known.get("meetings", 0) + meetings
         return index
 
-    def _each_list(self, enter: Callable[..., None], sets: Sets, held: Integers, index: Index) -> None:
+    def _each_list(self, enter: Callable[..., None], sets: RankedSets, held: Integers, index: PrefixIndex) -> None:
         """Count or enter the keys: each thread goes through all of them, for a share of the lists."""
         bounds = np.linspace(0, len(index.heads) - 1, self.steps.threads + 1).astype(np.int64).tolist()
         shares = [index._replace(heads=index.heads[b : e + 1], first=index.first + b) for b, e in pairwise(bounds)]
@@ -325,7 +327,7 @@ class Join:
 
     def match(
         self,
-        sets: Sets,
+        sets: RankedSets,
         of_input: npt.NDArray[np.bool_],
         most_pairs: int | None,
         progress: Callable[[int, int], None],
@@ -347,20 +349,20 @@ class Join:
         return every[:, :2], every[:, 2]
 
     def _matches(
-        self, sets: Sets, of_input: npt.NDArray[np.bool_], most_pairs: int | None
+        self, sets: RankedSets, of_input: npt.NDArray[np.bool_], most_pairs: int | None
     ) -> Iterator[tuple[Integers, int, int, int]]:
         """Yield the pairs of some sets, with how many were candidates, were verified, and sets were looked up."""
         count = len(sets.sizes)
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
         local = threading.local()
 
-        def match_from(begin: int, index: Index, asking: Sets) -> tuple[Integers, int, int, int]:
+        def match_from(begin: int, index: PrefixIndex, asking: RankedSets) -> tuple[Integers, int, int, int]:
             if not hasattr(local, "scratch"):
                 local.scratch = _match_scratch(sets)
             first, end = begin, min(begin + SETS_AT_A_TIME, count)
             found, candidates, verified = [np.zeros((0, 3), np.int64)], 0, 0
             while begin < end and (most_pairs is None or sum(map(len, found)) <= most_pairs):
-                begin, written, more, done = match(
+                begin, written, more, done = match_ranks(
                     begin, end, asking, index, self.steps.rule, ranks_of_size, local.scratch
                 )
                 found.append(local.scratch[3][:written].copy())
@@ -380,7 +382,7 @@ class Join:
                 return
             yield from self.steps.each(partial(match_from, index=index, asking=asking), count)
 
-    def _is_dense(self, sets: Sets) -> bool:
+    def _is_dense(self, sets: RankedSets) -> bool:
         """Return whether prefixes meet so often that counting costs less than comparing what shares one."""
         features = int(sets.sizes.sum())
         return (
@@ -390,12 +392,12 @@ class Join:
 
     def match_with_kept(
         self,
-        sets: Sets,
+        sets: RankedSets,
         several: npt.NDArray[np.bool_],
         given: tuple[int, int],
         progress: Callable[[int, int], None],
     ) -> tuple[Integers, Integers]:
-        """Return ranks and overlaps as ``match`` does, of sets in keep order with those that are kept.
+        """Return ranks and overlaps as ``match_ranks`` does, of sets in keep order with those that are kept.
 
         A set of several documents is matched with those kept after its first document, too: they may come before its
         others. The given sets are kept whatever they match: first those that the input has, too, then the others.
@@ -425,7 +427,7 @@ class Join:
 
         count = len(sets.sizes)
         of_both, kept = given
-        used = enter_kept(np.arange(kept), sets, chains, used)
+        used = insert_kept(np.arange(kept), sets, chains, used)
         go_through(np.arange(of_both), settled=True)
         go_through(np.arange(kept, count), settled=False)
         dropped = np.unique(np.concatenate([part[:, 1] for part in found]))
@@ -451,9 +453,9 @@ def check_entries(entries: int, most: int | None = None) -> int:
     return entries
 
 
-def _match_scratch(sets: Sets) -> tuple[npt.NDArray[np.int32], Integers, Words, Integers]:
+def _match_scratch(sets: RankedSets) -> tuple[npt.NDArray[np.int32], Integers, Words, Integers]:
     """Return what the matching kernels count, list, look up and write in, with room for all partners of a set."""
     count = len(sets.sizes)
-    width = slots_for(int(sets.sizes.max(initial=0)))
+    width = table_size(int(sets.sizes.max(initial=0)))
     pairs = np.empty((max(count, _ROOM_FOR_PAIRS), 3), np.int64)
     return np.zeros(count, np.int32), np.empty(count, np.int64), np.empty(width, np.uint64), pairs

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from neardup.errors import RecipeError
 from neardup.features.recomputed import BoundedStore, RecomputedFeatures
 from neardup.features.store import Block, FeatureStore, row_heads
-from neardup.kernels.prefixes import band_keys, band_pairs
+from neardup.kernels.prefixes import band_keys, pairs_by_band
 from neardup.kernels.sketches import minhash
-from neardup.kernels.tables import slots_for
+from neardup.kernels.tables import table_size
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, rule
 from neardup.runtime import in_order
@@ -222,7 +222,7 @@ def _verified(
     One of the two is among the first ``own`` sets. Where features are not held, ``verify`` says which candidates match,
     of so many bytes at a time.
     """
-    width = slots_for(int(chosen[1].max(initial=0)))
+    width = table_size(int(chosen[1].max(initial=0)))
     found, candidates, verified = [np.empty((0, 3), np.int64)], 0, 0
     waiting = 0
     for band in range(keys.shape[1]):
@@ -233,7 +233,7 @@ def _verified(
             room = np.empty((_ROOM_FOR_PAIRS, 3), np.int64)
             end, parts = min(begin + _AT_A_TIME, len(order)), []
             while begin < end:
-                at, written, looked, counted = band_pairs(
+                at, written, looked, counted = pairs_by_band(
                     band, begin, end, order, keys, chosen, own, wanted, table, room
                 )
                 parts.append((room[:written].copy(), looked, counted))

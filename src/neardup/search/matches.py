@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.store import FeatureStore
-from neardup.kernels.graph import components, group_pairs
+from neardup.kernels.graph import connect_components, group_pairs
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -135,7 +135,7 @@ def groups_that_fit(pairs: npt.NDArray[np.integer], sizes: Integers, room: float
     """
     left, right = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
     root, groups = np.arange(len(sizes)), np.empty(len(pairs), np.int64)
-    components(left, right, root)
+    connect_components(left, right, root)
     involved = np.zeros(len(sizes), np.bool_)
     involved[pairs] = True
     total = np.bincount(root[involved], sizes[involved], len(sizes)).astype(np.int64)

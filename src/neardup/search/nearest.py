@@ -22,20 +22,20 @@ from neardup.kernels.postings import (
     COUNTS,
     MINIMA,
     PRODUCTS,
-    Heap,
-    Lists,
-    Rows,
-    Scratch,
-    Table,
-    best_of,
-    common_with_all,
-    fill_lists,
-    list_lengths,
-    nearest_of,
-    nearest_values,
+    DocumentRows,
+    FeatureTable,
+    InvertedLists,
+    NearestHeap,
+    SearchBuffers,
+    begin_lists,
+    fill_inverted_lists,
+    find_nearest,
+    find_nearest_values,
+    overlaps_with_table,
+    select_nearest,
 )
-from neardup.kernels.tables import enter_places, enter_values, slots_for
-from neardup.kernels.weighted import totals
+from neardup.kernels.tables import insert_values, number_keys, table_size
+from neardup.kernels.weighted import weight_totals
 from neardup.recipe.measures import measure as measure_of
 from neardup.recipe.measures import reaching, similarities
 from neardup.runtime import in_order
@@ -155,30 +155,33 @@ def code_of(measure: str) -> int:
     return measure_of("jaccard" if measure == "weighted_jaccard" else measure).code
 
 
-def rows_of(vectors: Vectors, measure: str, allowed: Mask) -> Rows:
+def rows_of(vectors: Vectors, measure: str, allowed: Mask) -> DocumentRows:
     """Return the documents with their totals, as the kernels take them."""
     kind = kind_of(measure, weighted=len(vectors.weights) > 0)
     own = np.diff(vectors.heads)
     if kind != COUNTS:
         own = np.empty(len(allowed), np.int64)
-        if totals(np.arange(len(allowed)), vectors.heads, vectors.weights, kind == MINIMA, own) >= _LARGEST_SQUARE:
+        if (
+            weight_totals(np.arange(len(allowed)), vectors.heads, vectors.weights, kind == MINIMA, own)
+            >= _LARGEST_SQUARE
+        ):
             raise NeardupError(
                 "the squared weights of a document add up to 2**61 or more; choose weights 'idf', which take no repeats"
             )
     own[~allowed] = -1
     smallest = int(own[own > 0].min(initial=np.iinfo(np.int64).max >> 1))
     roots = np.sqrt(np.maximum(own, 0).astype(np.float64))
-    return Rows(vectors.heads, vectors.features, vectors.weights, own, roots, smallest)
+    return DocumentRows(vectors.heads, vectors.features, vectors.weights, own, roots, smallest)
 
 
-def empty_table(size: int) -> Table:
+def empty_table(size: int) -> FeatureTable:
     """Return an empty table with room for so many features."""
-    slots = slots_for(size)
-    return Table(np.zeros(slots, np.uint64), np.zeros(slots, np.int64))
+    slots = table_size(size)
+    return FeatureTable(np.zeros(slots, np.uint64), np.zeros(slots, np.int64))
 
 
-def _among_rows(rows: Rows, measure: str, queries: Integers, k: int, threads: int) -> Iterator[Integers]:
-    """Yield rows of ``nearest_of`` for the queries in turn, for as many at a time as their lists may take memory."""
+def _among_rows(rows: DocumentRows, measure: str, queries: Integers, k: int, threads: int) -> Iterator[Integers]:
+    """Yield rows of ``find_nearest`` for the queries in turn, for as many at a time as their lists may take memory."""
     kind = kind_of(measure, weighted=len(rows.weights) > 0)
     code = code_of(measure)
     k = min(k, max(len(rows.totals) - 1, 1))
@@ -193,13 +196,13 @@ def _among_rows(rows: Rows, measure: str, queries: Integers, k: int, threads: in
         stop = max(int(np.searchsorted(ends, before + most, side="right")), begin + 1)
         table, lists = _lists(rows, queries[begin:stop])
 
-        def search(first: int, stop: int = stop, table: Table = table, lists: Lists = lists) -> Integers:
+        def search(first: int, stop: int = stop, table: FeatureTable = table, lists: InvertedLists = lists) -> Integers:
             if not hasattr(local, "scratch"):
                 local.scratch = _scratch(len(rows.totals), longest, k)
             scratch, heap, out = local.scratch
             end, found = min(first + _QUERIES_AT_A_TIME, stop), []
             while first < end:
-                first, written = nearest_of(first, end, queries, code, kind, rows, table, lists, scratch, heap, out)
+                first, written = find_nearest(first, end, queries, code, kind, rows, table, lists, scratch, heap, out)
                 found.append(out[:written].copy())
             return np.concatenate(found)
 
@@ -207,25 +210,27 @@ def _among_rows(rows: Rows, measure: str, queries: Integers, k: int, threads: in
         begin = stop
 
 
-def _lists(rows: Rows, queries: Integers) -> tuple[Table, Lists]:
+def _lists(rows: DocumentRows, queries: Integers) -> tuple[FeatureTable, InvertedLists]:
     """Return the places of the queries' features, and the documents that hold each."""
     held = np.concatenate([rows.features[rows.heads[q] : rows.heads[q + 1]] for q in queries.tolist()])
     table = empty_table(len(held))
-    heads = np.zeros(enter_places(held, *table) + 1, np.int64)
-    list_lengths(rows, table, heads)
-    lists = Lists(heads, np.empty(heads[-1], np.int32), np.empty(heads[-1] if len(rows.weights) else 0, np.int64))
-    fill_lists(rows, table, lists)
+    heads = np.zeros(number_keys(held, *table) + 1, np.int64)
+    begin_lists(rows, table, heads)
+    lists = InvertedLists(
+        heads, np.empty(heads[-1], np.int32), np.empty(heads[-1] if len(rows.weights) else 0, np.int64)
+    )
+    fill_inverted_lists(rows, table, lists)
     return table, lists
 
 
-def empty_heap(k: int) -> Heap:
+def empty_heap(k: int) -> NearestHeap:
     """Return a heap with room for k documents."""
-    return Heap(np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64))
+    return NearestHeap(np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64))
 
 
-def _scratch(documents: int, longest: int, k: int) -> tuple[Scratch, Heap, Integers]:
-    width = slots_for(longest)
-    scratch = Scratch(
+def _scratch(documents: int, longest: int, k: int) -> tuple[SearchBuffers, NearestHeap, Integers]:
+    width = table_size(longest)
+    scratch = SearchBuffers(
         np.zeros(documents, np.int64),
         np.empty(documents + 1, np.int32),
         np.empty(width, np.uint64),
@@ -235,7 +240,7 @@ def _scratch(documents: int, longest: int, k: int) -> tuple[Scratch, Heap, Integ
 
 
 def _among_values(vectors: Vectors, allowed: Mask, queries: Integers, k: int, threads: int) -> Iterator[Integers]:
-    """Yield rows of ``nearest_values`` for the queries in turn."""
+    """Yield rows of ``find_nearest_values`` for the queries in turn."""
     documents, values = values_of(vectors, allowed)
     place = np.full(len(allowed), -1, np.int64)
     place[documents] = np.arange(len(documents))
@@ -246,7 +251,7 @@ def _among_values(vectors: Vectors, allowed: Mask, queries: Integers, k: int, th
         heap, out = empty_heap(k), np.empty((max(k, min(k * _QUERIES_AT_A_TIME, _ROOM)), 5), np.int64)
         end, found = min(first + _QUERIES_AT_A_TIME, len(places)), []
         while first < end:
-            first, written = nearest_values(first, end, places, values, documents, heap, out)
+            first, written = find_nearest_values(first, end, places, values, documents, heap, out)
             found.append(out[:written].copy())
         return np.concatenate(found)
 
@@ -340,9 +345,9 @@ def _compared(
     rows = rows_of(vectors, measure, allowed)
     new = rows_of(Vectors(np.array([0, len(features)]), features, weights), measure, np.ones(1, np.bool_))
     table = empty_table(len(features))
-    enter_values(features, weights, *table)
+    insert_values(features, weights, *table)
     common = np.empty(len(allowed), np.int64)
-    common_with_all(kind_of(measure, weighted=len(weights) > 0), rows, table, common)
+    overlaps_with_table(kind_of(measure, weighted=len(weights) > 0), rows, table, common)
     documents = np.flatnonzero(common)
     own = np.full(len(documents), new.totals[0])
     return documents, np.column_stack([common[documents], own, rows.totals[documents]])
@@ -353,6 +358,6 @@ def _closest(documents: Integers, counts: Integers, measure: str, k: int, unit: 
     common, own, others = np.ascontiguousarray(counts.T)
     if len(documents):
         code = OVERLAP if measure == "hamming" else code_of(measure)
-        best_of(code, own[0], documents, common, others, heap)
+        select_nearest(code, own[0], documents, common, others, heap)
     counts = np.column_stack([heap.common, np.full(len(heap.common), own[:1].sum()), heap.totals])
     return Matching(heap.documents, counts, similarities(measure, counts, unit))

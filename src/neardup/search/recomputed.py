@@ -29,7 +29,7 @@ from neardup.features.recomputed import (
     read_array,
 )
 from neardup.features.store import Block, GrowingArray, set_addresses
-from neardup.kernels.counts import copy_chosen_sets, counted_prefixes, prefix_rooms
+from neardup.kernels.counts import copy_chosen_sets, prefix_capacities, write_counted_prefixes
 from neardup.kernels.parts import (
     flag_pairs_by_parities,
     index_keys,
@@ -39,7 +39,7 @@ from neardup.kernels.parts import (
     probe_bounds,
     write_parities,
 )
-from neardup.kernels.prefixes import Index, Sets, index_lengths, overlaps_of_pairs
+from neardup.kernels.prefixes import PrefixIndex, RankedSets, index_lengths, overlaps_of_pairs
 from neardup.recipe.measures import Rule
 from neardup.runtime import files_at_once, in_order, resident_memory
 from neardup.search.join import Steps, Wanted, bits_of_index, check_entries, join_held
@@ -204,7 +204,7 @@ class Passes:
         steps.statistics["pairs"] = len(left)
         return Matches(wanted.representative, left, right, numbers, statistics=steps.statistics)
 
-    def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, Sets, Prefixes]:
+    def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, RankedSets, Prefixes]:
         """Return the sets that can have a partner, in order of size, and what files hold of them."""
         recomputed, memory = self.recomputed, self.steps.memory
         slots, enough = recomputed.count_among(able, self.steps.rule, files)
@@ -228,14 +228,14 @@ class Passes:
         count, a_set = len(sizes), _A_SET + _A_SET_AND_THREAD * self.steps.threads
         words = next((words for words in _WORDS if count * (a_set + _A_WORD * words) <= self._left), _WORDS[-1])
         rooms = np.empty(count, np.int64)
-        prefix_rooms(sizes, self.steps.rule, rooms)
+        prefix_capacities(sizes, self.steps.rule, rooms)
         room = max(self._left - count * (a_set + _A_WORD * words), _LEAST_HELD, 1) / self.steps.threads
         parts = _FEWEST_PARTS
         while parts < files_at_once(_MOST_PARTS) and _A_KEY * int(rooms.sum()) > parts * room:
             parts *= 2
         return words, parts
 
-    def _by_rank(self, found: list[GrowingArray], prefixes: Prefixes) -> tuple[Narrow, Sets, Prefixes]:
+    def _by_rank(self, found: list[GrowingArray], prefixes: Prefixes) -> tuple[Narrow, RankedSets, Prefixes]:
         """Return sets in order of size, from what was found of them in the order in which they were added."""
         members, shared, lengths, bitmaps = (column.rows for column in found)
         found.clear()
@@ -247,9 +247,9 @@ class Passes:
         for array in (shared, lengths, *bitmaps.T):
             # One column after the other, for two of the whole need not be there at once.
             array[:] = array[order]
-        return members, Sets(none, sizes, shared, lengths, bitmaps, np.empty(0, np.int32), none), prefixes
+        return members, RankedSets(none, sizes, shared, lengths, bitmaps, np.empty(0, np.int32), none), prefixes
 
-    def _candidates(self, sets: Sets, of_input: Booleans, prefixes: Prefixes, wanted: Wanted) -> Narrow | None:
+    def _candidates(self, sets: RankedSets, of_input: Booleans, prefixes: Prefixes, wanted: Wanted) -> Narrow | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
 
         of_input: bool[r], which are of the input, and not of a reference.
@@ -282,7 +282,9 @@ class Passes:
         statistics["candidates"] = len(both)
         return np.column_stack([both >> 32, both & 0xFFFFFFFF]).astype(np.int32)
 
-    def _sides(self, sets: Sets, of_input: Booleans, prefixes: Prefixes) -> tuple[int, list[tuple[Narrow, Narrow]]]:
+    def _sides(
+        self, sets: RankedSets, of_input: Booleans, prefixes: Prefixes
+    ) -> tuple[int, list[tuple[Narrow, Narrow]]]:
         """Return how many bits choose a list of the index, and what is entered and asked for each set, once or twice.
 
         Where neither of two is of the input, they are not compared: all sets are looked up among those of the input,
@@ -308,18 +310,18 @@ class Passes:
         self,
         number: int,
         prefixes: Prefixes,
-        sets: Sets,
+        sets: RankedSets,
         bits: int,
         sides: list[tuple[Narrow, Narrow]],
         scratch: tuple[Narrow, Narrow, Narrow],
         most: int,
     ) -> tuple[Integers, dict[str, int]]:
         """Return the candidates of a part of the key space, each as one number, and figures of its lists."""
-        part, found = prefixes.keys[number].whole(), [np.zeros((0, 2), np.int32)]
+        part, found = prefixes.keys[number].read_all(), [np.zeros((0, 2), np.int32)]
         prefixes.keys[number].close()
         known, lists = {"index_entries": 0, "longest_list": 0, "meetings": 0}, (1 << bits) // len(prefixes.keys)
         for entered, asked in sides:
-            index = Index(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, number * lists)
+            index = PrefixIndex(np.zeros(lists + 1, np.uint32), np.empty(0, np.uint64), bits, number * lists)
             entries, longest, meetings = index_keys(part, prefixes.ranks, entered, asked, index)
             index = index._replace(entries=entries)
             known["index_entries"] += len(entries)
@@ -498,10 +500,10 @@ def _made(rule: Rule, words: int, documents: Integers, sizes: Integers, features
     """Return what is needed of those documents that can have a partner; their bitmaps are of so many words."""
     count = len(documents)
     rooms = np.empty(count, np.int64)
-    prefix_rooms(sizes, rule, rooms)
+    prefix_capacities(sizes, rule, rooms)
     shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
     bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
-    counted_prefixes(features, sizes, counts, rule, (shared, lengths, bitmaps, starts, keys, 0))
+    write_counted_prefixes(features, sizes, counts, rule, (shared, lengths, bitmaps, starts, keys, 0))
     able = lengths >= 0
     lengths, own = lengths[able], features
     if not able.all():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from neardup.kernels.window import DIGEST, LEAVES, SERIAL, TIME
+from neardup.kernels.window import DIGEST, EXPIRY, SERIAL, TIME
 from neardup.search.epoch import ENDLESS, Epoch, FeatureCounts, Vocabulary, items_of
 
 Words = npt.NDArray[np.uint64]
@@ -118,7 +118,7 @@ class Renewal:
         features, heads, records = self._old.read(begin, end)
         sizes = np.diff(heads)
         # Of one piece each, as those of arrivals: the kernel is compiled for each layout by itself.
-        times, leaves, serials = records[:, [TIME, LEAVES, SERIAL]].T.copy()
+        times, leaves, serials = records[:, [TIME, EXPIRY, SERIAL]].T.copy()
         columns = (times, leaves, leaves, serials, records[:, DIGEST:].copy())
         arranged = epoch.vocabulary.arranged(features, heads)
         items = items_of(features, heads, arranged, self._keys(features, sizes), columns)

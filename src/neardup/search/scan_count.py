@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from neardup.features.store import row_heads
 from neardup.kernels.counts import copy_sets
-from neardup.kernels.window import BY_PREFIX, Items
+from neardup.kernels.window import BY_PREFIX, WindowDocuments
 from neardup.recipe.measures import Rule
 from neardup.runtime import in_order
 from neardup.search.epoch import ENDLESS, Epoch, Scratch, items_of, vocabulary_of
@@ -75,22 +75,24 @@ class ScanCount:
         for begin in range(0, len(others), _AT_ONCE):
             ranks = others[begin : begin + _AT_ONCE]
             yield (
-                *self._matches([piece._replace(least=piece.least - ENDLESS) for piece in self._items(ranks)]),
+                *self._matches(
+                    [piece._replace(least_expiries=piece.least_expiries - ENDLESS) for piece in self._items(ranks)]
+                ),
                 len(ranks),
             )
 
-    def _enter(self, items: Items) -> None:
+    def _enter(self, items: WindowDocuments) -> None:
         count = len(items.serials)
         always, best, scores = np.full(count, 2, np.int8), np.empty((count, 6), np.int64), np.empty(count)
         self._epoch.flow(items, False, always, best, scores, ENDLESS)
 
-    def _matches(self, pieces: list[Items]) -> tuple[Integers, int]:
+    def _matches(self, pieces: list[WindowDocuments]) -> tuple[Integers, int]:
         """Return the pairs of items with what has entered, and how many were compared."""
         free = queue.SimpleQueue[Scratch]()
         for _ in range(self._threads):
             free.put(self._epoch.scratch())
 
-        def ask(items: Items) -> tuple[Integers, int]:
+        def ask(items: WindowDocuments) -> tuple[Integers, int]:
             scratch = free.get()
             places, found, compared = self._epoch.matches(items, 0, len(items.serials), ENDLESS, scratch)
             free.put(scratch)
@@ -101,10 +103,10 @@ class ScanCount:
         found, compared = zip(*in_order(ask, pieces, self._threads), strict=True)
         return np.concatenate(found), sum(compared)
 
-    def _items(self, ranks: Integers) -> list[Items]:
+    def _items(self, ranks: Integers) -> list[WindowDocuments]:
         """Return sets in pieces, as the kernels take them: each has left when a lower rank asks."""
 
-        def make(begin: int) -> Items:
+        def make(begin: int) -> WindowDocuments:
             some = ranks[begin : begin + _PIECE]
             features, heads = self._features(some)
             none, digests = np.zeros(len(some), np.int64), np.zeros((len(some), 2), np.int64)

@@ -20,8 +20,8 @@ from neardup.features.embeddings import Encoder, cosine_counts, embed
 from neardup.features.extraction import extract_features
 from neardup.features.store import row_heads
 from neardup.keep.pairs import Pairs
-from neardup.kernels.counts import group_equal
-from neardup.kernels.pairs import overlaps
+from neardup.kernels.counts import group_equal_sets
+from neardup.kernels.pairs import count_overlaps
 from neardup.recipe import Recipe
 from neardup.recipe.measures import reaching
 from neardup.recipe.second_step import SecondStep
@@ -313,7 +313,7 @@ def equal_texts(text_digests: Words, text_bytes: Integers, alone: npt.NDArray[np
     """
     found = np.empty(len(text_bytes), np.int64)
     none = np.empty(0, np.uint64)
-    group_equal(text_digests, text_bytes, alone, none, none, found)
+    group_equal_sets(text_digests, text_bytes, alone, none, none, found)
     return found
 
 
@@ -386,7 +386,7 @@ def _set_counts(texts: Sequence[str], recipe: Recipe) -> Callable[[Integers, Int
 
     def counts(left: Integers, right: Integers) -> Integers:
         shared = np.empty(len(left), np.int64)
-        overlaps(heads, features, left, right, shared)
+        count_overlaps(heads, features, left, right, shared)
         return np.column_stack([shared, np.maximum(block.sizes[left], 1), np.maximum(block.sizes[right], 1)])
 
     return counts

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from neardup.features.embeddings import COSINE_UNIT, Floats
+from neardup.features.embeddings import COSINE_UNIT
+from neardup.kernels import Floats
 from neardup.recipe.measures import reaching
 from neardup.search.matches import Matches, members_of, sorted_pairs
 

@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.store import row_heads
-from neardup.kernels.pairs import WORD, join_at_levels, keep_at_levels, rows_of_earlier
+from neardup.kernels.pairs import (
+    THRESHOLDS_PER_WORD,
+    count_families_at_levels,
+    count_kept_at_levels,
+    earlier_neighbours,
+)
 from neardup.recipe.measures import reaching, similarities
 from neardup.search.matches import Integers, Matches
 
@@ -111,12 +116,12 @@ class Levels:
     def _kept(self, nodes: _Nodes) -> Integers:
         heads = np.zeros(len(nodes.documents) + 1, np.int64)
         earlier, levels = np.empty(len(nodes.one), np.int32), np.empty(len(nodes.one), np.int16)
-        rows_of_earlier(nodes.one, nodes.other, nodes.level, heads, earlier, levels)
+        earlier_neighbours(nodes.one, nodes.other, nodes.level, heads, earlier, levels)
         stays = np.empty(len(nodes.documents), np.uint64)
-        words = range(0, self.thresholds, WORD)
-        kept = np.zeros((len(words), WORD), np.int64)
+        words = range(0, self.thresholds, THRESHOLDS_PER_WORD)
+        kept = np.zeros((len(words), THRESHOLDS_PER_WORD), np.int64)
         for begin, at_each in zip(words, kept, strict=True):
-            keep_at_levels(heads, earlier, levels, begin, stays, at_each)
+            count_kept_at_levels(heads, earlier, levels, begin, stays, at_each)
         return kept.reshape(-1)[: self.thresholds]
 
     def _families(self, nodes: _Nodes) -> tuple[Integers, Integers]:
@@ -124,7 +129,7 @@ class Levels:
         heads = row_heads(at_level)
         families, largest = np.empty(self.thresholds, np.int64), np.empty(self.thresholds, np.int64)
         by_level = np.argsort(nodes.level, kind="stable")
-        join_at_levels(nodes.one, nodes.other, by_level, heads, nodes.documents.copy(), families, largest)
+        count_families_at_levels(nodes.one, nodes.other, by_level, heads, nodes.documents.copy(), families, largest)
         return families, largest
 
 

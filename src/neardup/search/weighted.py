@@ -25,16 +25,16 @@ import numpy.typing as npt
 
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
-from neardup.kernels.tables import enter_values, slots_for
+from neardup.kernels.tables import insert_values, table_size
 from neardup.kernels.weighted import (
-    Needs,
-    Postings,
-    Terms,
-    arrange,
-    count_held,
-    fill_postings,
+    RankedVectors,
+    RequiredOverlaps,
+    WeightedLists,
+    arrange_terms,
+    count_indexed,
+    fill_weighted_lists,
     match_vectors,
-    totals,
+    weight_totals,
 )
 from neardup.recipe.measures import MEASURES
 from neardup.recipe.measures import measure as measure_of
@@ -128,7 +128,7 @@ def weighted_join(
     members = np.flatnonzero(filled if excluded is None else filled & ~excluded)
     sizes = np.empty(len(members), np.int64)
     minima = measure == "weighted_jaccard"
-    if totals(members, vectors.heads, vectors.weights, minima, sizes) >= _LARGEST_SQUARE:
+    if weight_totals(members, vectors.heads, vectors.weights, minima, sizes) >= _LARGEST_SQUARE:
         raise NeardupError(
             "the squared weights of a document add up to 2**61 or more; choose weights 'idf', which take no repeats"
         )
@@ -158,7 +158,7 @@ def _check(measure: str, threshold: Fraction) -> None:
         raise RecipeError(f"threshold {threshold} is outside (0, 1]")
 
 
-def _needs(measure: str, threshold: Fraction, sizes: Integers) -> tuple[Needs, Floats]:
+def _needs(measure: str, threshold: Fraction, sizes: Integers) -> tuple[RequiredOverlaps, Floats]:
     """Return what pairs need, and float64[2, r], what may follow a vector's prefixes; sizes ascend.
 
     A pair needs part * (a + b) - constant in common, or for cosine t sqrt(a b). What follows, of extent e, gives a dot
@@ -188,10 +188,12 @@ def _needs(measure: str, threshold: Fraction, sizes: Integers) -> tuple[Needs, F
     low, high = 1 - _MARGIN, 1 + _MARGIN
     if measure == "cosine":
         fixed = np.zeros(len(sizes))
-        needs = Needs(root, fixed, t * root * low, fixed, t * root * high, first)
+        needs = RequiredOverlaps(root, fixed, t * root * low, fixed, t * root * high, first)
     else:
         least, sure = part * total * low - constant * high, part * total * high - constant * low
-        needs = Needs(total, least, np.full(len(sizes), part * low), sure, np.full(len(sizes), part * high), first)
+        needs = RequiredOverlaps(
+            total, least, np.full(len(sizes), part * low), sure, np.full(len(sizes), part * high), first
+        )
     return needs, np.stack(follows) * low
 
 
@@ -216,30 +218,30 @@ class _Join:
         self.places, table = _places(vectors, members, members[of_input])
         self.sets = self._arranged(vectors, members, table, least)
 
-    def _arranged(self, vectors: Vectors, members: Integers, table: Table, least: Floats) -> Terms:
+    def _arranged(self, vectors: Vectors, members: Integers, table: Table, least: Floats) -> RankedVectors:
         count = len(members)
         rooms = np.diff(vectors.heads)[members]
         room = int(rooms.sum())
-        sets = Terms(
+        sets = RankedVectors(
             np.cumsum(rooms) - rooms,
             lengths=np.empty(count, np.int64),
             terms=np.empty(room, np.int64),
-            after=np.empty(room, np.float32),
-            probed=np.empty(count, np.int64),
-            held=np.empty(count, np.int64),
-            last=np.empty(count, np.int64),
-            tails=np.empty(count, np.float32),
+            remaining_extents=np.empty(room, np.float32),
+            probe_lengths=np.empty(count, np.int64),
+            index_lengths=np.empty(count, np.int64),
+            last_positions=np.empty(count, np.int64),
+            index_remaining=np.empty(count, np.float32),
         )
 
         def fill(begin: int) -> None:
             end = min(begin + _VECTORS_AT_A_TIME, count)
-            arrange(begin, end, members, tuple(vectors), table, self.minima, least, sets)
+            arrange_terms(begin, end, members, tuple(vectors), table, self.minima, least, sets)
 
         for _ in in_order(fill, range(0, count, _VECTORS_AT_A_TIME), self.threads):
             pass
         return sets
 
-    def _sides(self) -> Iterator[tuple[Postings, Terms]]:
+    def _sides(self) -> Iterator[tuple[WeightedLists, RankedVectors]]:
         """Yield postings, each with the sets that are looked up in them, so that all pairs meet but a reference's own.
 
         All sets are looked up among those of the input, and these among those of the reference.
@@ -248,16 +250,16 @@ class _Join:
         if not self.of_input.all():
             yield (
                 self._postings(~self.of_input),
-                self.sets._replace(probed=np.where(self.of_input, self.sets.probed, 0)),
+                self.sets._replace(probe_lengths=np.where(self.of_input, self.sets.probe_lengths, 0)),
             )
 
-    def _postings(self, chosen: npt.NDArray[np.bool_]) -> Postings:
-        sets = self.sets._replace(held=np.where(chosen, self.sets.held, 0))
+    def _postings(self, chosen: npt.NDArray[np.bool_]) -> WeightedLists:
+        sets = self.sets._replace(index_lengths=np.where(chosen, self.sets.index_lengths, 0))
         heads = np.zeros(self.places + 1, np.int64)
-        count_held(sets, heads)
+        count_indexed(sets, heads)
         entries = np.empty((int(heads[-1]), 3), np.int32)
-        postings = Postings(heads, entries, entries.view(np.float32))
-        fill_postings(sets, postings)
+        postings = WeightedLists(heads, entries, entries.view(np.float32))
+        fill_weighted_lists(sets, postings)
         self.statistics["index_entries"] += len(entries)
         return postings
 
@@ -266,7 +268,9 @@ class _Join:
         count = len(self.sizes)
         local = threading.local()
 
-        def match_from(begin: int, postings: Postings, asking: Terms) -> tuple[list[Integers], int, int, int]:
+        def match_from(
+            begin: int, postings: WeightedLists, asking: RankedVectors
+        ) -> tuple[list[Integers], int, int, int]:
             if not hasattr(local, "scratch"):
                 local.scratch = self._scratch()
             end = min(begin + _VECTORS_AT_A_TIME, count)
@@ -308,7 +312,7 @@ class _Join:
     def _scratch(self) -> Scratch:
         """Return what the kernel adds up, lists, looks up and writes in."""
         count = len(self.sizes)
-        width = slots_for(int(self.sets.lengths.max(initial=0)))
+        width = table_size(int(self.sets.lengths.max(initial=0)))
         return (
             np.zeros(count, np.int64),
             np.empty(count, np.int64),
@@ -342,7 +346,7 @@ def _places(vectors: Vectors, members: Integers, own: Integers) -> tuple[int, Ta
     shared = ordered[begins[several]]
     places = np.empty(len(shared), np.int32)
     places[np.argsort(df[several], kind="stable")] = np.arange(len(shared), dtype=np.int32)
-    slots = slots_for(len(shared))
+    slots = table_size(len(shared))
     table = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
-    enter_values(shared, places, *table)
+    insert_values(shared, places, *table)
     return len(shared), table

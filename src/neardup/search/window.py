@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from neardup.errors import RecipeError
 from neardup.features.store import Block, row_heads
-from neardup.kernels.window import BY_KEYS, BY_PREFIX, FINGERPRINTS, Items
+from neardup.kernels.window import BY_KEYS, BY_PREFIX, FINGERPRINTS, WindowDocuments
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, rule, similarities
 from neardup.search.epoch import ENDLESS, Epoch, Found, Vocabulary, empty_vocabulary, items_of
@@ -459,7 +459,7 @@ class Window:
                 nobody = np.zeros(end - begin, np.int8)
                 g.flow(self._items(arrivals, heads, g), True, nobody, best, scores, self._length)
 
-    def _items(self, arrivals: Arrivals, heads: Integers, epoch: Epoch) -> Items:
+    def _items(self, arrivals: Arrivals, heads: Integers, epoch: Epoch) -> WindowDocuments:
         block = arrivals.block
         return items_of(
             block.features,

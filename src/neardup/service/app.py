@@ -247,7 +247,7 @@ class Calls:
         named, body = self._indexes.get(name), body or ReleaseBody()
         named.verdict_of(id)
         try:
-            named.reader.stopped_one(id)
+            named.reader.stopped_document(id)
         except InputError as error:
             raise Problem(409, str(error), id=id) from None
         given = id if body.text is None else Document(id, body.text, title=body.title)
@@ -320,7 +320,7 @@ class Calls:
                 raise Problem(422, f"since {since[:60]!r} is no time; give {FORMS}")
             begin = moment / 1e6
         reader = self._indexes.get(name).reader
-        rows = list(islice(reader.stopped(begin, after=-1 if cursor is None else int(cursor)), limit))
+        rows = list(islice(reader.stopped_documents(begin, after=-1 if cursor is None else int(cursor)), limit))
         items = [{"id": row.id, **verdict_dict(row.verdict, evidence=evidence)} for row in rows]
         return _json({"stopped": items, "cursor": str(rows[-1].serial) if len(rows) == limit else None})
 

@@ -18,7 +18,7 @@ from neardup.recipe import Recipe
 from neardup.recipe.named import names as recipe_names
 from neardup.service.guard import Problem
 from neardup.stream.document import Verdict
-from neardup.stream.index import Index, stored_recipe
+from neardup.stream.index import Index, read_stored_recipe
 from neardup.stream.parts import Record
 from neardup.stream.store import StoreReader
 
@@ -190,7 +190,7 @@ class Indexes:
         with StoreReader(path) as reader:
             classifier = reader.state(_CLASSIFIER)
             unfinished = classifier is None and reader.state("recipe") is None
-            recipe = None if unfinished or classifier is not None else stored_recipe(reader)
+            recipe = None if unfinished or classifier is not None else read_stored_recipe(reader)
             window, window_by, against = (
                 reader.meta(f"setting {of}") or "" for of in ("window", "window_by", "against")
             )

@@ -189,7 +189,7 @@ class PageAnswers:
         midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
         pages = int(question.asked) if question.asked in _PAGES else 1
         most = _STOPS * pages
-        rows = named.reader.last_stopped(midnight, most + 1)
+        rows = named.reader.latest_stopped(midnight, most + 1)
         said = "Nothing was stopped today." if not rows else ""
         if len(rows) > most:
             said = f"The newest {most:,} are listed; the search below finds others."
@@ -202,7 +202,9 @@ class PageAnswers:
         names = [asked] if named.reader.find(asked, text=False) is not None else []
         if asked:
             names += [
-                name for name in named.reader.with_words(asked.split()[:_WORDS], _FOUND, _AMONG) if name not in names
+                name
+                for name in named.reader.ids_with_words(asked.split()[:_WORDS], _FOUND, _AMONG)
+                if name not in names
             ]
         verdicts = [verdict for name in names[:_FOUND] if (verdict := named.reader.verdict_of(name)) is not None]
         said = "" if verdicts else f"None of the latest {_AMONG:,} documents has this id or all of these words."

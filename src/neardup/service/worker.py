@@ -13,7 +13,7 @@ from neardup.errors import StoreError
 from neardup.service.guard import Problem
 from neardup.service.indexes import NamedIndex
 from neardup.stream.document import Document, Verdict
-from neardup.stream.store import Given, text_digest
+from neardup.stream.store import JudgedDocument, text_digest
 
 #: Documents that are judged and stored at once, if so many wait.
 _AT_ONCE = 1024
@@ -149,7 +149,7 @@ def entered(named: NamedIndex, documents: Sequence[Document]) -> list[Entered]:
     documents : sequence of Document
         They may repeat ids.
     """
-    known = named.store.given([document.id for document in documents])
+    known = named.store.judged_documents([document.id for document in documents])
     new: dict[str, Document] = {}
     for document in documents:
         if document.id not in known and document.id not in new:
@@ -167,7 +167,7 @@ def entered(named: NamedIndex, documents: Sequence[Document]) -> list[Entered]:
     return found
 
 
-def _is_same(named: NamedIndex, document: Document, given: Given) -> bool:
+def _is_same(named: NamedIndex, document: Document, given: JudgedDocument) -> bool:
     """Return whether a document has the text that was given under its id before, as far as that is known."""
     if given.digest:
         return text_digest(document.text) == given.digest

@@ -17,11 +17,11 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.records import needed_columns
 from neardup.documents import Batch, Corpus
-from neardup.documents.inputs import Found
+from neardup.documents.inputs import InputFile
 from neardup.documents.lines import LineSource
-from neardup.documents.partitions import Reading, Task, as_json, from_json, placed, tasks_of
-from neardup.documents.records import Broken, Wanted, order_type
+from neardup.documents.records import ReadOptions, RecordFault, order_type
 from neardup.documents.tables import TextColumn, choose_columns
+from neardup.documents.tasks import Task, TaskReader, fault_from_json, fault_to_json, shift_fault, tasks_of
 from neardup.errors import InputError, NeardupError, StoreError
 from neardup.keep.order import order_column
 from neardup.recipe import Recipe
@@ -159,19 +159,9 @@ def frame_source(
 ) -> DocumentSource:
     """Return the documents of a data frame, followed by those of a reference, which becomes that of the corpus.
 
-    They are written as a stage, because they are read several times: computing the data frame may take long, or give
-    other rows the next time.
-
-    Parameters
-    ----------
-    documents : FrameDocuments
-        The input.
-    reference : DataFrame or DiskIndex, optional
-        A data frame with columns of the same names, or an index, of which only possible matches are read.
-    corpus : Corpus
-        Counts what is rejected.
-    stages : Stages
-        Gets the stage "documents", and for an index "places" and "reference".
+    They are written as the stage "documents", because they are read several times: computing the data frame may take
+    long, or give other rows the next time. A reference is a data frame with columns of the same names, or an index, of
+    which only possible matches are read.
 
     Raises
     ------
@@ -184,13 +174,12 @@ def frame_source(
         return DocumentSource(documents.frame, dict(documents.frame.dtypes), documents.order, False).write(stages)
     if isinstance(reference, DiskIndex):
         id_type = _common_id_type(documents, reference)
-        addition, places = _index_documents(documents.frame, reference, stages)
+        addition, _ = _index_documents(documents.frame, reference, corpus, stages)
         addition = addition.withColumn("id", addition["id"].cast(id_type))
-        corpus.stand_against(index_corpus(reference, places))
     else:
         addition = documents.open_like(reference).frame
-        corpus.stand_against(Corpus([], Wanted(documents.text_columns[0], documents.id_column), 0))
-    addition = addition.withColumn("row", addition["row"] + FIRST_REFERENCE_ROW)
+        addition = addition.withColumn("row", addition["row"] + FIRST_REFERENCE_ROW)
+        corpus.set_reference(Corpus([], ReadOptions(documents.text_columns[0], documents.id_column), 0))
     frame = documents.frame.unionByName(addition, allowMissingColumns=True)
     return DocumentSource(frame, dict(frame.dtypes), documents.order, True).write(stages)
 
@@ -212,11 +201,13 @@ def _common_id_type(documents: FrameDocuments, index: DiskIndex) -> str:
 _INDEX_READ = 256
 
 
-def _index_documents(documents: DataFrame, index: DiskIndex, stages: Stages) -> tuple[DataFrame, Integers]:
+def _index_documents(
+    documents: DataFrame, index: DiskIndex, corpus: Corpus, stages: Stages
+) -> tuple[DataFrame, Integers]:
     """Return the documents of an index that may match any of ``documents``, and their places in it, ascending.
 
-    The workers search and read the index, so all of them must reach its folder by the same name. The stages are
-    "places" and "reference" (row, which is the place; text; id).
+    They become the reference of the corpus: row, text, id. The workers search and read the index, in the stages
+    "places" and "reference", so all of them must reach its folder by the same name.
     """
     state = Broadcast(documents.sparkSession, (os.path.abspath(index.path), index.manifest))
     places = stages.run(
@@ -227,7 +218,11 @@ def _index_documents(documents: DataFrame, index: DiskIndex, stages: Stages) -> 
     ordered = places.repartitionByRange(stages.workers, "row").sortWithinPartitions("row")
     schema = "row bigint, text string, id string"
     frame = stages.run("reference", lambda: ordered.mapInArrow(partial(index_document_batches, state), schema))
-    return frame, np.sort(places.toArrow()["row"].to_numpy())
+    numbers = np.sort(places.toArrow()["row"].to_numpy())
+    reference = Corpus([], ReadOptions("text", "id"), 0)
+    reference.raw_rows, reference.omitted_count = len(numbers), len(index) - len(numbers)
+    corpus.set_reference(reference)
+    return frame.withColumn("row", frame["row"] + FIRST_REFERENCE_ROW), numbers
 
 
 def place_batches(state: IndexState, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -260,17 +255,10 @@ def _open_index(path: str, manifest: Manifest) -> DiskIndex:
         ) from None
 
 
-def index_corpus(index: DiskIndex, places: Integers) -> Corpus:
-    """Return a corpus that stands for documents of an index, which are read elsewhere: it counts them."""
-    corpus = Corpus([], Wanted("text", "id"), 0)
-    corpus.raw_rows, corpus.left_out = len(places), len(index) - len(places)
-    return corpus
-
-
 class FrameColumns:
     """The columns of a data frame, for ``choose_columns``."""
 
-    found = Found(None, "", "the data frame", 0, None)
+    file = InputFile(None, "", "the data frame", 0, None)
 
     def __init__(self, frame: DataFrame) -> None:
         self._columns = {field.name: _arrow_type(field.dataType) for field in frame.schema}
@@ -380,7 +368,7 @@ def frame_column(frame: DataFrame, name: str) -> Any:
 
 
 def frame_text(frame: DataFrame, names: Sequence[str]) -> Any:
-    """Return the texts of columns as one column, as ``records.joined_texts`` does."""
+    """Return the texts of columns as one column, as ``records.joined_column`` does."""
     from pyspark.sql import functions as F
 
     columns = [frame_column(frame, name) for name in names]
@@ -413,12 +401,8 @@ def corpus_source(
 
     Parameters
     ----------
-    spark : SparkSession
-        Its workers reach the files by the same names.
     corpus : Corpus
-        Gets counts and rejected records when the reports are merged.
-    stages : Stages
-        Gets the documents if they are searched in an index.
+        Gets counts and rejected records when the reports are merged. The workers reach its files by the same names.
     records : bool
         Whether the bytes of rejected records are needed.
     by_time : bool
@@ -433,7 +417,7 @@ def corpus_source(
         columns["id"] = "string"
     if corpus.order_column:
         columns["keep"] = "string"
-    reader = TaskReader(Broadcast(spark, tasks), [side.wanted for side in sides], columns, records, by_time)
+    reader = CorpusReader(Broadcast(spark, tasks), [side.read_options for side in sides], columns, records, by_time)
     size = sum(side.total_bytes for side in sides)
     parts = max(int(spark.sparkContext.defaultParallelism), -(-size // _PART_BYTES))
     text_bytes = sum(
@@ -454,9 +438,7 @@ def corpus_source(
     if index is None:
         return source
     source = source.write(stages)
-    addition, places = _index_documents(source.frame.where("row >= 0"), index, stages)
-    addition = addition.withColumn("row", addition["row"] + FIRST_REFERENCE_ROW)
-    corpus.stand_against(index_corpus(index, places))
+    addition, places = _index_documents(source.frame.where("row >= 0"), index, corpus, stages)
 
     def merge_with_index(reports: list[dict[str, Any]]) -> FileFacts:
         facts = merge_reports(reports)
@@ -488,7 +470,7 @@ def _merge_reports(
     for report in reports:
         by_task[report["task"]].append(report)
     rows, lines = ([[0] * len(side.sources) for side in sides] for _ in range(2))
-    broken = [[list[Broken]() for _ in side.sources] for side in sides]
+    broken = [[list[RecordFault]() for _ in side.sources] for side in sides]
     first_rows, total = np.zeros(len(tasks), np.int64), 0
     has_integer_ids, order_types = [True] * len(sides), set[pa.DataType]()
     for number, (side, task) in enumerate(tasks):
@@ -496,8 +478,8 @@ def _merge_reports(
         source = task.source
         first = rows[side][source]
         faults = broken[side][source]
-        faults += [placed(from_json(fault), first, lines[side][source]) for fault in report["broken"]]
-        faults += [Broken(first, reason, count) for reason, count in report["others"].items()]
+        faults += [shift_fault(fault_from_json(fault), first, lines[side][source]) for fault in report["broken"]]
+        faults += [RecordFault(first, reason, count) for reason, count in report["others"].items()]
         first_rows[number], total = total, total + report["rows"]
         rows[side][source] += report["rows"]
         lines[side][source] += report["lines"]
@@ -505,7 +487,7 @@ def _merge_reports(
         order_types |= {_decode_type(name) for name in report["order"]}
     kind = pa.string() if by_time or not order_types else _compared_type(order_types, sides[0].order_column or "")
     for side, corpus in enumerate(sides):
-        corpus.read_elsewhere(zip(rows[side], broken[side], strict=True))
+        corpus.record_scan(zip(rows[side], broken[side], strict=True))
     return FileFacts(partial(_raw_rows, first_rows), has_integer_ids, kind)
 
 
@@ -516,30 +498,21 @@ def _raw_rows(first_rows: Integers, rows: Integers) -> Integers:
     return raw_rows
 
 
-class TaskReader:
+class CorpusReader:
     """Reads the tasks of a corpus, in a worker.
 
-    Parameters
-    ----------
-    tasks : Broadcast
-        All tasks, each with its side: 0 for the input, 1 for the reference.
-    wanted : list of Wanted
-        The columns of each side.
-    columns : dict of str to str
-        As ``DocumentSource.columns``.
-    records, by_time : bool
-        As in ``corpus_source``.
+    A task has a side: 0 for the input, 1 for the reference. The other parameters are those of ``corpus_source``.
     """
 
     def __init__(
         self,
         tasks: Broadcast[list[tuple[int, Task]]],
-        wanted: list[Wanted],
+        options: list[ReadOptions],
         columns: dict[str, str],
         records: bool,
         by_time: bool,
     ) -> None:
-        self._tasks, self._wanted, self._columns = tasks, wanted, columns
+        self._tasks, self._options, self._columns = tasks, options, columns
         self._records, self._by_time = records, by_time
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -552,7 +525,7 @@ class TaskReader:
                 file.refuse_if_changed()
             # Inside a folder that Spark removes at the end, even after a worker was killed.
             with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as spool:
-                reading = Reading(task, self._wanted[side], spool)
+                reading = TaskReader(task, self._options[side], spool)
                 has_integer_ids, order_types = True, set[str]()
                 for batch in reading.batches():
                     has_integer_ids &= batch.ids is None or pa.types.is_int64(batch.ids.type) or not len(batch.ids)
@@ -561,7 +534,7 @@ class TaskReader:
                     yield self._documents(batch, side * FIRST_REFERENCE_ROW + (number << _ROW_BITS))
             report = {"task": number, "rows": reading.rows, "lines": reading.lines}
             report |= {"integer_ids": bool(has_integer_ids), "order": sorted(order_types)}
-            report |= _fault_report(reading.broken, self._records and not side)
+            report |= _fault_report(reading.faults, self._records and not side)
             yield self._batch(1, row=pa.array([NO_ROW]), fault=pa.array([json.dumps(report)]))
 
     def _documents(self, batch: Batch, first: int) -> pa.RecordBatch:
@@ -585,13 +558,13 @@ def _decode_type(encoded: str) -> pa.DataType:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded))).field(0).type
 
 
-def _fault_report(broken: list[Broken], records: bool) -> dict[str, Any]:
+def _fault_report(broken: list[RecordFault], records: bool) -> dict[str, Any]:
     """Return a report of broken records: in full all, or without ``records`` some, and counts of the others."""
     full = broken if records else broken[:_EXAMPLES]
     others: dict[str, int] = {}
     for fault in broken[len(full) :]:
         others[fault.reason] = others.get(fault.reason, 0) + max(fault.count, 1)
-    return {"broken": [as_json(fault, record=records) for fault in full], "others": others}
+    return {"broken": [fault_to_json(fault, record=records) for fault in full], "others": others}
 
 
 def _time_texts(values: pa.Array) -> pa.Array:

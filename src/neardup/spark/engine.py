@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from neardup.documents import Corpus
-from neardup.documents.partitions import tasks_of
+from neardup.documents.tasks import tasks_of
 from neardup.errors import RecipeError
 from neardup.keep.order import goes_by_time
 from neardup.pipeline.result import Result
@@ -97,16 +97,12 @@ def run_on_spark(
     ----------
     corpus : Corpus
         Not scanned yet; it stays open.
-    recipe : Recipe
-        The recipe.
     engine : Engine
         Where to run.
-    progress : callable, optional
-        Called with (stage, done, total) from time to time.
+    progress, pairs_per_document
+        As in ``pipeline.run``.
     records : bool
         Whether the bytes of rejected records are needed.
-    pairs_per_document : float, optional
-        As in ``neardup.dedup``; None for all pairs.
     index : DiskIndex, optional
         The reference, if it is an index.
 
@@ -160,7 +156,7 @@ def corpus_identity(corpus: Corpus) -> Any:
         for file in task.files
     ]
     reference = None if corpus.reference is None else corpus_identity(corpus.reference)
-    return [files, asdict(corpus.wanted), reference]
+    return [files, asdict(corpus.read_options), reference]
 
 
 def index_identity(index: DiskIndex | None) -> Any:

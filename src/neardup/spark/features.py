@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from zstandard import ZstdCompressor, ZstdDecompressor
 
-from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, as_strings, lengths_of, not_utf8
+from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, as_strings, invalid_utf8, lengths_of
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import Extractor
 from neardup.features.reading import largest_square_sum
@@ -35,13 +35,6 @@ class Broadcast(Generic[Value]):
 
     Spark asks stateful operators for their layout in a process that has no broadcasts. So a worker looks the value up
     when it is first needed, not when this object arrives.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session whose workers get the value.
-    value : object
-        The value.
     """
 
     def __init__(self, spark: SparkSession, value: Value) -> None:
@@ -119,10 +112,6 @@ def digest_batches(
 
     Parameters
     ----------
-    recipe : Recipe
-        What the features are.
-    statistics : Broadcast, optional
-        The document frequencies, if the recipe needs them.
     carried : list of str
         Columns to pass on unchanged.
     keys : uint64[2]
@@ -201,7 +190,7 @@ def checked_texts(batch: pa.RecordBatch) -> tuple[pa.LargeStringArray, Integers]
     faults = np.zeros(batch.num_rows, np.int64)
     if "id" in batch.schema.names and batch.column("id").null_count:
         faults[batch.column("id").is_null().to_numpy(zero_copy_only=False)] = _NO_ID
-    faults[not_utf8(binary)] = _NOT_UTF8
+    faults[invalid_utf8(binary)] = _NOT_UTF8
     if binary.null_count:
         faults[binary.is_null().to_numpy(zero_copy_only=False)] = _NO_TEXT
     if faults.any():
@@ -269,14 +258,9 @@ def count_table_bits(recipe: Recipe, text_bytes: int) -> int:
 
 
 class FeatureCounts:
-    """The number of sets that contain the features of each slot, as ``neardup.kernels.counts`` defines slots.
+    """The number of sets that contain the features of each of 2**bits slots, as in ``neardup.kernels.counts``.
 
-    Parameters
-    ----------
-    bits : int
-        There are 2**bits slots.
-    slices : dict of int to bytes
-        The compressed slices of the table; those that are missing are all 0.
+    The table comes in compressed slices, by number; those that are missing are all 0.
     """
 
     def __init__(self, bits: int, slices: dict[int, bytes]) -> None:
@@ -323,12 +307,7 @@ _MAX_SHARED_FEATURES = 1 << 27
 def gather_statistics(stages: Stages, count: Callable[[], DataFrame]) -> Statistics:
     """Return the document frequencies of a recipe's features, before clipping and signatures.
 
-    Parameters
-    ----------
-    stages : Stages
-        Gets the stage "frequencies".
-    count : callable
-        Returns the ``frequency_batches`` of all documents, as ``FREQUENCY_COLUMNS``.
+    ``count`` returns the ``frequency_batches`` of all documents; their sums become the stage "frequencies".
 
     Raises
     ------

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neardup.classifier import recipe_and_classifier
 from neardup.documents import Corpus
-from neardup.documents.records import Wanted
+from neardup.documents.records import ReadOptions
 from neardup.errors import RecipeError
 from neardup.index.index import DiskIndex
 from neardup.pipeline.result import Result
@@ -153,7 +153,7 @@ def run(
     fingerprint = fingerprint_of(resolved, [key, identity, index_identity(index)])
     stages = Stages(frame.sparkSession, checkpoint_dir, fingerprint, resume=key is not None)
     # A data frame has no files; the corpus counts what is rejected.
-    corpus = Corpus([], Wanted(documents.text_columns[0], documents.id_column, documents.keep_column), 0)
+    corpus = Corpus([], ReadOptions(documents.text_columns[0], documents.id_column, documents.keep_column), 0)
     options: dict[str, Any] = {"classifier": learned, "pairs_per_document": pairs_per_document}
     with spark_errors():
         source = frame_source(documents, against, corpus, stages)

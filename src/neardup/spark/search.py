@@ -15,8 +15,15 @@ from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
 from neardup.features.statistics import Statistics
 from neardup.keep.keepers import graph, keepers, standing
-from neardup.kernels.counts import prefix_rooms, prefixes
-from neardup.kernels.prefixes import Entries, Sets, index_lengths, key_pairs, overlaps_of_pairs, partner_sizes
+from neardup.kernels.counts import prefix_capacities, write_prefixes
+from neardup.kernels.prefixes import (
+    KeyEntries,
+    RankedSets,
+    index_lengths,
+    overlaps_of_pairs,
+    pairs_by_key,
+    partner_size_bounds,
+)
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search.lsh import Bands, bands_of, keys_of
@@ -150,18 +157,9 @@ class Sides(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Pairs of sets that may match.
+    """Pairs of sets that may match: left and right, the smaller row on the left, each pair once.
 
-    Attributes
-    ----------
-    prefix : str
-        The prefix of their stages' names.
-    frame : DataFrame
-        left, right: rows, the smaller one on the left; each pair once.
-    size : int
-        The number of pairs.
-    truncated : bool
-        Whether there are more pairs than were listed, so that too many match for all to be found.
+    ``prefix`` begins the names of their stages. If they are ``truncated``, too many pairs match for all to be found.
     """
 
     prefix: str
@@ -175,10 +173,6 @@ class PairSearch:
 
     Parameters
     ----------
-    recipe : Recipe
-        Gives measure, threshold and search.
-    stages : Stages
-        Gets the stages of candidates and pairs.
     source : FeatureSource
         The sets of all documents.
     excluded : int64[k]
@@ -214,7 +208,7 @@ class PairSearch:
         if recipe.search == "lsh":
             entries[:] = bands_of(recipe).bands
         else:
-            prefix_rooms(sizes, self._rule, entries)
+            prefix_capacities(sizes, self._rule, entries)
         self._parts = part_count(_ENTRY.itemsize * int(entries.sum()), stages.workers)
 
     @cached_property
@@ -233,14 +227,8 @@ class PairSearch:
     def candidates(self, prefix: str = "", sides: Sides | None = None, *, complete: bool = False) -> Candidates:
         """Return the pairs that share a key and may match by their sizes.
 
-        Parameters
-        ----------
-        prefix : str
-            The prefix of the stages' names.
-        sides : Sides, optional
-            The sets to search; all distinct sets by default.
-        complete : bool
-            Whether to list all pairs, however many.
+        ``sides`` are the sets to search, by default all distinct sets. ``complete`` lists all pairs, however many.
+        ``prefix`` begins the name of the stage.
         """
         from pyspark.sql import functions as F
 
@@ -396,14 +384,14 @@ def prefix_batches(
     for sets in batches:
         count = len(sets.sizes)
         rooms = np.empty(count, np.int64)
-        prefix_rooms(sets.sizes, rule, rooms)
+        prefix_capacities(sets.sizes, rule, rooms)
         shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
         bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
         results = shared, lengths, bitmaps, starts, keys, 0
-        prefixes(sets.addresses, sets.sizes, np.arange(count), shift, table, rule, results)
+        write_prefixes(sets.addresses, sets.sizes, np.arange(count), shift, table, rule, results)
         able = np.flatnonzero(lengths > 0)
         shared, lengths, starts = shared[able], lengths[able], starts[able]
-        chosen = Sets(sets.addresses[able], sets.sizes[able], shared, lengths, bitmaps[able], starts, keys)
+        chosen = RankedSets(sets.addresses[able], sets.sizes[able], shared, lengths, bitmaps[able], starts, keys)
         indexed = np.empty(len(able), np.int64)
         index_lengths(chosen, rule, indexed)
         owner = np.repeat(np.arange(len(able)), lengths)
@@ -464,12 +452,12 @@ def candidate_batches(
     if sides is not None and len(sides.value.is_second):
         is_second = sides.value.is_second[np.searchsorted(sides.value.rows, rows)]
     high, reach = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-    partner_sizes(sizes, rests, rule, high, reach)
-    ordered = Entries(keys, previous, rows, sizes, high, reach)
+    partner_size_bounds(sizes, rests, rule, high, reach)
+    ordered = KeyEntries(keys, previous, rows, sizes, high, reach)
     largest = int(np.diff(np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]]))).max())
     pairs, at, left = np.empty((max(_PAIRS_PER_BATCH, largest), 2), np.int64), 0, limit
     while at < len(keys):
-        at, written = key_pairs(at, ordered, is_second, FIRST_REFERENCE_ROW, pairs)
+        at, written = pairs_by_key(at, ordered, is_second, FIRST_REFERENCE_ROW, pairs)
         listed = pairs[:written] if left is None else pairs[: min(written, left)]
         yield pa.RecordBatch.from_arrays([pa.array(listed[:, 0]), pa.array(listed[:, 1])], ["left", "right"])
         if left is not None and (left := left - written) < 0:
@@ -501,13 +489,7 @@ class KeptPairSearch:
     """Finds the pairs of kept with dropped sets, where all pairs would be too many.
 
     It decides the first sets in keep order, drops those of the rest that match a kept one, and decides what remains.
-
-    Parameters
-    ----------
-    search : PairSearch
-        Lists and verifies candidates.
-    rows : int64[n]
-        The rows of all distinct sets, in keep order.
+    ``rows`` are the rows of all distinct sets, in keep order.
     """
 
     def __init__(self, search: PairSearch, rows: Integers) -> None:

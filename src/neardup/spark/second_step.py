@@ -42,22 +42,9 @@ def judge_on_workers(
     rows: Integers,
     parts: int,
 ) -> Judge:
-    """Return a function that judges pairs of documents by the recipe's second measure.
+    """Return a function that judges pairs of documents by the recipe's second measure, in the stage "judged".
 
-    Parameters
-    ----------
-    stages : Stages
-        Gets the stage "judged".
-    recipe : Recipe
-        Gives ``second_step`` and ``content``.
-    classifier : Classifier, optional
-        The classifier of a learned second step.
-    documents : DocumentSource
-        With title and time if the classifier needs them.
-    rows : int64[n]
-        The row of each document.
-    parts : int
-        The number of parts in which pairs are judged.
+    ``rows`` has the row of each document. ``documents`` have title and time if the classifier needs them.
     """
     spark = documents.frame.sparkSession
     columns: list[str] = [name for name in ("row", "text", "title", "time") if name in documents.columns]

@@ -28,17 +28,7 @@ _POLL_SECONDS = 0.25
 
 
 class StageMeter:
-    """Watches the jobs that start in the block.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    name : str
-        The name of the stage.
-    progress : callable, optional
-        Called with (name, tasks done, tasks).
-    """
+    """Watches the jobs of a stage that start in the block; ``progress`` is called with (name, tasks done, tasks)."""
 
     def __init__(self, spark: SparkSession, name: str, progress: Progress | None) -> None:
         self._context: Any = spark.sparkContext
@@ -106,15 +96,7 @@ _COMPLETE = "_SUCCESS"
 
 
 class StageFolder:
-    """A folder of stages, on any filesystem of Hadoop; created if missing.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        Reaches the filesystem.
-    path : str
-        A path or URI.
-    """
+    """A folder of stages, at a path or URI on any filesystem of Hadoop; created if missing."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         context: Any = spark.sparkContext
@@ -192,8 +174,6 @@ class Stages:
 
     Parameters
     ----------
-    spark : SparkSession
-        The session of the frames.
     folder : str, optional
         A folder or URI that all workers can write to; by default a temporary one, which ``close`` removes.
     fingerprint : str

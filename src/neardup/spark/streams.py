@@ -24,7 +24,7 @@ from pyspark.sql.streaming import StatefulProcessor
 
 from neardup.classifier.classifier import Classifier, ClassifierLike
 from neardup.classifier.records import TITLE_NAMES, find_measure_column
-from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, is_text_type, not_utf8
+from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, invalid_utf8, is_text_type
 from neardup.documents.tables import TIME_NAMES, TextColumn
 from neardup.errors import InputError, RecipeError, option
 from neardup.features.extraction import Extractor
@@ -36,9 +36,9 @@ from neardup.spark.documents import frame_column, frame_documents, frame_text
 from neardup.spark.features import Broadcast
 from neardup.spark.session import require_packages
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import chosen_recipe, record_at, statistics_for, verdicts_of
+from neardup.stream.index import make_record, make_verdicts, resolve_recipe, statistics_for
 from neardup.stream.judge import Judge
-from neardup.stream.parts import Kept, Record
+from neardup.stream.parts import Record, RestoredDocument
 from neardup.times import FORMS, times_of
 
 if TYPE_CHECKING:
@@ -246,13 +246,7 @@ class StreamConfig(NamedTuple):
     identity: dict[str, str]
 
     def check(self, identity: dict[str, str]) -> None:
-        """Check that a checkpoint is of this stream.
-
-        Raises
-        ------
-        RecipeError
-            If it is of another one.
-        """
+        """Raise RecipeError if a checkpoint is of another stream."""
         for name, title in _IDENTITY_NAMES.items():
             if identity.get(name) != self.identity.get(name):
                 raise RecipeError(
@@ -271,15 +265,9 @@ def stream_config(
     by: str | None,
     choices: dict[str, Any],
 ) -> StreamConfig:
-    """Return the settings of a stream; the parameters are those of ``stream``.
-
-    Raises
-    ------
-    NeardupError
-        If an option does not fit.
-    """
+    """Return the settings of a stream; parameters and errors are those of ``stream``."""
     is_classifiers_own = classifier is not None and recipe == "default"
-    resolved, learned = chosen_recipe(None if is_classifiers_own else recipe, classifier, choices)
+    resolved, learned = resolve_recipe(None if is_classifiers_own else recipe, classifier, choices)
     check_keys(resolved)
     length = Length.parse(window, window_by)
     if against not in _AGAINST:
@@ -381,7 +369,7 @@ def _valid_strings(values: Any) -> tuple[pa.LargeStringArray, Bools]:
     if not is_text_type(values.type):
         return values.cast(pa.large_string()), broken
     raw = as_bytes(values)
-    broken[not_utf8(raw)] = True
+    broken[invalid_utf8(raw)] = True
     if broken.any():
         raw = pc.if_else(pa.array(broken), pa.scalar(None, pa.large_binary()), raw)
     return raw.cast(pa.large_string()), broken
@@ -420,12 +408,7 @@ def feature_block(table: pa.Table) -> Block:
 def sort_documents(blobs: Sequence[bytes], now: int) -> tuple[pa.Table, pa.Table]:
     """Return the documents of a micro-batch, the earliest first, and the rows that are no documents.
 
-    Parameters
-    ----------
-    blobs : sequence of bytes
-        From ``document_blobs``, in any order.
-    now : int
-        The time of documents without one, in microseconds since 1970.
+    ``blobs`` are those of ``document_blobs``, in any order; documents without a time get the time ``now``.
     """
     table = decode_tables(blobs)
     table = table.append_column("moment", table["time"].fill_null(now))
@@ -445,15 +428,9 @@ MAX_WINDOWS = 64
 REJECTED_KIND = "set-aside"
 #: What the state keeps of each document in the window.
 _WINDOW_SCHEMA = pa.schema(
-    [
-        ("serial", pa.int64()),
-        ("id", pa.large_string()),
-        ("text", pa.large_string()),
-        ("title", pa.large_string()),
-        ("time", pa.int64()),
-        ("leaves", pa.int64()),
-        ("real", pa.int64()),
-    ]
+    [("serial", pa.int64())]
+    + [(name, pa.large_string()) for name in ("id", "text", "title")]
+    + [(name, pa.int64()) for name in ("time", "leaves", "real")]
 )
 #: The columns of the verdicts.
 VERDICT_SCHEMA = pa.schema(
@@ -510,7 +487,7 @@ class GroupWindow:
         self.judge.restore(head["judge"])
         for row in rows:
             self._enter(row["serial"], row["id"], row["text"], row["title"], row["real"])
-        kept = [Kept(row["serial"], row["text"], row["time"], row["leaves"]) for row in rows]
+        kept = [RestoredDocument(row["serial"], row["text"], row["time"], row["leaves"]) for row in rows]
         self.judge.enter(kept[begin : begin + _STEP] for begin in range(0, len(kept), _STEP))
         self._expire()
 
@@ -529,11 +506,11 @@ class GroupWindow:
             reals = [time.real for time in times]
             records: list[Record] = []
             if self.judge.needs_records:
-                records = [record_at(*values) for values in zip(texts, titles, reals, strict=True)]
+                records = [make_record(*values) for values in zip(texts, titles, reals, strict=True)]
             number = first + begin
             found = self.judge.judge(feature_block(part), records, times, number)
             names = self.names | {number + i: name for i, name in enumerate(ids)}
-            verdicts += verdicts_of([Document(name, "") for name in ids], times, found, self.judge, names.get)
+            verdicts += make_verdicts([Document(name, "") for name in ids], times, found, self.judge, names.get)
             rows = []
             for i in np.flatnonzero(found.held).tolist():
                 self._enter(number + i, ids[i], texts[i], titles[i], reals[i])
@@ -551,7 +528,7 @@ class GroupWindow:
     def _enter(self, serial: int, name: str, text: str, title: str, real: int) -> None:
         self.names[serial] = name
         if self.judge.needs_records:
-            self._records[serial] = record_at(text, title, real)
+            self._records[serial] = make_record(text, title, real)
 
     def _expire(self) -> None:
         for serial in self.judge.expire().tolist():
@@ -570,11 +547,11 @@ def judge_batch(config: StreamConfig, state: Any, blobs: Sequence[bytes], now: i
     config : StreamConfig
         The settings.
     state : GroupState
-        The state of the group: a head, and for each micro-batch the documents that entered the window.
+        A head, and for each micro-batch a blob of the documents that entered the window.
     blobs : sequence of bytes
         All documents of the micro-batch, from ``document_blobs``.
     now : int
-        Its time, in microseconds since 1970; the same when Spark repeats it.
+        The time of the micro-batch, in microseconds since 1970; the same when Spark repeats it.
     by : str
         The group.
 
@@ -644,13 +621,7 @@ def _verdict_table(
 
 
 class GroupState:
-    """The state of a group: one head, and blobs by number. Spark commits it together with the micro-batch.
-
-    Parameters
-    ----------
-    handle : StatefulProcessorHandle
-        Spark's access to the state.
-    """
+    """The state of a group: one head, and blobs by number. Spark commits it together with the micro-batch."""
 
     def __init__(self, handle: Any) -> None:
         self._head = handle.getValueState("head", "data binary")
@@ -680,13 +651,7 @@ class GroupState:
 
 
 class StreamOperator(StatefulProcessor):  # type: ignore[misc]
-    """Spark's stateful operator, which judges the documents of a group.
-
-    Parameters
-    ----------
-    config : Broadcast
-        The settings of the stream.
-    """
+    """Spark's stateful operator, which judges the documents of a group."""
 
     def __init__(self, config: Broadcast[StreamConfig]) -> None:
         self._config = config

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier, ClassifierLike, classifier_recipe, resolve_classifier
 from neardup.classifier.records import NO_TIME
-from neardup.documents.streams import ahead
+from neardup.documents.streams import read_ahead
 from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError, UnknownDocument, option
 from neardup.features.reading import gather_text_statistics
 from neardup.features.statistics import Statistics
@@ -31,9 +31,9 @@ from neardup.search.matches import Similar
 from neardup.search.window import EventTime, FlowClock, Length, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
-from neardup.stream.parts import Findings, Kept, Record
-from neardup.stream.register import IndexStatistics, RecentVerdicts, Register
-from neardup.stream.store import Mark, Store, Stored, StoreReader, text_digest
+from neardup.stream.parts import Record, RestoredDocument, WindowFindings
+from neardup.stream.register import DocumentRegister, IndexStatistics, RecentVerdicts
+from neardup.stream.store import Store, StoredDocument, StoreIdentity, StoreReader, text_digest
 
 _SECOND = 1_000_000
 #: The last microseconds of the year 9999 would round to the first second of the next, which no datetime holds.
@@ -43,30 +43,30 @@ _AT_ONCE = 1024
 _CHARACTERS = 1 << 23
 
 
-def verdicts_of(
+def make_verdicts(
     documents: Sequence[Document],
     moments: Sequence[EventTime],
-    found: Findings,
+    found: WindowFindings,
     judge: Judge,
     name_of: Callable[[int], str | None],
 ) -> list[Verdict]:
     """Return the verdicts on documents; name_of: the id of a document by its number."""
     at = {place: k for k, place in enumerate(found.places.tolist())}
-    partners = found.partners
-    of, similarity, same = partners.serials.tolist(), partners.similarity.tolist(), partners.same.tolist()
-    counts = partners.counts.tolist()
+    matches = found.matches
+    of, similarity, same = matches.serials.tolist(), matches.similarity.tolist(), matches.same.tolist()
+    counts = matches.counts.tolist()
     verdicts = []
     for i, (document, moment, some) in enumerate(zip(documents, moments, found.has_features.tolist(), strict=True)):
         time, flag, k = min(moment.real / _SECOND, _LATEST), moment.flag if some else "undecidable", at.get(i)
         if k is None:
             verdicts.append(Verdict(document.id, "original", None, None, time, flag, None))
             continue
-        kind, said = "exact" if same[k] else "near", judge.contributions(partners, k)
+        kind, said = "exact" if same[k] else "near", judge.contributions(matches, k)
         verdicts.append(Verdict(document.id, kind, name_of(of[k]), similarity[k], time, flag, tuple(counts[k]), *said))
     return verdicts
 
 
-def chosen_recipe(
+def resolve_recipe(
     recipe: AnyRecipe | None, classifier: ClassifierLike | None, choices: Mapping[str, Any]
 ) -> tuple[Recipe, Classifier | None]:
     """Return the recipe of a flow, and the classifier whose it is, read where it is a path.
@@ -88,7 +88,7 @@ def record_of(document: Document, seconds: float | None) -> Record:
     return Record(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
 
 
-def record_at(text: str, title: str, real: int) -> Record:
+def make_record(text: str, title: str, real: int) -> Record:
     """Return what a second step goes by, from its parts; real: microseconds since 1970."""
     return Record(text, title, _microseconds(real / _SECOND))
 
@@ -120,7 +120,7 @@ def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) ->
     return gather_text_statistics([pa.array(list(sample), pa.large_string())], recipe)
 
 
-def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def batch_documents(documents: Iterable[Document]) -> Iterator[list[Document]]:
     """Yield documents in batches of some thousand and some megabytes."""
     batch: list[Document] = []
     characters = 0
@@ -147,10 +147,10 @@ class Index:
     recipe : Recipe, str or path, optional
         What a match is: any recipe whose documents have keys (sets, sketches, fingerprints, LSH); else ``default``.
     classifier : Classifier or path, optional
-        What a match is, in place of a recipe: a trained classifier, or the file it is in.
+        Decides in place of a recipe: a trained classifier, or the path of its file.
     window : str, int, timedelta or None
-        How far apart partners may be: ``"24h"``, ``"7d"``, ``"8000 documents"`` or 8000; ``"endless"`` or None.
-        Raising it finds repeats of older documents, and takes memory and time in proportion.
+        How far apart two matches may be: ``"24h"``, ``"7d"``, ``"8000 documents"`` or 8000; ``"endless"`` or None.
+        Raising it finds repeats of older documents and takes memory and time in proportion.
     window_by : str
         ``time``, or ``hour``: whole hours are compared, as in Montanari & Puglisi 2012, 3.6.
     against : str
@@ -202,7 +202,7 @@ class Index:
         force_domain: bool = False,
         **choices: Any,
     ) -> None:
-        self.recipe, self.classifier = chosen_recipe(recipe, classifier, choices)
+        self.recipe, self.classifier = resolve_recipe(recipe, classifier, choices)
         #: Whether nothing more is to be said of documents that the classifier does not know.
         self._silent = self.classifier is None or force_domain or self.classifier.force_domain
         check_keys(self.recipe)
@@ -227,7 +227,7 @@ class Index:
         else:
             settings = {"window": str(length), "window_by": window_by, "against": against}
             own = self.recipe
-            self.store = Store(path, Mark(own.fingerprint, settings, own.dependencies))
+            self.store = Store(path, StoreIdentity(own.fingerprint, settings, own.dependencies))
             try:
                 self._begin()
                 self._note_recipe(self.store)
@@ -238,7 +238,7 @@ class Index:
     def _begin(self) -> None:
         """Begin with what the store holds, or with nothing."""
         self._next = 0
-        self._register = Register()
+        self._register = DocumentRegister()
         #: Where there is a store, it has all verdicts.
         self._verdicts = RecentVerdicts(self._register.serials)
         self._judge = Judge(
@@ -271,7 +271,7 @@ class Index:
         tells.
         """
         verdicts: list[Verdict] = []
-        for batch in batches_of(documents):
+        for batch in batch_documents(documents):
             with self._turn:
                 verdicts += self._add(batch)
         return verdicts
@@ -279,7 +279,7 @@ class Index:
     def check(self, documents: Iterable[Document]) -> list[Verdict]:
         """Return the verdict that each document would have if it were the next one to be added; none is entered."""
         verdicts: list[Verdict] = []
-        for batch in batches_of(documents):
+        for batch in batch_documents(documents):
             with self._lock:
                 verdicts += self._check(batch)
         return verdicts
@@ -318,7 +318,7 @@ class Index:
             if name not in self._register.serials:
                 raise UnknownDocument(f"the window holds no document with the id {name!r}")
             if self.store is not None:
-                self.store.unhold(self._register.serials[name])
+                self.store.delete_text(self._register.serials[name])
             self._leave(name)
 
     def forget(self, name: str) -> None:
@@ -339,7 +339,7 @@ class Index:
                 raise UnknownDocument(f"no document with the id {name!r} has a verdict")
             if self.store is not None:
                 state = self._judge.state(without=self._register.serials.get(name))
-                self.store.record([], {"clock": json.dumps(state)}, gone=self.store.find(name, text=False))
+                self.store.record([], {"clock": json.dumps(state)}, removed=self.store.find(name, text=False))
             else:
                 self._verdicts.forget(verdict)
             self._leave(name)
@@ -358,12 +358,12 @@ class Index:
             verdict = self.verdict_of(document.id)
             if verdict is None:
                 raise UnknownDocument(f"no document with the id {document.id!r} has a verdict, so none can be replaced")
-            gone = None if self.store is None else self.store.find(document.id, text=False)
+            removed = None if self.store is None else self.store.find(document.id, text=False)
             try:
                 self._leave(document.id)
                 if self.store is None:
                     self._verdicts.forget(verdict)
-                return self._add([document], gone)[0]
+                return self._add([document], removed)[0]
             except BaseException:
                 if self.store is not None:
                     self._begin()
@@ -373,7 +373,7 @@ class Index:
         """Take a document out of the window, if it is held."""
         serial = self._register.serials.get(name)
         if serial is not None:
-            self._register.let_go([serial])
+            self._register.remove([serial])
             self._judge.remove(serial)
 
     def release(self, document: Document | str, by: str = "") -> Verdict:
@@ -411,7 +411,7 @@ class Index:
             return self._release(verdict, text, title, by)
 
     def _release(self, stopped: Verdict, text: str, title: str, by: str) -> Verdict:
-        serial, before, moment = self._next, self._judge.before(), self._judge.clock.next_event_time()
+        serial, before, moment = self._next, self._judge.snapshot(), self._judge.clock.next_event_time()
         seconds = self._judge.clock.seconds
         time = stopped.time if seconds is None else min(seconds, _LATEST)
         verdict = Verdict(stopped.id, "original", None, None, time, stopped.flag, None)
@@ -423,17 +423,17 @@ class Index:
                 digest = text_digest(text) if self._keep_texts else b""
                 was = self.store.find(verdict.id, text=False)
                 origin = "" if was is None else was.origin
-                row = Stored(serial, verdict, origin, moment.time, moment.leaves, True, text, title, digest)
+                row = StoredDocument(serial, verdict, origin, moment.time, moment.leaves, True, text, title, digest)
                 state = {"clock": json.dumps(self._judge.state())}
-                self.store.record([row], state, gone=was, released_by=by)
+                self.store.record([row], state, removed=was, released_by=by)
         except BaseException:
-            self._judge.take_back(serial, before)
+            self._judge.undo(serial, before)
             raise
         self._next += 1
         self._leave(verdict.id)
-        self._register.hold(serial, verdict.id, record if self._judge.needs_records else None)
+        self._register.add(serial, verdict.id, record if self._judge.needs_records else None)
         if self.store is None:
-            self._verdicts.change(stopped, verdict)
+            self._verdicts.replace(stopped, verdict)
         return verdict
 
     def verdict_of(self, name: str) -> Verdict | None:
@@ -496,11 +496,11 @@ class Index:
     def __repr__(self) -> str:
         return f"<Index of {len(self):,} documents, {self.recipe.in_words()}, window {self._judge.clock.length}>"
 
-    def _add(self, documents: Sequence[Document], gone: Stored | None = None) -> list[Verdict]:
-        if gone is None:
-            self._refuse_known([document.id for document in documents])
+    def _add(self, documents: Sequence[Document], removed: StoredDocument | None = None) -> list[Verdict]:
+        if removed is None:
+            self._check_new_ids([document.id for document in documents])
         with self._lock:
-            first, before, interrupted = self._next, self._judge.before(), None
+            first, before, interrupted = self._next, self._judge.snapshot(), None
         try:
             with self._lock:
                 moments = [self._judge.clock.see(document.microseconds) for document in documents]
@@ -511,7 +511,7 @@ class Index:
                         record_of(one, moment.real / _SECOND) for one, moment in zip(documents, moments, strict=True)
                     ]
                 found = self._judge.judge(texts, records, moments, first)
-                verdicts = verdicts_of(
+                verdicts = make_verdicts(
                     documents,
                     moments,
                     found,
@@ -523,16 +523,16 @@ class Index:
                 self._next += len(documents)
                 for i, holds in enumerate(held):
                     if holds:
-                        self._register.hold(first + i, documents[i].id, records[i] if records else None)
+                        self._register.add(first + i, documents[i].id, records[i] if records else None)
             if self.store is not None:
                 # Without the lock: questions are answered while the disk works.
-                rows = self._rows(first, documents, moments, held, verdicts)
-                interrupted = self._record(self.store, rows, state, gone)
+                rows = self._stored_rows(first, documents, moments, held, verdicts)
+                interrupted = self._record(self.store, rows, state, removed)
         except BaseException:
             with self._lock:
                 self._next = first
-                self._register.let_go(range(first, first + len(documents)))
-                self._judge.take_back(first, before)
+                self._register.remove(range(first, first + len(documents)))
+                self._judge.undo(first, before)
             raise
         with self._lock:
             self._expire()
@@ -553,7 +553,7 @@ class Index:
         warnings.warn(message, ForeignDocuments, stacklevel=4)
 
     def _check(self, documents: Sequence[Document]) -> list[Verdict]:
-        judge, clock, before = self._judge, self._judge.clock, self._judge.before()
+        judge, clock, before = self._judge, self._judge.clock, self._judge.snapshot()
         moments, records = list[EventTime](), list[Record]()
         try:
             # Each is the next one: the clock goes back after it.
@@ -566,36 +566,36 @@ class Index:
                 # What it confirms would be held from now on with its own time, and is asked for then.
                 texts = pa.array([document.text], pa.large_string())
                 found = judge.judge(texts, records[-1:] if judge.needs_records else [], moments[-1:], self._next)
-                verdict = verdicts_of([document], moments[-1:], found, judge, self._register.name)
-                judge.take_back(self._next, before)
+                verdict = make_verdicts([document], moments[-1:], found, judge, self._register.name)
+                judge.undo(self._next, before)
                 return [*self._check(documents[: len(moments) - 1]), *verdict, *self._check(documents[len(moments) :])]
         finally:
             clock.restore(before.clock)
         if not documents:
             return []
         found = judge.check(pa.array([one.text for one in documents], pa.large_string()), records, moments)
-        return verdicts_of(documents, moments, found, judge, self._register.name)
+        return make_verdicts(documents, moments, found, judge, self._register.name)
 
-    def _refuse_known(self, names: Sequence[str]) -> None:
-        known = (self.store or self._verdicts).known(names)
+    def _check_new_ids(self, names: Sequence[str]) -> None:
+        known = (self.store or self._verdicts).judged_ids(names)
         seen: set[str] = set()
         for name in names:
             if name in known or name in seen:
                 raise InputError(f"id {name!r} already has a verdict; give each document an id of its own")
             seen.add(name)
 
-    def _rows(
+    def _stored_rows(
         self,
         first: int,
         documents: Sequence[Document],
         moments: Sequence[EventTime],
         held: Sequence[bool],
         verdicts: Sequence[Verdict],
-    ) -> list[Stored]:
+    ) -> list[StoredDocument]:
         """Return what the store is to hold of documents; first: the number of the first."""
         each = zip(documents, moments, held, verdicts, strict=True)
         return [
-            Stored(
+            StoredDocument(
                 number,
                 verdict,
                 document.origin,
@@ -609,10 +609,12 @@ class Index:
             for number, (document, moment, holds, verdict) in enumerate(each, first)
         ]
 
-    def _record(self, store: Store, rows: Sequence[Stored], state: str, gone: Stored | None) -> BaseException | None:
+    def _record(
+        self, store: Store, rows: Sequence[StoredDocument], state: str, removed: StoredDocument | None
+    ) -> BaseException | None:
         """Put documents and verdicts on the disk; return what interrupted it when they were there already."""
         try:
-            store.record(rows, {"clock": state}, gone=gone)
+            store.record(rows, {"clock": state}, removed=removed)
         except BaseException as error:
             if store.next_serial == rows[0].serial:
                 raise
@@ -633,20 +635,20 @@ class Index:
         saved = json.loads(state)
         self._judge.restore(saved)
         # The store is read in one thread, features are made in others, and this one enters.
-        self._judge.enter(ahead(map(self._taken_back, store.held())), default_threads())
+        self._judge.enter(read_ahead(map(self._restored_documents, store.held_documents())), default_threads())
         self._expire()
 
-    def _taken_back(self, rows: Sequence[Stored]) -> list[Kept]:
+    def _restored_documents(self, rows: Sequence[StoredDocument]) -> list[RestoredDocument]:
         for row in rows:
             record = Record(row.text or "", row.title, _microseconds(row.verdict.time))
-            self._register.hold(row.serial, row.id, record if self._judge.needs_records else None)
-        return [Kept(row.serial, row.text or "", row.time, row.leaves) for row in rows]
+            self._register.add(row.serial, row.id, record if self._judge.needs_records else None)
+        return [RestoredDocument(row.serial, row.text or "", row.time, row.leaves) for row in rows]
 
     def _expire(self) -> None:
         gone = self._judge.expire()
         if not len(gone):
             return
-        self._register.let_go(gone.tolist())
+        self._register.remove(gone.tolist())
         if self.store is not None:
             first = self._register.first
             # Texts that stay on the disk for longer change no answer.
@@ -654,7 +656,7 @@ class Index:
                 self.store.forget(self._next if first is None else first)
 
 
-def stored_recipe(reader: StoreReader) -> Recipe:
+def read_stored_recipe(reader: StoreReader) -> Recipe:
     """Return the recipe that a store was filled by, as ``Index`` noted it.
 
     Raises ``StoreError`` if it was a classifier, whose file alone holds it, or the store is of a neardup that noted
@@ -669,7 +671,7 @@ def stored_recipe(reader: StoreReader) -> Recipe:
     return parse(known, "the store's recipe")
 
 
-def end_of_time() -> float:
+def latest_time() -> float:
     """Return a clock on the wall for which nothing is later than now."""
     return 253_402_300_799.0
 
@@ -681,7 +683,7 @@ def warm_up(index: Index) -> None:
     """Run some documents through a window of their own, so that no later one is charged for loading the kernels."""
     own = None if index.classifier else index.recipe
     forced = index.classifier is not None
-    with Index(own, classifier=index.classifier, sample=index.sample, now=end_of_time, force_domain=forced) as idle:
+    with Index(own, classifier=index.classifier, sample=index.sample, now=latest_time, force_domain=forced) as idle:
         for at in range(300):
             # Other scripts have kernels of their own, used once there are many bytes of them; so has what leaves.
             words = [f"{word}{at * place % 17}" for place, word in enumerate(_WORDS[at % len(_WORDS)].split())]

@@ -24,31 +24,31 @@ from neardup.recipe import Recipe
 from neardup.runtime import in_order
 from neardup.search.window import Arrivals, EventTime, FlowClock, Window, part_of
 from neardup.stream.parts import (
-    NOBODY,
+    NO_MATCHES,
+    AheadDocument,
     Booleans,
-    Findings,
     Floats,
     Integers,
-    Kept,
-    Partners,
     Record,
-    Waiting,
-    arrivals_of,
-    joined,
+    RestoredDocument,
+    WindowFindings,
+    WindowMatches,
+    concatenate_matches,
+    make_arrivals,
 )
-from neardup.stream.second_step import second_of
+from neardup.stream.second_step import second_step_of
 
 Words = npt.NDArray[np.uint64]
 RecordOf = Callable[[int], Record | None]
-_UNKNOWN = Record("", "", NO_TIME)
+_UNKNOWN_RECORD = Record("", "", NO_TIME)
 
 
-class Before(NamedTuple):
-    """What a judge goes by besides the window, as it was before some documents: ``Judge.before``."""
+class JudgeSnapshot(NamedTuple):
+    """What a judge goes by besides the window, as it was before some documents: ``Judge.snapshot``."""
 
     clock: dict[str, Any]
     segments: list[tuple[int, int]]
-    ahead: Waiting | None
+    ahead: AheadDocument | None
     revived: dict[int, int]
     asked: DomainCounts
 
@@ -70,14 +70,14 @@ class Judge:
         classifier: Classifier | None = None,
     ) -> None:
         self._everything, self._record_of = everything, record_of
-        self._second = second_of(recipe, self._record, classifier)
+        self._second = second_step_of(recipe, self._record, classifier)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
         #: The segments, with the number of the first document in or after each.
         self._segments: list[tuple[int, int]] = []
         #: The first number and the records of the documents that are judged now.
         self._now: tuple[int, Sequence[Record]] = 0, ()
-        self._ahead: Waiting | None = None
+        self._ahead: AheadDocument | None = None
         #: Documents that were confirmed, with the times that count since then.
         self._revived: dict[int, int] = {}
         self._awaited: int | None = None
@@ -96,7 +96,7 @@ class Judge:
         records: Sequence[Record],
         moments: Sequence[EventTime],
         first: int,
-    ) -> Findings:
+    ) -> WindowFindings:
         """Judge documents one after the other, and enter those that are to be held.
 
         ``texts`` may be features that were made of them, with digests; ``records`` are there where ``needs_records``;
@@ -108,75 +108,81 @@ class Judge:
         if late := [i for i, moment in enumerate(moments) if moment.flag == "late"]:
             may[late] = 0
         held = np.zeros(len(moments), np.bool_)
-        places, found = list[Integers](), list[Partners]()
+        places, found = list[Integers](), list[WindowMatches]()
         self._now = first, records
-        for begin, end in _runs(moments):
+        for begin, end in _segment_runs(moments):
             self._begin(moments[begin], first + begin)
             numbers = np.arange(first + begin, first + end)
-            arrivals = arrivals_of(part_of(block, heads, begin, end), moments[begin:end], numbers, may[begin:end])
-            place, partners, held[begin:end] = self._ask(arrivals, records[begin:end])
+            arrivals = make_arrivals(part_of(block, heads, begin, end), moments[begin:end], numbers, may[begin:end])
+            place, matches, held[begin:end] = self._match_and_enter(arrivals, records[begin:end])
             places.append(begin + place)
-            found.append(partners)
+            found.append(matches)
             for i in range(begin, end):
                 if moments[i].flag == "ahead":
-                    waiting = Waiting(part_of(block, heads, i, i + 1), first + i, moments[i].time)
+                    waiting = AheadDocument(part_of(block, heads, i, i + 1), first + i, moments[i].time)
                     self._ahead = waiting if held[i] else None
         self._now = 0, ()
         every = places[0] if len(places) == 1 else np.concatenate([np.empty(0, np.int64), *places])
-        return Findings(every, joined(found), has_features, held)
+        return WindowFindings(every, concatenate_matches(found), has_features, held)
 
-    def _ask(self, arrivals: Arrivals, records: Sequence[Record]) -> tuple[Integers, Partners, Booleans]:
+    def _match_and_enter(
+        self, arrivals: Arrivals, records: Sequence[Record]
+    ) -> tuple[Integers, WindowMatches, Booleans]:
         """Return the best match of each document that has one, and which of them have entered."""
         may = arrivals.enters > 0
         if self._second is None:
             best = self.window.take(arrivals)
             at = np.flatnonzero(best.serials >= 0)
             if not len(at):
-                return at, NOBODY, may
+                return at, NO_MATCHES, may
             same = (best.digests[at] == arrivals.block.text_digests[at]).all(axis=1)
-            partners = Partners.first_step(best.serials[at], best.similarity[at], best.counts[at], same)
-            return at, partners, may if self._everything else may & (best.serials < 0)
+            matches = WindowMatches.of_first_step(best.serials[at], best.similarity[at], best.counts[at], same)
+            return at, matches, may if self._everything else may & (best.serials < 0)
         if self._everything:
             # Older documents alone count, so it does no harm that all enter before the first one asks.
             self.window.take(arrivals, asks=False)
-            return *self._partners(arrivals, records, best_only=True), may
+            return *self._find_matches(arrivals, records, best_only=True), may
         each, held = [], np.zeros(len(may), np.bool_)
         heads = row_heads(arrivals.block.sizes)
         for i in range(len(may)):
             one = arrivals.between(heads, i, i + 1)
-            each.append(self._partners(one, records[i : i + 1], best_only=True)[1])
+            each.append(self._find_matches(one, records[i : i + 1], best_only=True)[1])
             if may[i] and not len(each[-1].serials):
                 held[i] = True
                 self.window.take(one, asks=False)
-        return np.repeat(np.arange(len(may)), [len(one.serials) for one in each]), joined(each), held
+        return np.repeat(np.arange(len(may)), [len(one.serials) for one in each]), concatenate_matches(each), held
 
-    def _partners(self, arrivals: Arrivals, records: Sequence[Record], *, best_only: bool) -> tuple[Integers, Partners]:
+    def _find_matches(
+        self, arrivals: Arrivals, records: Sequence[Record], *, best_only: bool
+    ) -> tuple[Integers, WindowMatches]:
         """Return which documents match what among all that is held and older; a number of -1 is younger than all."""
         places, found, scores = self.window.matches_each(arrivals)
         if not len(places):
-            return places, NOBODY
+            return places, NO_MATCHES
         numbers = arrivals.serials[places]
         older = (found.serials < numbers) | (numbers < 0)
         places, scores = places[older], scores[older]
         serials, counts, digests = (column[older] for column in found)
         same = (digests.view(np.uint64) == arrivals.block.text_digests[places]).all(axis=1)
         if self._second is None:
-            return places, Partners.first_step(serials, scores, counts, same)
+            return places, WindowMatches.of_first_step(serials, scores, counts, same)
         asking = np.unique(places)
         ends = np.searchsorted(places, asking, side="right").tolist()
-        each: list[Partners] = []
+        each: list[WindowMatches] = []
         for place, start, end in zip(asking.tolist(), [0, *ends], ends, strict=False):
-            first_step = Partners.first_step(serials[start:end], scores[start:end], counts[start:end], same[start:end])
-            passed = self._passed(records[place], int(arrivals.serials[place]), first_step)
-            each.append(passed.first() if best_only else passed)
-        return np.repeat(asking, [len(partners.serials) for partners in each]), joined(each)
+            first_step = WindowMatches.of_first_step(
+                serials[start:end], scores[start:end], counts[start:end], same[start:end]
+            )
+            passed = self._apply_second_step(records[place], int(arrivals.serials[place]), first_step)
+            each.append(passed.best() if best_only else passed)
+        return np.repeat(asking, [len(matches.serials) for matches in each]), concatenate_matches(each)
 
-    def _passed(self, record: Record, serial: int, found: Partners) -> Partners:
+    def _apply_second_step(self, record: Record, serial: int, found: WindowMatches) -> WindowMatches:
         """Return those of a document's matches that pass the second step, the best first."""
         differing = np.flatnonzero(~found.same)
         if self._second is None or not len(differing):
             return found
-        looked = self._second.look(record, serial, found.serials[differing])
+        looked = self._second.find_passing(record, serial, found.serials[differing])
         # Equal texts match whatever the second step would make of them.
         second, counts = np.ones(len(found.same)), found.counts.copy()
         g, vectors = found.g.copy(), np.full((len(found.same), looked.vectors.shape[1]), np.nan)
@@ -184,34 +190,34 @@ class Judge:
         second[at], counts[at], g[at], vectors[at] = looked.similarity, looked.counts, looked.g, looked.vectors
         order = np.sort(np.concatenate([np.flatnonzero(found.same), at]))
         order = order[np.lexsort((found.serials[order], -second[order]))]
-        return Partners(found.serials, second, counts, found.same, g, vectors).among(order)
+        return WindowMatches(found.serials, second, counts, found.same, g, vectors).take(order)
 
     @property
     def asked(self) -> DomainCounts:
         """What a classifier was asked about the documents that arrived, all 0 without one."""
         return DomainCounts() if self._second is None else self._second.counts
 
-    def contributions(self, partners: Partners, at: int) -> tuple[float | None, tuple[Contribution, ...]]:
+    def contributions(self, matches: WindowMatches, at: int) -> tuple[float | None, tuple[Contribution, ...]]:
         """Return g of a pair, and by what it came about; None and nothing where no learned classifier was asked."""
-        g = float(partners.g[at])
+        g = float(matches.g[at])
         if self._second is None or np.isnan(g):
             return None, ()
-        return g, self._second.contributions(partners.vectors[at])
+        return g, self._second.contributions(matches.vectors[at])
 
-    def enter(self, batches: Iterable[Sequence[Kept]], threads: int = 1) -> None:
+    def enter(self, batches: Iterable[Sequence[RestoredDocument]], threads: int = 1) -> None:
         """Enter documents that were held before a restart, in batches; ``restore`` comes before."""
-        confirmed: list[tuple[Block, Kept]] = []
+        confirmed: list[tuple[Block, RestoredDocument]] = []
         revived = dict(self._revived)
         for kept, (block, heads) in in_order(self._features_of, batches, threads):
             confirmed += [(part_of(block, heads, i, i + 1), one) for i, one in enumerate(kept) if one.serial in revived]
-            self._enter(block, [one.serial for one in kept], [self._moment_before(one) for one in kept], revived)
+            self._enter(block, [one.serial for one in kept], [self._restored_event_time(one) for one in kept], revived)
         # A document that was confirmed leaves with those that came after it.
         for block, one in confirmed:
             part, serial = self._segments_before[-1]
             moment = EventTime(one.time, revived[one.serial], 0, 0, "", part, 0)
             self._begin(moment, serial)
             always = np.full(1, 2, np.int8)
-            self.window.take(arrivals_of(block, [moment], np.array([one.serial]), always), asks=False)
+            self.window.take(make_arrivals(block, [moment], np.array([one.serial]), always), asks=False)
 
     def _enter(
         self, block: Block, numbers: Sequence[int], moments: Sequence[EventTime], but: Collection[int] = ()
@@ -219,17 +225,17 @@ class Judge:
         """Enter documents whatever they match, but some; one whose moment confirms was ahead, and enters again."""
         heads, serials = row_heads(block.sizes), np.array(numbers, np.int64)
         enters = np.array([0 if number in but else 2 for number in numbers], np.int8)
-        for begin, end in _runs(moments):
+        for begin, end in _segment_runs(moments):
             part, moment = part_of(block, heads, begin, end), moments[begin]
             if moment.confirms:
-                self._ahead = Waiting(part, numbers[begin], moment.time)
+                self._ahead = AheadDocument(part, numbers[begin], moment.time)
             self._begin(moment, numbers[begin])
             if not moment.confirms:
-                arrivals = arrivals_of(part, moments[begin:end], serials[begin:end], enters[begin:end])
+                arrivals = make_arrivals(part, moments[begin:end], serials[begin:end], enters[begin:end])
                 self.window.take(arrivals, asks=False)
             for i in range(begin, end):
                 if numbers[i] == self._awaited and not moments[i].confirms:
-                    self._ahead = Waiting(part_of(block, heads, i, i + 1), numbers[i], moments[i].time)
+                    self._ahead = AheadDocument(part_of(block, heads, i, i + 1), numbers[i], moments[i].time)
 
     def admit(self, record: Record, moment: EventTime, serial: int) -> None:
         """Enter a document now, whatever it matches."""
@@ -241,10 +247,12 @@ class Judge:
         block = texts if isinstance(texts, Block) else self._extractor(texts)
         return block, row_heads(block.sizes)
 
-    def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], tuple[Block, Integers]]:
+    def _features_of(
+        self, kept: Sequence[RestoredDocument]
+    ) -> tuple[Sequence[RestoredDocument], tuple[Block, Integers]]:
         return kept, self._block(_texts([document.text for document in kept]))
 
-    def _moment_before(self, document: Kept) -> EventTime:
+    def _restored_event_time(self, document: RestoredDocument) -> EventTime:
         """Return the moment of a document from before a restart."""
         place = bisect_right(self._segments_before, document.serial, key=lambda segment: segment[1])
         part = self._segments_before[max(place - 1, 0)][0]
@@ -265,11 +273,11 @@ class Judge:
         if self._second is not None:
             self._second.counts = DomainCounts(*state.get("asked", ()))
 
-    def before(self) -> Before:
-        """Return what ``take_back`` needs to undo what is judged from now on."""
-        return Before(self.clock.state(), self._segments.copy(), self._ahead, self._revived.copy(), self.asked)
+    def snapshot(self) -> JudgeSnapshot:
+        """Return what ``undo`` needs to undo what is judged from now on."""
+        return JudgeSnapshot(self.clock.state(), self._segments.copy(), self._ahead, self._revived.copy(), self.asked)
 
-    def take_back(self, first: int, before: Before) -> None:
+    def undo(self, first: int, before: JudgeSnapshot) -> None:
         """Undo what was judged from a number on, as far as any answer can tell."""
         self.clock.restore(before.clock)
         self.window.take_back(first, before.segments[-1][0] if before.segments else None)
@@ -280,13 +288,13 @@ class Judge:
         self._segments, self._ahead, self._revived = before.segments, before.ahead, before.revived
         if before.ahead is not None and before.ahead.serial in confirmed:
             # It has its own time by now, and must wait again, for as long as the clock says.
-            self._take_again(before.ahead, EventTime(before.ahead.time, before.clock["pending_leaves"], 0, 0, "", 0, 0))
+            self._reenter(before.ahead, EventTime(before.ahead.time, before.clock["pending_leaves"], 0, 0, "", 0, 0))
 
-    def _take_again(self, waiting: Waiting, moment: EventTime) -> None:
+    def _reenter(self, waiting: AheadDocument, moment: EventTime) -> None:
         """Have a document that is held be held as of another moment."""
         self.window.remove(waiting.serial)
         always = np.full(1, 2, np.int8)
-        self.window.take(arrivals_of(waiting.block, [moment], np.array([waiting.serial]), always), asks=False)
+        self.window.take(make_arrivals(waiting.block, [moment], np.array([waiting.serial]), always), asks=False)
 
     def remove(self, serial: int) -> None:
         """Take a document out of the window."""
@@ -303,7 +311,7 @@ class Judge:
             self._ahead = None
         least = (self.clock.clock - self.clock.length.value) // self.clock.length.part
         if least == self._least:
-            return NOBODY.serials
+            return NO_MATCHES.serials
         self._least = least
         gone = self.window.drop_segments(least)
         while len(self._segments) > 1 and self._segments[0][0] < least:
@@ -312,20 +320,22 @@ class Judge:
             del self._revived[serial]
         return gone
 
-    def check(self, texts: pa.LargeStringArray, records: Sequence[Record], moments: Sequence[EventTime]) -> Findings:
+    def check(
+        self, texts: pa.LargeStringArray, records: Sequence[Record], moments: Sequence[EventTime]
+    ) -> WindowFindings:
         """Find what each of some documents matches among what is held, as if it came next; none enters."""
         block, count = self._block(texts)[0], len(moments)
-        arrivals = arrivals_of(block, moments, np.full(count, -1), np.zeros(count, np.int8))
-        places, partners = self._partners(arrivals, records, best_only=True)
+        arrivals = make_arrivals(block, moments, np.full(count, -1), np.zeros(count, np.int8))
+        places, matches = self._find_matches(arrivals, records, best_only=True)
         places, first = np.unique(places, return_index=True)
-        return Findings(places, partners.among(first), block.sizes > 0, np.zeros(count, np.bool_))
+        return WindowFindings(places, matches.take(first), block.sizes > 0, np.zeros(count, np.bool_))
 
     def matches(self, record: Record) -> tuple[Integers, Floats]:
         """Return the numbers of all held documents that a document matches now, the most similar first."""
         none, never = np.full(1, -1, np.int64), np.zeros(1, np.int8)
         block = self._block(_texts([record.text]))[0]
-        arrivals = arrivals_of(block, [self.clock.next_event_time()], none, never)
-        found = self._partners(arrivals, [record], best_only=False)[1]
+        arrivals = make_arrivals(block, [self.clock.next_event_time()], none, never)
+        found = self._find_matches(arrivals, [record], best_only=False)[1]
         return found.serials, found.similarity
 
     def nearest(self, text: str) -> tuple[Integers, Floats]:
@@ -341,21 +351,21 @@ class Judge:
         if moment.confirms and self._ahead is not None:
             waiting, self._ahead = self._ahead, None
             self._revived[waiting.serial] = waiting.time
-            self._take_again(waiting, moment._replace(time=waiting.time, leaves=waiting.time))
+            self._reenter(waiting, moment._replace(time=waiting.time, leaves=waiting.time))
 
     def _record(self, number: int) -> Record:
         """Return what is known of a document that is held, or judged now."""
         first, given = self._now
         if 0 <= number - first < len(given):
             return given[number - first]
-        return self._record_of(number) or _UNKNOWN
+        return self._record_of(number) or _UNKNOWN_RECORD
 
 
 def _texts(texts: list[str]) -> pa.LargeStringArray:
     return pa.array(texts, pa.large_string())
 
 
-def _runs(moments: Sequence[EventTime]) -> Iterator[tuple[int, int]]:
+def _segment_runs(moments: Sequence[EventTime]) -> Iterator[tuple[int, int]]:
     """Yield stretches that go into one segment; a document that confirms another is one of its own."""
     begin = 0
     for i in range(1, len(moments) + 1):

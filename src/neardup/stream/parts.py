@@ -24,7 +24,7 @@ class Record(NamedTuple):
     time: int
 
 
-class Partners(NamedTuple):
+class WindowMatches(NamedTuple):
     """Held documents that match one, the best first."""
 
     serials: Integers  #: int64[k]: their numbers
@@ -37,21 +37,23 @@ class Partners(NamedTuple):
     vectors: Floats
 
     @classmethod
-    def first_step(cls, serials: Integers, similarity: Floats, counts: Integers, same: Booleans) -> Self:
+    def of_first_step(cls, serials: Integers, similarity: Floats, counts: Integers, same: Booleans) -> Self:
         """Return what no second step has looked at."""
         return cls(serials, similarity, counts, same, np.full(len(serials), np.nan), np.empty((len(serials), 0)))
 
-    def first(self) -> Partners:
+    def best(self) -> WindowMatches:
         """Return the best one alone."""
-        return self.among(slice(1))
+        return self.take(slice(1))
 
-    def among(self, places: slice | Integers | Booleans) -> Partners:
+    def take(self, places: slice | Integers | Booleans) -> WindowMatches:
         """Return some of them."""
         serials, similarity, counts, same, g, vectors = self
-        return Partners(serials[places], similarity[places], counts[places], same[places], g[places], vectors[places])
+        return WindowMatches(
+            serials[places], similarity[places], counts[places], same[places], g[places], vectors[places]
+        )
 
 
-class Waiting(NamedTuple):
+class AheadDocument(NamedTuple):
     """A document that is ahead and was entered: should a second one confirm its time, it is entered again."""
 
     block: Block
@@ -59,16 +61,16 @@ class Waiting(NamedTuple):
     time: int
 
 
-class Findings(NamedTuple):
+class WindowFindings(NamedTuple):
     """What was found about documents, one after the other."""
 
     places: Integers  #: int64[k]: which of the documents, ascending
-    partners: Partners  #: what each matches: the best one of those that are older
+    matches: WindowMatches  #: what each matches: the best one of those that are older
     has_features: Booleans  #: bool[n]: of each document, whether it can match anything
     held: Booleans  #: bool[n]: whether it entered the window
 
 
-class Kept(NamedTuple):
+class RestoredDocument(NamedTuple):
     """A document that was held before a restart: its number, text, time, and time of leaving."""
 
     serial: int
@@ -77,24 +79,26 @@ class Kept(NamedTuple):
     leaves: int
 
 
-#: No partners at all.
-NOBODY = Partners.first_step(np.empty(0, np.int64), np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_))
+#: No matches at all.
+NO_MATCHES = WindowMatches.of_first_step(
+    np.empty(0, np.int64), np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_)
+)
 
 
-def joined(parts: Sequence[Partners]) -> Partners:
-    """Return partners one behind the other, those of no second step with vectors of nan beside others."""
+def concatenate_matches(parts: Sequence[WindowMatches]) -> WindowMatches:
+    """Return matches one behind the other, those of no second step with vectors of nan beside others."""
     some = [each for each in parts if len(each.serials)]
     if len(some) < 2:
-        return some[0] if some else NOBODY
+        return some[0] if some else NO_MATCHES
     width = max(each.vectors.shape[1] for each in some)
     padded = [
         each._replace(vectors=np.full((len(each.serials), width), np.nan)) if each.vectors.shape[1] < width else each
         for each in some
     ]
-    return Partners(*(np.concatenate(column) for column in zip(*padded, strict=True)))
+    return WindowMatches(*(np.concatenate(column) for column in zip(*padded, strict=True)))
 
 
-def arrivals_of(
+def make_arrivals(
     block: Block, moments: Sequence[EventTime], numbers: Integers, enters: npt.NDArray[np.int8]
 ) -> Arrivals:
     """Return documents as the window takes them, from their moments, their numbers, and whether they enter."""

@@ -33,7 +33,7 @@ class IndexStatistics(NamedTuple):
     asked: DomainCounts = DomainCounts()
 
 
-class Register:
+class DocumentRegister:
     """Ids and numbers of what the window holds, and records where they are needed."""
 
     def __init__(self) -> None:
@@ -61,14 +61,14 @@ class Register:
         # Numbers are entered in their order, and a dictionary keeps it.
         return next(iter(self._names), None)
 
-    def hold(self, serial: int, name: str, record: Record | None) -> None:
+    def add(self, serial: int, name: str, record: Record | None) -> None:
         """Note that the window holds a document; record: what a second step goes by, where there is one."""
         self.serials[name] = serial
         self._names[serial] = name
         if record is not None:
             self._records[serial] = record
 
-    def let_go(self, serials: Iterable[int]) -> None:
+    def remove(self, serials: Iterable[int]) -> None:
         """Note that the window no longer holds documents."""
         for serial in serials:
             name = self._names.pop(serial, None)
@@ -92,7 +92,7 @@ class RecentVerdicts:
         found = self._verdicts.get(name)
         return None if found is None else Verdict(*found)
 
-    def known(self, names: Sequence[str]) -> set[str]:
+    def judged_ids(self, names: Sequence[str]) -> set[str]:
         """Return which of the ids have verdicts."""
         return self._verdicts.keys() & set(names)
 
@@ -114,7 +114,7 @@ class RecentVerdicts:
                 else:
                     self._verdicts.pop(name, None)
 
-    def change(self, gone: Verdict, now: Verdict) -> None:
+    def replace(self, gone: Verdict, now: Verdict) -> None:
         """Put a verdict in the place of another on the same document."""
         count(self.counts, [gone], -1)
         count(self.counts, [now])

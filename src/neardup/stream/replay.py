@@ -27,7 +27,7 @@ from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.search.window import Length
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import Index, end_of_time
+from neardup.stream.index import Index, latest_time
 from neardup.stream.register import IndexStatistics
 from neardup.times import FORMS, can_hold_times, times_of, utc
 
@@ -36,7 +36,7 @@ Integers = npt.NDArray[np.int64]
 #: Why a document without a time is rejected; counted under these words.
 NO_TIME = "no readable time"
 #: Bytes of texts that may wait in memory until it is their turn.
-WAITING = 128 << 20
+WAITING_BYTES = 128 << 20
 _AT_ONCE = 1024
 
 
@@ -74,7 +74,7 @@ class Timeline(NamedTuple):
         return int(self.sizes[self.order].sum())
 
 
-def survey(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timeline:
+def read_timeline(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timeline:
     """Read a corpus once and return when its documents arrive.
 
     ``as_listed``: Whether they arrive in the order of the corpus, whatever their times say. Raises ``InputError`` if
@@ -96,14 +96,14 @@ def survey(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timeline:
         sizes.append(lengths_of(as_bytes(batch.texts)))
         if batch.ids is not None:
             ids.append(batch.ids)
-        consumed += batch.consumed
+        consumed += batch.bytes_read
         report("read times", consumed, corpus.total_bytes)
-    names = Names(_joined(rows), join_ids(ids) if ids else None)
-    corpus.refuse_repeated(names)
-    return _timeline(column, names, _joined(times), _joined(sizes), _joined(known) > 0, as_listed)
+    names = Names(_concatenate(rows), join_ids(ids) if ids else None)
+    corpus.check_unique_ids(names)
+    return _timeline(column, names, _concatenate(times), _concatenate(sizes), _concatenate(known) > 0, as_listed)
 
 
-def _joined(parts: list[Any]) -> Integers:
+def _concatenate(parts: list[Any]) -> Integers:
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
@@ -125,35 +125,39 @@ def _timeline(
     return Timeline(names.rows, times, sizes, names.ids, order, names.rows[~readable])
 
 
-def rejected(corpus: Corpus, timeline: Timeline) -> None:
+def reject_undated(corpus: Corpus, timeline: Timeline) -> None:
     """Count and quarantine what has no time; after the last pass, for each pass counts anew."""
     corpus.reject(timeline.undated, NO_TIME)
 
 
-def arrivals(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING) -> Iterator[Item]:
+def read_items(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING_BYTES) -> Iterator[Item]:
     """Yield the documents in their order.
 
     Texts that do not lie in it wait in memory, beyond ``waiting`` bytes in a file without a name. Raises
     ``InputError`` if the corpus has changed since it was surveyed, and ``OutputError`` if the file finds no room.
     """
-    return _as_read(corpus, timeline) if (np.diff(timeline.order) > 0).all() else _sorted(corpus, timeline, waiting)
+    return (
+        _in_file_order(corpus, timeline)
+        if (np.diff(timeline.order) > 0).all()
+        else _in_time_order(corpus, timeline, waiting)
+    )
 
 
-def _as_read(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
+def _in_file_order(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
     wanted = np.zeros(len(timeline.rows), np.bool_)
     wanted[timeline.order] = True
-    for first, batch in _again(corpus, timeline):
+    for first, batch in _reread(corpus, timeline):
         for begin in range(0, len(batch.texts), _AT_ONCE):
             places = np.arange(first + begin, first + min(begin + _AT_ONCE, len(batch.texts)))
             items = _items(timeline, places, batch.texts.slice(begin, len(places)).to_pylist())
             yield from compress(items, wanted[places].tolist())
 
 
-def _sorted(corpus: Corpus, timeline: Timeline, waiting: int) -> Iterator[Item]:
+def _in_time_order(corpus: Corpus, timeline: Timeline, waiting: int) -> Iterator[Item]:
     # Where nothing may wait in memory: a size of 0 would mean that everything may.
     with tempfile.SpooledTemporaryFile(max(waiting, 1), prefix="neardup-") as file:
         try:
-            for _, batch in _again(corpus, timeline):
+            for _, batch in _reread(corpus, timeline):
                 _append(file, batch)
             file.flush()
         except OSError as error:
@@ -179,21 +183,21 @@ def _append(file: IO[bytes], batch: Batch) -> None:
     file.write(memoryview(content)[int(bounds[0]) : int(bounds[-1])])
 
 
-def _again(corpus: Corpus, timeline: Timeline) -> Iterator[tuple[int, Batch]]:
+def _reread(corpus: Corpus, timeline: Timeline) -> Iterator[tuple[int, Batch]]:
     """Read the corpus once more; yield the place of each batch's first document with it."""
     done = 0
     for batch in corpus.scan():
         places = slice(done, done + len(batch.texts))
         same = np.array_equal(batch.rows, timeline.rows[places])
         if not (same and np.array_equal(lengths_of(as_bytes(batch.texts)), timeline.sizes[places])):
-            raise _changed()
+            raise _changed_error()
         yield done, batch
         done += len(batch.texts)
     if done != len(timeline.rows):
-        raise _changed()
+        raise _changed_error()
 
 
-def _changed() -> InputError:
+def _changed_error() -> InputError:
     return InputError("an input has changed between its two readings; run again when nobody writes to it")
 
 
@@ -228,7 +232,7 @@ class Hour:
     @property
     def begins(self) -> str:
         """When it begins, as ISO 8601."""
-        return hour_text(self.hour)
+        return format_hour(self.hour)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON takes them."""
@@ -238,7 +242,7 @@ class Hour:
 
 
 @dataclass(slots=True)
-class Totals:
+class ReplayTotals:
     """What a whole replay came to."""
 
     #: How many arrived; how many of them repeated another one byte for byte, or nearly.
@@ -288,8 +292,8 @@ class Totals:
             "near": self.near,
             "flags": dict(sorted(self.flags.items())),
             "text_bytes": self.text_bytes,
-            "first": None if self.first is None else time_text(self.first),
-            "last": None if self.last is None else time_text(self.last),
+            "first": None if self.first is None else format_time(self.first),
+            "last": None if self.last is None else format_time(self.last),
             "most_held": self.most_held,
             "most_bytes": self.most_bytes,
             "cpu_us_mean": self.cpu / 1e3 / max(self.items, 1),
@@ -319,35 +323,35 @@ class Replay:
         self._index, self._batch, self._by_clock = index, batch, by_clock
         self._pace = None if speed is None else Pace(speed)
         self._see = see
-        self.totals = Totals()  #: of all that was judged so far
+        self.totals = ReplayTotals()  #: of all that was judged so far
         self._latest = 0
 
     def hours(self, items: Iterable[Item]) -> Iterator[Hour]:
         """Judge the documents and yield each hour when it has ended."""
         current: int | None = None
-        tally = _Tally()
-        for group in self._together(items):
+        tally = _HourTally()
+        for group in self._groups(items):
             hour = group[0].time // _HOUR
             if not self._by_clock and current not in (None, hour):
-                yield self._ended(current, tally, self._index.statistics)
-                tally = _Tally()
+                yield self._finish_hour(current, tally, self._index.statistics)
+                tally = _HourTally()
             if self._pace is not None:
                 self._pace.wait_for(group[-1].time)
             before = self._index.statistics if self._by_clock else None
-            verdicts, each = self._judged(group)
+            verdicts, each = self._judge(group)
             if before is not None:
                 hour = self._hour_by_clock(group)
                 if current not in (None, hour):
-                    yield self._ended(current, tally, before)
-                    tally = _Tally()
+                    yield self._finish_hour(current, tally, before)
+                    tally = _HourTally()
             current = hour
             tally.take(verdicts, each)
             if self._see is not None:
                 self._see(group, verdicts)
         if current is not None:
-            yield self._ended(current, tally, self._index.statistics)
+            yield self._finish_hour(current, tally, self._index.statistics)
 
-    def _together(self, items: Iterable[Item]) -> Iterator[list[Item]]:
+    def _groups(self, items: Iterable[Item]) -> Iterator[list[Item]]:
         """Cut the flow into what is judged at once: of one hour, and only what is due where time is kept."""
         group: list[Item] = []
         for item in items:
@@ -361,7 +365,7 @@ class Replay:
         if group:
             yield group
 
-    def _judged(self, group: list[Item]) -> tuple[list[Verdict], float]:
+    def _judge(self, group: list[Item]) -> tuple[list[Verdict], float]:
         """Return the verdicts, and the microseconds of processor time that each took."""
         documents = [Document(item.id, item.text, utc(item.time), title=item.title) for item in group]
         # Of this thread alone: the thread that reads ahead works meanwhile.
@@ -393,7 +397,7 @@ class Replay:
         self._latest = max([self._latest, *(item.time for item in group)])
         return self._latest // _HOUR
 
-    def _ended(self, hour: int, tally: _Tally, now: IndexStatistics) -> Hour:
+    def _finish_hour(self, hour: int, tally: _HourTally, now: IndexStatistics) -> Hour:
         self.totals.most_held = max(self.totals.most_held, now.held)
         self.totals.most_bytes = max(self.totals.most_bytes, now.bytes)
         self.totals.asked = now.asked
@@ -403,7 +407,7 @@ class Replay:
         return Hour(hour, items, items - duplicates, duplicates, now.held, now.bytes, median, p99)
 
 
-class _Tally:
+class _HourTally:
     """What an hour has seen so far."""
 
     def __init__(self) -> None:
@@ -444,17 +448,17 @@ class Pace:
             time.sleep(min(rest, 3600))
 
 
-def time_text(moment: int) -> str:
+def format_time(moment: int) -> str:
     """Return a time in microseconds as ISO 8601, to the second."""
     return utc(moment).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def hour_text(hour: int) -> str:
+def format_hour(hour: int) -> str:
     """Return an hour since 1970 as ISO 8601."""
     return utc(hour * _HOUR).isoformat(timespec="minutes").replace("+00:00", "Z")
 
 
-_MICROSECONDS_AN_HOUR = 3_600_000_000
+_HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +475,7 @@ class ReplaySettings:
 
     def statistics(self, corpus: Corpus, report: Progress) -> Statistics | None:
         """Return what the recipe takes of the collection, None where it needs nothing; the corpus is read for it."""
-        return gather_statistics(corpus, self.recipe, report=report) if self.recipe.needs_statistics else None
+        return gather_statistics(corpus, self.recipe, progress=report) if self.recipe.needs_statistics else None
 
     def index(self, statistics: Statistics | None = None) -> Index:
         """Return the index of the replay."""
@@ -483,12 +487,12 @@ class ReplaySettings:
             against=self.against,
             path=self.store,
             sample=statistics,
-            now=end_of_time,
+            now=latest_time,
             # It stops at its end, before anything is written.
             force_domain=self.classifier is not None,
         )
 
-    def check_domain(self, totals: Totals) -> None:
+    def check_domain(self, totals: ReplayTotals) -> None:
         """Refuse what a classifier judged that is not at home.
 
         Raises ``RecipeError`` if too large a share of the pairs that it judged is outside, or passed, and it is not
@@ -515,11 +519,11 @@ class ReplaySettings:
         length = Length.parse(self.window, self.window_by)
         if length.value is None or length.unit == "documents":
             return None
-        return float(length.value) if length.unit == "hour" else length.value / _MICROSECONDS_AN_HOUR
+        return float(length.value) if length.unit == "hour" else length.value / _HOUR
 
 
 #: Rows in which columns are looked for.
-_LOOKED_AT = 1000
+_SAMPLED_ROWS = 1000
 
 
 def title_column(corpus: Corpus, rows: Integers, classifier: Classifier) -> str:
@@ -527,7 +531,7 @@ def title_column(corpus: Corpus, rows: Integers, classifier: Classifier) -> str:
 
     Raises ``RecipeError`` if there is none.
     """
-    names = corpus.take(rows[:_LOOKED_AT]).column_names
+    names = corpus.take(rows[:_SAMPLED_ROWS]).column_names
     return find_measure_column(names, classifier.title_column, TITLE_NAMES, "title", "--title-column")
 
 
@@ -542,7 +546,7 @@ def titles_of(corpus: Corpus, rows: Integers, report: Progress) -> Any:
     for batch in corpus.scan():
         found.append(batch.rows)
         titles.append(pa.array(value_texts(batch.order), pa.large_string()))
-        consumed += batch.consumed
+        consumed += batch.bytes_read
         report("read titles", consumed, corpus.total_bytes)
     known = np.concatenate(found)
     places = np.searchsorted(known, rows)
@@ -562,11 +566,11 @@ _COLUMNS = {
 #: document that it repeats, make the similarity.
 SCHEMA = pa.schema(_COLUMNS | {"shared": pa.int64(), "size": pa.int64(), "size_of": pa.int64()})
 #: The same for a classifier: what it makes of the two, and the measures that pushed it most.
-LEARNED = pa.schema(_COLUMNS | {"score": pa.float64(), "evidence": pa.large_string()})
+CLASSIFIER_SCHEMA = pa.schema(_COLUMNS | {"score": pa.float64(), "evidence": pa.large_string()})
 _VERDICTS_AT_ONCE = 4096
 
 
-class Notes:
+class VerdictLog:
     """Writes down each verdict, and remembers which rows of the corpus are originals."""
 
     def __init__(self, writer: Writer | None, schema: pa.Schema = SCHEMA) -> None:
@@ -581,7 +585,7 @@ class Notes:
             if not verdict.is_duplicate:
                 self._recent.append(item.row)
             if self._writer is not None:
-                self._rows.append(_row(verdict, learned=self._schema is LEARNED))
+                self._rows.append(_row(verdict, learned=self._schema is CLASSIFIER_SCHEMA))
         if len(self._rows) >= _VERDICTS_AT_ONCE or len(self._recent) >= _VERDICTS_AT_ONCE:
             self.flush()
 

@@ -37,13 +37,13 @@ from neardup.search.margin import has_threshold, loosened, scale_of
 from neardup.search.window import Length
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import matching
-from neardup.stream.replay import Hour, Item, ReplaySettings, Timeline, Totals, arrivals
+from neardup.stream.replay import Hour, Item, ReplaySettings, ReplayTotals, Timeline, read_items
 from neardup.times import utc
 
 if TYPE_CHECKING:
     import altair as alt
 
-OURS = COLOURS[0]
+_COLOUR = COLOURS[0]
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -54,12 +54,12 @@ def by_hour(hours: Rows) -> dict[str, Any]:
 
     # A logarithm takes nothing below 0.1.
     names = ("cpu_us_median", "cpu_us_p99")
-    rows = [_plain(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
+    rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
     axis, scale = log_axis(format=",~g", tickCount=6), alt.Scale(type="log")
     y = alt.Y("cpu_us_median:Q", scale=scale, title="µs an item", axis=axis)
     median = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
-    line = median.mark_rule(color=OURS, opacity=0.35).encode(y2="cpu_us_p99:Q")
-    points = median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told())
+    line = median.mark_rule(color=_COLOUR, opacity=0.35).encode(y2="cpu_us_p99:Q")
+    points = median.mark_point(color=_COLOUR, filled=True, size=22, opacity=1).encode(tooltip=_hour_tooltips())
     return finished(alt.layer(line, points))
 
 
@@ -67,12 +67,12 @@ def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
     """Return the chart of the window's memory by hour, with a line where the window is full for the first time."""
     import altair as alt
 
-    rows = [_plain(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
+    rows = [_chart_row(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
     chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=alt.Y("mb:Q", title="MB"))
     # Both in one layer of their own, so that the page holds their rows once.
     both = alt.layer(
-        chart.mark_line(color=OURS, strokeWidth=1.2, interpolate="step-after"),
-        chart.mark_point(color=OURS, filled=True, size=18, opacity=1).encode(tooltip=_told()),
+        chart.mark_line(color=_COLOUR, strokeWidth=1.2, interpolate="step-after"),
+        chart.mark_point(color=_COLOUR, filled=True, size=18, opacity=1).encode(tooltip=_hour_tooltips()),
     )
     layers = [both]
     if full is not None:
@@ -86,23 +86,23 @@ def _hours() -> alt.X:
     return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
 
 
-def _told() -> list[alt.Tooltip]:
+def _hour_tooltips() -> list[alt.Tooltip]:
     """Return what an hour tells when the pointer is on it."""
     counts = {name: (",", name) for name in ("originals", "duplicates", "held")}
     return tooltips(hour=("", "hour"), **counts, cpu_us_median=(",.0f", "median µs"))
 
 
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+def _chart_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a chart needs of a row."""
     return {name: value for name, value in row.items() if name not in ("items", "bytes")}
 
 
 _HOUR = 3_600_000_000
 #: More pairs than so many for each item, and so many besides, are not kept.
-_OF_EACH, _BESIDES = 20, 1_000_000
+_PAIRS_PER_ITEM, _FEWEST_MAX_PAIRS = 20, 1_000_000
 
 
-def around_of(
+def find_relaxed_pairs(
     items: Iterable[Item],
     settings: ReplaySettings,
     around: float,
@@ -130,7 +130,7 @@ def around_of(
     length = Length.parse(settings.window, settings.window_by)
     looking = replace(settings, recipe=looser, classifier=every, against="everything", store=None)
     with looking.index(statistics) as index:
-        pairs = _Pairs(length, _OF_EACH * total + _BESIDES)
+        pairs = _PairLog(length, _PAIRS_PER_ITEM * total + _FEWEST_MAX_PAIRS)
         for item in items:
             if len(pairs) % 256 == 0:
                 report("margin", len(pairs), total)
@@ -150,7 +150,7 @@ def around_of(
     return pairs.around(loosest)
 
 
-class _Pairs:
+class _PairLog:
     """Takes what each item matches, as far as the window holds both."""
 
     def __init__(self, length: Length, most: int) -> None:
@@ -195,7 +195,7 @@ class _Pairs:
 Integers = npt.NDArray[np.int64]
 
 
-class Arrived:
+class ArrivalLog:
     """Takes verdicts, keeps those on duplicates, and makes a flow of all."""
 
     def __init__(self) -> None:
@@ -219,7 +219,7 @@ class Arrived:
     def flow(self, timeline: Timeline) -> Verdicts:
         """Return all that arrived."""
         names = Names(timeline.rows, timeline.ids)
-        arrived = _array(names.of(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
+        arrived = _array(names.of_input(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
         verdicts = list(self.duplicates.values())
         named = pa.array([verdict.of for verdict in verdicts], pa.large_string())
         # What a store held before is named, and nothing else is known of it.
@@ -249,8 +249,10 @@ def _array(values: Any) -> Any:
 
 
 #: Bytes of texts that are read for the list of duplicates.
-_READ = 64_000_000
-_MORE = "The store held more than the corpus, so what came near the threshold without reaching it is not known."
+_MAX_TEXT_BYTES = 64_000_000
+_EARLIER_DOCUMENTS = (
+    "The store held more than the corpus, so what came near the threshold without reaching it is not known."
+)
 
 
 class PageOptions(TypedDict):
@@ -271,18 +273,18 @@ class ReplayReport:
         self.output = page["output"]  #: the page
         self._page, self._settings, self._statistics = page, settings, statistics
         self._clock, self._report = clock, report
-        self._arrived = Arrived()
+        self._arrived = ArrivalLog()
         self._around: KnownPairs | None = None
 
     def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
         """Take the verdicts of some documents."""
         self._arrived.see(items, verdicts)
 
-    def look_around(self, corpus: Corpus, timeline: Timeline) -> None:
+    def find_relaxed_pairs_of(self, corpus: Corpus, timeline: Timeline) -> None:
         """Replay once more with a looser threshold, for what comes near it."""
         with self._clock.stage("margin"):
-            self._around = around_of(
-                arrivals(corpus, timeline),
+            self._around = find_relaxed_pairs(
+                read_items(corpus, timeline),
                 self._settings,
                 self._page["margin"],
                 len(timeline.order),
@@ -296,20 +298,20 @@ class ReplayReport:
         timeline: Timeline,
         told: Mapping[str, Any],
         hours: Sequence[Hour],
-        totals: Totals,
+        totals: ReplayTotals,
         downstream: float,
     ) -> None:
         """Write the page, which is there as a whole or not at all; ``told`` is what it says of the settings."""
         content = page_content(told, hours, totals.as_dict(downstream))
-        write_page(self.output, content, self._made(corpus, timeline, totals))
+        write_page(self.output, content, self._build_report(corpus, timeline, totals))
 
-    def _made(self, corpus: Corpus, timeline: Timeline, totals: Totals) -> Report:
+    def _build_report(self, corpus: Corpus, timeline: Timeline, totals: ReplayTotals) -> Report:
         settings = self._settings
         flow = self._arrived.flow(timeline)
         around = self._around
         if around is not None and flow.before:
-            around = KnownPairs.nothing(around.loosest, _MORE)
-        texts = _Texts(corpus, timeline, self._arrived, flow, settings, self._statistics)
+            around = KnownPairs.nothing(around.loosest, _EARLIER_DOCUMENTS)
+        texts = _ItemTexts(corpus, timeline, self._arrived, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
         told = {"flags": flags, "classifier": totals.asked.description}
         about = About(
@@ -331,21 +333,21 @@ class ReplayReport:
         return build_report(flow, about, sources, self._page["extent"], around)
 
 
-class _Texts:
+class _ItemTexts:
     """Texts of items by place, from the corpus, and why two match."""
 
     def __init__(
         self,
         corpus: Corpus,
         timeline: Timeline,
-        arrived: Arrived,
+        arrived: ArrivalLog,
         flow: Verdicts,
         settings: ReplaySettings,
         statistics: Statistics | None,
     ) -> None:
         self._corpus, self._timeline, self._arrived, self._flow = corpus, timeline, arrived, flow
         self._settings, self._statistics = settings, statistics
-        self._before, self._times = flow.before, np.zeros(0, np.int64) if flow.times is None else flow.times
+        self._earlier_count, self._times = flow.before, np.zeros(0, np.int64) if flow.times is None else flow.times
         self._positions = np.searchsorted(timeline.rows, arrived.rows)
 
     @cached_property
@@ -354,21 +356,21 @@ class _Texts:
         return Material(self._corpus, names, content=self._settings.recipe.content)
 
     def shown(self, places: Sequence[int]) -> dict[int, Shown]:
-        there = [place for place in places if place >= self._before]
-        positions = self._positions[np.array(there, np.int64) - self._before]
+        there = [place for place in places if place >= self._earlier_count]
+        positions = self._positions[np.array(there, np.int64) - self._earlier_count]
         self._material.load(positions)
         shown = map(self._material.shown, positions.tolist())
         return dict(zip(there, shown, strict=True))
 
     def words(self, places: Integers) -> dict[int, str]:
-        sizes = self._timeline.sizes[self._positions[places - self._before]]
+        sizes = self._timeline.sizes[self._positions[places - self._earlier_count]]
         # The latest ones first, as they are listed.
-        some = places[::-1][np.cumsum(sizes[::-1]) <= _READ].tolist()
+        some = places[::-1][np.cumsum(sizes[::-1]) <= _MAX_TEXT_BYTES].tolist()
         shown = self.shown(some)
         return {place: named(shown[place]) for place in some}
 
     def evidence(self, place: int) -> str:
-        return evidence_in_words(self._arrived.duplicates.get(place - self._before), self._settings.recipe)
+        return evidence_in_words(self._arrived.duplicates.get(place - self._earlier_count), self._settings.recipe)
 
     def matching(self, texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
         recipe, classifier = self._settings.recipe, self._settings.classifier
@@ -383,11 +385,11 @@ class _Texts:
         titles: Any = self._timeline.titles
         if titles is None:
             return {}
-        return {place: str(titles[int(self._positions[place - self._before])].as_py() or "") for place in places}
+        return {place: str(titles[int(self._positions[place - self._earlier_count])].as_py() or "") for place in places}
 
 
 #: So many hours are drawn and listed.
-_DRAWN = 600
+_MAX_HOURS = 600
 #: What the tables behind the charts tell of an hour.
 _COLUMNS = {
     "items": "items",
@@ -416,17 +418,17 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
     check_drawing("a page")
     hours = content["hours"]
     full = content["settings"]["hours_full"]
-    begins_full = None if full is None or not hours else _later(hours[0]["hour"], full)
+    begins_full = None if full is None or not hours else _add_hours(hours[0]["hour"], full)
     if begins_full is not None and begins_full > hours[-1]["hour"]:
         begins_full = None
     # A year of hours would make a page that no browser opens in a moment.
-    step = -(-len(hours) // _DRAWN)
-    hours, some = hours[::-1][::step][::-1] if step > 1 else hours, _some(step)
-    costs = [*_flowing(hours, begins_full, some)] if hours else []
+    step = -(-len(hours) // _MAX_HOURS)
+    hours, some = hours[::-1][::step][::-1] if step > 1 else hours, _omitted_hours(step)
+    costs = [*_hour_charts(hours, begins_full, some)] if hours else []
     check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(content['totals'])}</p>"))
     sections = [Section(check)]
     if costs:
-        drawn = section("curves", "Time and memory of the check", figures(costs), _explained(content))
+        drawn = section("curves", "Time and memory of the check", figures(costs), _meanings(content))
         sections.append(Section(drawn, costs))
     return report_page(replace(report, facts={"replayed": _basis(content)} | dict(report.facts)), sections)
 
@@ -438,13 +440,13 @@ def write_page(name: str, content: Mapping[str, Any], report: Report) -> None:
         file.write(data + b"\n")
 
 
-def _some(step: int) -> str:
+def _omitted_hours(step: int) -> str:
     """Return what is said of hours that are left out."""
     ordinal = {2: "second", 3: "third"}.get(step, f"{step}th")
     return f"; every {ordinal} hour that had items, --json has all" if step > 1 else ""
 
 
-def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
+def _hour_charts(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
     """Yield the charts of time and memory by hour."""
     count = f"for {len(hours)} hours"
     yield Chart(
@@ -466,7 +468,7 @@ def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
     )
 
 
-def _later(hour: str, hours: float) -> str:
+def _add_hours(hour: str, hours: float) -> str:
     try:
         moment = datetime.fromisoformat(hour) + timedelta(hours=hours)
     except OverflowError:
@@ -513,7 +515,7 @@ def _cell(hour: Mapping[str, Any], name: str) -> str:
     return f"{hour[name] / 1e6:,.1f}" if name == "bytes" else f"{hour[name]:,.0f}"
 
 
-def _explained(content: Mapping[str, Any]) -> Html:
+def _meanings(content: Mapping[str, Any]) -> Html:
     batch = content["settings"]["batch"]
     each = (
         "each item was judged and timed by itself"

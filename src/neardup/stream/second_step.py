@@ -39,7 +39,7 @@ class _Prepared(NamedTuple):
     foreign: bool  #: whether no text of its length or script was met in training
 
 
-class _Cache:
+class _PreparedCache:
     """Prepared documents by number, so that hardly one is prepared twice."""
 
     def __init__(self, measurer: Measurer, domain: Domain | None) -> None:
@@ -87,7 +87,7 @@ def _row(rows: FeatureRows, i: int) -> FeatureRows:
     )
 
 
-class Looked(NamedTuple):
+class PassedPairs(NamedTuple):
     """Which of some documents pass a second step beside one."""
 
     places: Integers  #: int64[k]: those that do, ascending
@@ -99,7 +99,7 @@ class Looked(NamedTuple):
     vectors: Floats
 
 
-class MeasuredStep:
+class MeasureStep:
     """A second step by a measure."""
 
     def __init__(self, recipe: Recipe, record_of: RecordOf) -> None:
@@ -107,7 +107,7 @@ class MeasuredStep:
         #: Stays 0: only a classifier knows where it is at home.
         self.counts = DomainCounts()
 
-    def look(self, one: Record, serial: int, others: Integers) -> Looked:
+    def find_passing(self, one: Record, serial: int, others: Integers) -> PassedPairs:
         """Return which documents pass beside one: its record and its number, -1 for none, and their numbers."""
         del serial
         records = [one, *map(self._record_of, others.tolist())]
@@ -120,7 +120,7 @@ class MeasuredStep:
         counts = np.empty((0, 3), np.int64) if passed.second is None else passed.second
         step = self._recipe.parsed_second_step
         found = similarities(step.measure, counts) if step is not None else np.empty(0)
-        return Looked(passed.right - 1, found, counts, np.full(len(found), np.nan), np.empty((len(found), 0)))
+        return PassedPairs(passed.right - 1, found, counts, np.full(len(found), np.nan), np.empty((len(found), 0)))
 
     def contributions(self, vector: Floats) -> tuple[Contribution, ...]:
         """Return nothing: such a step says all by its counts."""
@@ -131,7 +131,7 @@ class MeasuredStep:
         """Do nothing: nothing is remembered of documents."""
 
 
-class LearnedStep:
+class ClassifierStep:
     """A second step by a classifier.
 
     Raises ``RecipeError`` if the recipe names another one.
@@ -142,11 +142,11 @@ class LearnedStep:
         self._classifier = check_classifier(classifier, recipe, None)
         self._measurer = Measurer(classifier.vector, classifier.statistics)
         self._home = classifier.domain
-        self._cache = _Cache(self._measurer, self._home)
+        self._cache = _PreparedCache(self._measurer, self._home)
         #: What it was asked about documents that arrived; questions about others do not count.
         self.counts = DomainCounts()
 
-    def look(self, one: Record, serial: int, others: Integers) -> Looked:
+    def find_passing(self, one: Record, serial: int, others: Integers) -> PassedPairs:
         """Return which documents pass beside one: its record and its number, -1 for none, and their numbers."""
         # As in a run in memory, the one that comes later is the right one.
         wanted = [*others.tolist(), serial]
@@ -161,7 +161,7 @@ class LearnedStep:
             self.counts = self.counts.add(outside, passes)
         passed = np.flatnonzero(passes)
         counts = counts_of(self._classifier, g[passed])
-        return Looked(passed, similarities("learned", counts), counts, g[passed], vectors[passed])
+        return PassedPairs(passed, similarities("learned", counts), counts, g[passed], vectors[passed])
 
     def _records(self, records: Sequence[Record]) -> Records:
         return Records(
@@ -179,7 +179,9 @@ class LearnedStep:
         self._cache.forget_from(serial)
 
 
-def second_of(recipe: Recipe, record_of: RecordOf, classifier: Classifier | None) -> MeasuredStep | LearnedStep | None:
+def second_step_of(
+    recipe: Recipe, record_of: RecordOf, classifier: Classifier | None
+) -> MeasureStep | ClassifierStep | None:
     """Return the second step of a recipe, None where it has none.
 
     Raises ``RecipeError`` if it is a learned one and the classifier is not there.
@@ -188,7 +190,7 @@ def second_of(recipe: Recipe, record_of: RecordOf, classifier: Classifier | None
     if step is None:
         return None
     if step.measure != "learned":
-        return MeasuredStep(recipe, record_of)
+        return MeasureStep(recipe, record_of)
     if classifier is None:
         raise RecipeError(f"then {str(step)!r} is a classifier; give it as classifier=, in place of the recipe")
-    return LearnedStep(recipe, record_of, classifier)
+    return ClassifierStep(recipe, record_of, classifier)

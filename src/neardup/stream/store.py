@@ -33,7 +33,7 @@ _OPEN, _CLOSED = "pid", "closed"
 class Lock:
     """Holds ``<store>.lock`` for the life of a store; the system lets go of it when the process ends, however it ends.
 
-    The lock is beside the store, not in it, so that other programs can read the store while it is in use. The file
+    The lock is path_for the store, not in it, so that other programs can read the store while it is in use. The file
     stays when the lock goes (removing it would let two openers lock two files of one name). It then says which state
     of the store was the last: a store that has changed since is checked before it is used.
 
@@ -42,24 +42,24 @@ class Lock:
 
     def __init__(self, store: Path) -> None:
         self._store = store
-        self.path = self.beside(store)
+        self.path = self.path_for(store)
         try:
             self._file = FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
         except OSError as error:
             raise StoreError(
-                f"{store} cannot be locked: {self.path.name} cannot be written beside it ({error.strerror}); a store "
+                f"{store} cannot be locked: {self.path.name} cannot be written path_for it ({error.strerror}); a store "
                 "needs a folder that may be written to"
             ) from None
         try:
             self._take()
-            self._left = self._words()
+            self._last_state = self._words()
             self._write(f"{_OPEN} {os.getpid()}\n")
         except BaseException:
             self._file.close()
             raise
 
     @staticmethod
-    def beside(store: Path) -> Path:
+    def path_for(store: Path) -> Path:
         """Return where the lock of a store lies."""
         return store.with_name(f"{store.name}.lock")
 
@@ -67,7 +67,7 @@ class Lock:
     def is_held(store: Path) -> bool:
         """Return whether a process has the store open for writing."""
         try:
-            handle = os.open(Lock.beside(store), os.O_RDWR)
+            handle = os.open(Lock.path_for(store), os.O_RDWR)
         except OSError:
             return False
         try:
@@ -79,10 +79,10 @@ class Lock:
         return False
 
     @staticmethod
-    def served_at(store: Path) -> str:
+    def service_address(store: Path) -> str:
         """Return the address of the service that has a store open; empty where none has noted one."""
         with contextlib.suppress(OSError):
-            words = Lock.beside(store).read_text("utf-8", "replace").split()
+            words = Lock.path_for(store).read_text("utf-8", "replace").split()
             if len(words) == 3 and words[0] == _OPEN:
                 return words[2]
         return ""
@@ -118,9 +118,9 @@ class Lock:
             os.pwrite(self._file.fileno(), line.encode(), 0)
 
     @property
-    def left_as_it_is(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether the last holder closed the store in order and nobody has changed it since."""
-        return self._left == self._state().split()
+        return self._last_state == self._state().split()
 
     def _state(self) -> str:
         found = self._store.stat()
@@ -146,9 +146,9 @@ _PAGE = 8192
 _WAL_PAGES = 500
 _WAL_BYTES = 64 << 20
 _CACHE_KIB = 64 << 10
-_BUSY_S = 10.0
+_BUSY_SECONDS = 10.0
 #: Up to here a suspect file is checked with its indexes, 2 s per GB; beyond only its structure, 0.6 s per GB.
-_THOROUGH = 4 << 30
+_FULL_CHECK_BYTES = 4 << 30
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -187,39 +187,39 @@ CREATE TABLE requests (id TEXT PRIMARY KEY, by TEXT NOT NULL, answer TEXT) WITHO
 #: How the names of settings and dependencies begin in the table meta.
 _SETTING, _DEPENDENCY = "setting ", "depends on "
 
-_ANOTHER = "move it away to begin a new one, or name another path"
-_RESTORE = f"bring it back from a copy, or {_ANOTHER}"
-_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+_CHOOSE_ANOTHER = "move it away to begin a new one, or name another path"
+_RESTORE = f"bring it back from a copy, or {_CHOOSE_ANOTHER}"
+_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+_DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_PERMISSION_CODES = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 
 
-def damaged(path: Path, what: str) -> StoreError:
+def damage_error(path: Path, what: str) -> StoreError:
     """Return the error for a file that is not what was written."""
     return StoreError(f"{path} is damaged ({what}); {_RESTORE}")
 
 
-def explained(path: Path, error: Exception) -> StoreError:
+def translate_error(path: Path, error: Exception) -> StoreError:
     """Return what SQLite says as an error of ours."""
     code = getattr(error, "sqlite_errorcode", 0)
-    if code in _FULL:
+    if code in _FULL_CODES:
         return StoreError(f"{path} cannot grow ({error}); nothing of this was stored: free space there and go on")
-    if code & 0xFF in _DAMAGED or "decode to UTF-8" in str(error):
-        return damaged(path, str(error))
+    if code & 0xFF in _DAMAGE_CODES or "decode to UTF-8" in str(error):
+        return damage_error(path, str(error))
     if code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return StoreError(
             f"{path} is being written to by another program ({error}); only neardup may write to it: end that program"
         )
     if code & 0xFF == sqlite3.SQLITE_CONSTRAINT:
         return StoreError(f"{path} has no place for this ({error}); give every document an id and a serial of its own")
-    if code & 0xFF in _FORBIDDEN:
+    if code & 0xFF in _PERMISSION_CODES:
         return StoreError(f"{path} cannot be written ({error}); a store and its folder must be yours to write to")
     if isinstance(error, (sqlite3.DataError, OverflowError)):
         return StoreError(f"{path} cannot hold this ({error}); a text may have up to 1 GB: leave it out or split it")
     return StoreError(f"{path} cannot be used ({error}); look after its disk, or name another path")
 
 
-def look(path: Path) -> bool:
+def find_store(path: Path) -> bool:
     """Say whether the store is there, without touching anything.
 
     Only for a store that no connection of this process has open: closing a file gives up all locks of the process
@@ -242,16 +242,16 @@ def look(path: Path) -> bool:
     if not size:
         raise StoreError(f"{path} is empty, and a store never is; remove it to begin a new one, or name another path")
     if len(head) < 100 or not any(head):
-        raise damaged(path, "its head is gone")
+        raise damage_error(path, "its head is gone")
     page, pages, form, application = struct.unpack(">16xH10xI28xI4xI28x", head)
     if not head.startswith(b"SQLite format 3\0") or application != APPLICATION:
-        raise StoreError(f"{path} is no store of neardup; {_ANOTHER}")
+        raise StoreError(f"{path} is no store of neardup; {_CHOOSE_ANOTHER}")
     if form != FORMAT:
         raise StoreError(
             f"{path} has the format {form}, and neardup {version('neardup')} knows {FORMAT} only; use the neardup that "
             "wrote it, or name another path"
         )
-    if not _beside(path, "-wal"):
+    if not _companion_size(path, "-wal"):
         _check_size(path, size, pages * (page if page > 1 else 65536))
     return True
 
@@ -260,15 +260,15 @@ def _check_place(path: Path) -> None:
     if not path.parent.is_dir():
         raise StoreError(f"{path.parent} is no folder, so {path.name} cannot be in it; make it first")
     for ending in ("-wal", "-journal"):
-        if _beside(path, ending):
+        if _companion_size(path, ending):
             raise StoreError(
                 f"{path} is gone, but {path.name}{ending} is still there with verdicts in it; bring the store back, "
                 "or remove that too to begin a new one"
             )
 
 
-def _beside(path: Path, ending: str) -> int:
-    """Return the size of a file beside the store, 0 if it is not there."""
+def _companion_size(path: Path, ending: str) -> int:
+    """Return the size of a file path_for the store, 0 if it is not there."""
     try:
         return path.with_name(path.name + ending).stat().st_size
     except OSError:
@@ -278,10 +278,10 @@ def _beside(path: Path, ending: str) -> int:
 def _check_size(path: Path, size: int, expected: int) -> None:
     """Refuse a file that is longer or shorter than it says: SQLite reads half a page as if the rest were zeros."""
     if size != expected:
-        raise damaged(path, f"{size:,} bytes long instead of {expected:,}")
+        raise damage_error(path, f"{size:,} bytes long instead of {expected:,}")
 
 
-class Mark(NamedTuple):
+class StoreIdentity(NamedTuple):
     """What the verdicts of a store depend on."""
 
     fingerprint: str  #: of the recipe
@@ -290,13 +290,13 @@ class Mark(NamedTuple):
     dependencies: Mapping[str, str] = MappingProxyType({})
 
 
-def create(path: Path, mark: Mark) -> None:
+def create_store(path: Path, identity: StoreIdentity) -> None:
     """Make a new store, whole or not at all: under another name, which it loses at the end."""
     new = path.with_name(f"{path.name}.new")
     _remove(new)
-    meta = {"fingerprint": mark.fingerprint, "neardup": version("neardup")}
-    meta |= {f"{_SETTING}{name}": value for name, value in mark.settings.items()}
-    meta |= {f"{_DEPENDENCY}{name}": value for name, value in mark.dependencies.items()}
+    meta = {"fingerprint": identity.fingerprint, "neardup": version("neardup")}
+    meta |= {f"{_SETTING}{name}": value for name, value in identity.settings.items()}
+    meta |= {f"{_DEPENDENCY}{name}": value for name, value in identity.dependencies.items()}
     try:
         with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
             connection.execute(f"PRAGMA page_size = {_PAGE}")
@@ -325,47 +325,47 @@ def _set_wal(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(f"{path} cannot have a write-ahead log there (SQLite: {mode}); keep it on a local disk")
 
 
-def check(path: Path, lock: Lock, mark: Mark) -> None:
+def check_store(path: Path, lock: Lock, identity: StoreIdentity) -> None:
     """Refuse a store that is damaged or another's, through a connection that cannot write.
 
     Raises ``StoreError``; the store is as it was before.
     """
-    log = _beside(path, "-wal")
-    # Without a log there is nothing to share with other readers, and so no file to make beside it.
+    log = _companion_size(path, "-wal")
+    # Without a log there is nothing to share with other readers, and so no file to make path_for it.
     with contextlib.closing(_connect(path, "ro" if log else "ro&immutable=1")) as connection:
-        if log or not lock.left_as_it_is:
-            thorough = path.stat().st_size <= _THOROUGH
+        if log or not lock.is_unchanged:
+            thorough = path.stat().st_size <= _FULL_CHECK_BYTES
             pragma = "PRAGMA integrity_check(1)" if thorough else "PRAGMA quick_check(1)"
             found = connection.execute(pragma).fetchone()[0]
             if found != "ok":
-                raise damaged(path, " ".join(found.split()))
+                raise damage_error(path, " ".join(found.split()))
         meta = dict(connection.execute("SELECT name, value FROM meta"))
-    if meta.get("fingerprint") != mark.fingerprint:
-        if clause := difference(_named(meta, _DEPENDENCY), mark.dependencies):
+    if meta.get("fingerprint") != identity.fingerprint:
+        if clause := difference(_with_prefix(meta, _DEPENDENCY), identity.dependencies):
             raise StoreError(f"{path} was made {clause}; use what it was made with, or name another path")
         raise StoreError(
-            f"{path} was made with another recipe or classifier (fingerprint {_shown(meta.get('fingerprint'))}, not "
-            f"{_shown(mark.fingerprint)}); a store keeps its own: take that one, or name another path"
+            f"{path} was made with another recipe or classifier (fingerprint {_shorten(meta.get('fingerprint'))}, not "
+            f"{_shorten(identity.fingerprint)}); a store keeps its own: take that one, or name another path"
         )
-    has = _named(meta, _SETTING)
-    for name in sorted({*has, *mark.settings}):
-        if has.get(name) != mark.settings.get(name):
+    has = _with_prefix(meta, _SETTING)
+    for name in sorted({*has, *identity.settings}):
+        if has.get(name) != identity.settings.get(name):
             raise StoreError(
-                f"{path} was made with {name} {_shown(has.get(name))}, not {_shown(mark.settings.get(name))}; a store "
-                "keeps its settings: take that one, or name another path"
+                f"{path} was made with {name} {_shorten(has.get(name))}, not {_shorten(identity.settings.get(name))}; "
+                "a store keeps its settings: take that one, or name another path"
             )
 
 
-def _named(meta: Mapping[str, str], kind: str) -> dict[str, str]:
+def _with_prefix(meta: Mapping[str, str], kind: str) -> dict[str, str]:
     return {name.removeprefix(kind): value for name, value in meta.items() if name.startswith(kind)}
 
 
-def _shown(value: str | None) -> str:
+def _shorten(value: str | None) -> str:
     text = ascii(value) if value is not None else "none"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def open_for_writing(path: Path) -> sqlite3.Connection:
     """Return the connection that writes.
 
     Raises ``StoreError`` if the file is still torn after the log of a crash was put into it.
@@ -378,7 +378,7 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         connection.execute("PRAGMA trusted_schema = OFF")
-        if _beside(path, "-wal"):
+        if _companion_size(path, "-wal"):
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             if not busy:
                 pages, page = (connection.execute(f"PRAGMA {of}").fetchone()[0] for of in ("page_count", "page_size"))
@@ -391,11 +391,11 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     name = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(name, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(name, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection that writes nothing and leaves nothing beside the store.
+    """Return a connection that writes nothing and leaves nothing path_for the store.
 
     The last connection to a store that may write removes the log as it closes; one that may not leaves it.
     """
@@ -403,36 +403,40 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
         connection = _connect(path, "rw")
         connection.execute("PRAGMA query_only = ON")
         return connection
-    return _connect(path, "ro" if _beside(path, "-wal") else "ro&immutable=1")
+    return _connect(path, "ro" if _companion_size(path, "-wal") else "ro&immutable=1")
 
 
 #: The columns of a row in the order of the table, up to its checksum.
-COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures"
+_COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures"
 
-_OF_D = ", ".join(f"d.{name}" for name in COLUMNS.split(", "))
-_FIELDS = f"SELECT {_OF_D}, d.sum, h.serial, h.text, h.title, h.sum FROM"
+_DOCUMENT_COLUMNS = ", ".join(f"d.{name}" for name in _COLUMNS.split(", "))
+_FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, h.serial, h.text, h.title, h.sum FROM"
 #: From what is held, which is little, to the documents, which are all there ever were: so CROSS JOIN.
-HELD = f"{_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE h.serial >= ? ORDER BY h.serial LIMIT ?"
-_EACH = f"{_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial WHERE"
-UNPLACED = f"{_EACH} d.placed = 0 AND d.serial >= ? ORDER BY d.serial LIMIT ?"
-OF_ID = f"{_EACH} d.id = ?"
+_SELECT_HELD = (
+    f"{_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE h.serial >= ? ORDER BY h.serial LIMIT ?"
+)
+_DOCUMENTS = f"{_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial WHERE"
+_SELECT_UNPLACED = f"{_DOCUMENTS} d.placed = 0 AND d.serial >= ? ORDER BY d.serial LIMIT ?"
+_SELECT_BY_ID = f"{_DOCUMENTS} d.id = ?"
 #: The same without texts.
-_BARE = f"SELECT {_OF_D}, d.sum, NULL, NULL, NULL, NULL FROM documents d WHERE"  # noqa: S608
-BARE_SINCE = f"{_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
-BARE_OF_ID = f"{_BARE} d.id = ?"
-STOPPED = f"{_BARE} d.kind <> 'original' AND d.judged >= ? AND d.serial >= ? ORDER BY d.serial LIMIT ?"
-LAST_STOPPED = f"{_BARE} d.kind <> 'original' AND d.judged >= ? ORDER BY d.serial DESC LIMIT ?"
-STOPPED_TEXT = (
+_DOCUMENTS_BARE = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, NULL, NULL, NULL, NULL FROM documents d WHERE"  # noqa: S608
+_SELECT_SINCE_BARE = f"{_DOCUMENTS_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
+_SELECT_BY_ID_BARE = f"{_DOCUMENTS_BARE} d.id = ?"
+_SELECT_STOPPED = (
+    f"{_DOCUMENTS_BARE} d.kind <> 'original' AND d.judged >= ? AND d.serial >= ? ORDER BY d.serial LIMIT ?"
+)
+_SELECT_LATEST_STOPPED = f"{_DOCUMENTS_BARE} d.kind <> 'original' AND d.judged >= ? ORDER BY d.serial DESC LIMIT ?"
+_SELECT_STOPPED_TEXT = (
     "SELECT k.digest, k.text, k.title FROM documents d JOIN kept k ON k.serial = d.serial "
     "WHERE d.id = ? AND k.serial >= ?"
 )
-GIVEN = (
-    f"SELECT {_OF_D}, d.sum, NULL, NULL, NULL, NULL, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
+_SELECT_JUDGED = (
+    f"SELECT {_DOCUMENT_COLUMNS}, d.sum, NULL, NULL, NULL, NULL, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
     "LEFT JOIN kept k ON k.serial = d.serial WHERE d.id IN"
 )
-_INSERT = f"INSERT INTO documents ({COLUMNS}, sum, placed) VALUES ({'?, ' * 16}?)"  # noqa: S608
-LET_GO = "DELETE FROM held WHERE serial >= ? AND serial < ?"
-_LET_GO_KEPT = "UPDATE kept SET text = NULL WHERE serial >= ? AND serial < ? AND text IS NOT NULL"
+_INSERT = f"INSERT INTO documents ({_COLUMNS}, sum, placed) VALUES ({'?, ' * 16}?)"  # noqa: S608
+_DELETE_HELD = "DELETE FROM held WHERE serial >= ? AND serial < ?"
+_DELETE_KEPT_TEXTS = "UPDATE kept SET text = NULL WHERE serial >= ? AND serial < ? AND text IS NOT NULL"
 _OLDEST_TEXT = (
     "SELECT min(serial) FROM (SELECT min(serial) AS serial FROM held UNION ALL "
     "SELECT min(serial) FROM kept WHERE text IS NOT NULL)"
@@ -441,7 +445,7 @@ _OLDEST_TEXT = (
 Row = tuple[Any, ...]
 
 
-class Stored(NamedTuple):
+class StoredDocument(NamedTuple):
     """A document that was judged."""
 
     serial: int  #: its number in the order of arrival
@@ -474,7 +478,7 @@ class Release(NamedTuple):
     similarity: float
 
 
-class Given(NamedTuple):
+class JudgedDocument(NamedTuple):
     """What is known of a document that was given before."""
 
     verdict: Verdict  #: the verdict that it has
@@ -491,7 +495,7 @@ def checksum(*values: Any) -> int:
     return zlib.crc32(repr(values).encode())
 
 
-def statements(rows: Sequence[Stored], *, placed: bool) -> list[tuple[str, list[Row]]]:
+def insert_statements(rows: Sequence[StoredDocument], *, placed: bool) -> list[tuple[str, list[Row]]]:
     """Return what puts documents into the tables: statements, and the values of each."""
     held = [(int(row.serial), row.text, row.title) for row in rows if row.held]
     kept = [
@@ -510,20 +514,20 @@ def statements(rows: Sequence[Stored], *, placed: bool) -> list[tuple[str, list[
 
 
 #: Rows that are inserted in one step.
-_INSERTED = 16
+_ROWS_PER_INSERT = 16
 
 
 def _insert(connection: sqlite3.Connection, statement: str, values: Sequence[Row]) -> None:
     """Insert rows, many in a step: other threads may run during each, and their turns take longer than a row."""
     into, marks = statement.split(" VALUES ")
-    whole = len(values) - len(values) % _INSERTED
-    for begin in range(0, whole, _INSERTED):
-        some = [value for row in values[begin : begin + _INSERTED] for value in row]
-        connection.execute(f"{into} VALUES {', '.join([marks] * _INSERTED)}", some)
+    whole = len(values) - len(values) % _ROWS_PER_INSERT
+    for begin in range(0, whole, _ROWS_PER_INSERT):
+        some = [value for row in values[begin : begin + _ROWS_PER_INSERT] for value in row]
+        connection.execute(f"{into} VALUES {', '.join([marks] * _ROWS_PER_INSERT)}", some)
     connection.executemany(statement, values[whole:])
 
 
-def to_row(stored: Stored) -> Row:
+def to_row(stored: StoredDocument) -> Row:
     """Return a document as a row: the columns and their checksum."""
     verdict = stored.verdict
     # NumPy's numbers are turned into Python's, of which SQLite keeps each as it is, but for -0.0.
@@ -547,7 +551,7 @@ def to_row(stored: Stored) -> Row:
     return *row, checksum(*row)
 
 
-def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
+def from_row(row: Row, forgotten: int) -> tuple[StoredDocument | None, str]:
     """Return the document that one of the queries found, or which part of it is not what was written."""
     *columns, row_sum, held, text, title, text_sum = row
     if checksum(*columns) != row_sum:
@@ -558,11 +562,11 @@ def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
     said = tuple(Contribution(name, *both) for name, both in json.loads(measures or "{}").items())
     verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, said)
     if held is None or held < forgotten:
-        return Stored(serial, verdict, origin, time, leaves, False, None), ""
-    return Stored(serial, verdict, origin, time, leaves, True, text, title), ""
+        return StoredDocument(serial, verdict, origin, time, leaves, False, None), ""
+    return StoredDocument(serial, verdict, origin, time, leaves, True, text, title), ""
 
 
-def storable(name: str) -> bool:
+def is_storable(name: str) -> bool:
     """Whether UTF-8 can hold an id; one that it cannot was never stored."""
     try:
         name.encode()
@@ -572,7 +576,7 @@ def storable(name: str) -> bool:
 
 
 #: Rows and ids that one question asks for: each is over in a moment, so that the log can go into the file between two.
-_ROWS, _IDS = 4096, 500
+_ROWS_PER_QUERY, _IDS_PER_QUERY = 4096, 500
 
 
 class StoreReader:
@@ -591,10 +595,10 @@ class StoreReader:
         self.path = Path(path)
         if not self.path.is_file():
             raise StoreError(f"{path} is no file, so it is no store; name the store of a watcher or an index")
-        with self._explained():
+        with self._translated_errors():
             self._connection = _connect_to_read(self.path)
         try:
-            with self._explained():
+            with self._translated_errors():
                 (application,) = self._connection.execute("PRAGMA application_id").fetchone()
             if application != APPLICATION:
                 raise StoreError(f"{path} is no store of neardup; name the store of a watcher or an index")
@@ -604,11 +608,11 @@ class StoreReader:
             raise
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OverflowError) as error:
-            raise explained(self.path, error) from error
+            raise translate_error(self.path, error) from error
         except OSError as error:
             raise StoreError(f"{self.path} cannot be used ({error.strerror}); look after its disk") from error
 
@@ -616,7 +620,7 @@ class StoreReader:
     def _reading(self) -> Iterator[sqlite3.Connection]:
         if self._closed:
             raise StoreError(f"{self.path} is closed; open it again")
-        with self._explained():
+        with self._translated_errors():
             yield self._connection
 
     def _numbers(self) -> dict[str, int]:
@@ -647,16 +651,16 @@ class StoreReader:
         """How the store was made: ``window``, ``window_by`` and ``against``, as ``Index`` takes them."""
         return {name: self.meta(f"{_SETTING}{name}") or "" for name in ("window", "window_by", "against")}
 
-    def held(self, batch: int = 4096) -> Iterator[list[Stored]]:
+    def held_documents(self, batch: int = 4096) -> Iterator[list[StoredDocument]]:
         """Yield what the window holds in order of serial."""
-        yield from self._batches(HELD, self._forgotten, batch)
+        yield from self._batches(_SELECT_HELD, self._forgotten, batch)
 
-    def unplaced(self) -> Iterator[Stored]:
+    def unplaced_documents(self) -> Iterator[StoredDocument]:
         """Yield the documents with verdicts that are not yet in their place, in order of serial."""
-        for found in self._batches(UNPLACED, -(2**63), 256):
+        for found in self._batches(_SELECT_UNPLACED, -(2**63), 256):
             yield from found
 
-    def _batches(self, query: str, begin: int, batch: int, *given: float) -> Iterator[list[Stored]]:
+    def _batches(self, query: str, begin: int, batch: int, *given: float) -> Iterator[list[StoredDocument]]:
         # Each question is answered whole, so that others may write between two batches.
         while True:
             with self._reading() as connection:
@@ -668,89 +672,89 @@ class StoreReader:
                 return
             begin = found[-1].serial + 1
 
-    def _stored(self, row: Row) -> Stored:
+    def _stored(self, row: Row) -> StoredDocument:
         found, wrong = from_row(row, self._forgotten)
         if found is None:
-            raise damaged(self.path, f"the {wrong} of document number {row[0]} is not what was written")
+            raise damage_error(self.path, f"the {wrong} of document number {row[0]} is not what was written")
         return found
 
-    def last(self, most: int) -> list[Stored]:
+    def latest_documents(self, most: int) -> list[StoredDocument]:
         """Return the documents that arrived last, in the order of their arrival, without their texts."""
         with self._reading() as connection:
             (top,) = connection.execute("SELECT max(serial) FROM documents").fetchone()
         if top is None:
             return []
-        found = [row for rows in self._batches(BARE_SINCE, top + 1 - most, _ROWS) for row in rows]
+        found = [row for rows in self._batches(_SELECT_SINCE_BARE, top + 1 - most, _ROWS_PER_QUERY) for row in rows]
         return [row for row in found if row.serial <= top]
 
-    def stopped(self, since: float, *, after: int = -1) -> Iterator[Stored]:
+    def stopped_documents(self, since: float, *, after: int = -1) -> Iterator[StoredDocument]:
         """Yield the duplicates with a time (seconds since 1970) from one on, in order of arrival, without their texts.
 
         Those that somebody took back are none any more.
         """
-        for found in self._batches(STOPPED, after + 1, _ROWS, since):
+        for found in self._batches(_SELECT_STOPPED, after + 1, _ROWS_PER_QUERY, since):
             yield from found
 
-    def last_stopped(self, since: float, most: int) -> list[Stored]:
+    def latest_stopped(self, since: float, most: int) -> list[StoredDocument]:
         """Return the latest duplicates with a time from one on, the newest first, without their texts."""
         with self._reading() as connection:
-            return [self._stored(row) for row in connection.execute(LAST_STOPPED, (since, most)).fetchall()]
+            return [self._stored(row) for row in connection.execute(_SELECT_LATEST_STOPPED, (since, most)).fetchall()]
 
-    def find(self, name: str, *, text: bool = True) -> Stored | None:
+    def find(self, name: str, *, text: bool = True) -> StoredDocument | None:
         """Return the document of that id; None if it has no verdict."""
-        if not storable(name):
+        if not is_storable(name):
             return None
         with self._reading() as connection:
-            row = connection.execute(OF_ID if text else BARE_OF_ID, (name,)).fetchone()
+            row = connection.execute(_SELECT_BY_ID if text else _SELECT_BY_ID_BARE, (name,)).fetchone()
             return None if row is None else self._stored(row)
 
-    def beginnings(self, serials: Sequence[int], characters: int) -> dict[int, str]:
+    def text_beginnings(self, serials: Sequence[int], characters: int) -> dict[int, str]:
         """Return how the texts of these documents begin, of those that the window holds."""
         found: dict[int, str] = {}
-        for begin in range(0, len(serials), _IDS):
-            asked = [serial for serial in serials[begin : begin + _IDS] if serial >= self._forgotten]
+        for begin in range(0, len(serials), _IDS_PER_QUERY):
+            asked = [serial for serial in serials[begin : begin + _IDS_PER_QUERY] if serial >= self._forgotten]
             marks = ", ".join("?" * len(asked))
             query = f"SELECT serial, substr(text, 1, ?) FROM held WHERE serial IN ({marks})"  # noqa: S608
             with self._reading() as connection:
                 found |= dict(connection.execute(query, (characters, *asked)))
         return found
 
-    def known(self, ids: Sequence[str]) -> set[str]:
+    def judged_ids(self, ids: Sequence[str]) -> set[str]:
         """Return which of the ids have a verdict."""
-        return {name for (name,) in self._of_ids("SELECT id FROM documents WHERE id IN", ids)}
+        return {name for (name,) in self._rows_of_ids("SELECT id FROM documents WHERE id IN", ids)}
 
-    def given(self, ids: Sequence[str]) -> dict[str, Given]:
+    def judged_documents(self, ids: Sequence[str]) -> dict[str, JudgedDocument]:
         """Return what is known of the documents of these ids, of those that have verdicts."""
-        found: dict[str, Given] = {}
-        for *row, digest, title, kept_sum in self._of_ids(GIVEN, ids):
+        found: dict[str, JudgedDocument] = {}
+        for *row, digest, title, kept_sum in self._rows_of_ids(_SELECT_JUDGED, ids):
             stored = self._stored(tuple(row))
             if digest is not None and checksum(stored.serial, digest, title) != kept_sum:
-                raise damaged(self.path, f"the digest of document number {stored.serial} is not what was written")
-            found[stored.id] = Given(stored.verdict, digest or b"")
+                raise damage_error(self.path, f"the digest of document number {stored.serial} is not what was written")
+            found[stored.id] = JudgedDocument(stored.verdict, digest or b"")
         return found
 
-    def _of_ids(self, query: str, ids: Sequence[str]) -> Iterator[Row]:
+    def _rows_of_ids(self, query: str, ids: Sequence[str]) -> Iterator[Row]:
         """Yield the rows that a query finds for ids; it ends where their list begins."""
-        able = [name for name in ids if storable(name)]
-        for begin in range(0, len(able), _IDS):
-            asked = able[begin : begin + _IDS]
+        able = [name for name in ids if is_storable(name)]
+        for begin in range(0, len(able), _IDS_PER_QUERY):
+            asked = able[begin : begin + _IDS_PER_QUERY]
             with self._reading() as connection:
                 yield from connection.execute(f"{query} ({', '.join('?' * len(asked))})", asked).fetchall()
 
     def stopped_text(self, name: str) -> tuple[str, str] | None:
         """Return the text and the title of a document that the window does not hold, None where they are not kept."""
-        if not storable(name):
+        if not is_storable(name):
             return None
         with self._reading() as connection:
-            row = connection.execute(STOPPED_TEXT, (name, self._forgotten)).fetchone()
+            row = connection.execute(_SELECT_STOPPED_TEXT, (name, self._forgotten)).fetchone()
         if row is None or row[1] is None:
             return None
         digest, text, title = row
         if text_digest(text) != digest:
-            raise damaged(self.path, f"the text of {_shown(name)} is not what was written")
+            raise damage_error(self.path, f"the text of {_shorten(name)} is not what was written")
         return text, title
 
-    def with_words(self, words: Sequence[str], most: int, among: int) -> list[str]:
+    def ids_with_words(self, words: Sequence[str], most: int, among: int) -> list[str]:
         """Return the ids of documents whose ids or texts hold all of some words, the newest first.
 
         Letters of ASCII are found in either case.
@@ -779,7 +783,7 @@ class StoreReader:
         with self._reading() as connection:
             return [Release(*row) for row in connection.execute(query, (since,))]
 
-    def stopped_one(self, name: str) -> Stored:
+    def stopped_document(self, name: str) -> StoredDocument:
         """Return the duplicate of that id, without its text.
 
         Raises ``UnknownDocument`` if the id has no verdict. Raises ``InputError`` if it was not stopped, or is
@@ -807,7 +811,7 @@ class StoreReader:
         found = self.find(name)
         return None if found is None else found.text
 
-    def judged(self, origin: str) -> int:
+    def judged_count(self, origin: str) -> int:
         """Return how many documents of that origin (not the empty one) have verdicts."""
         with self._reading() as connection:
             query = "SELECT count(*) FROM documents WHERE origin = ? AND origin <> ''"
@@ -833,7 +837,7 @@ class StoreReader:
 
 
 #: Texts deleted at once when they are forgotten, at least with each record, and per document recorded.
-_PIECE, _SWEEP, _SWEEP_EACH = 4096, 256, 4
+_FORGET_BATCH, _SWEEP, _SWEEP_EACH = 4096, 256, 4
 
 
 class Store(StoreReader):
@@ -850,24 +854,26 @@ class Store(StoreReader):
     is compared with its checksum, and what SQLite itself meets is reported. A damaged store is refused, never
     repaired.
 
-    ``path``: The file; a new one is made where there is none. ``.lock``, ``-wal`` and ``-shm`` files lie beside it.
+    ``path``: The file; a new one is made where there is none. ``.lock``, ``-wal`` and ``-shm`` files lie path_for it.
     Raises ``StoreError`` if the file cannot be used; it is left as it was.
     """
 
-    def __init__(self, path: str | os.PathLike[str], mark: Mark) -> None:
+    def __init__(self, path: str | os.PathLike[str], identity: StoreIdentity) -> None:
         self.path = Path(os.path.realpath(path))
-        if not Lock.beside(self.path).exists():  # no store yet, or not ours: no lock is put beside what is another's
-            look(self.path)
+        if not Lock.path_for(
+            self.path
+        ).exists():  # no store yet, or not ours: no lock is put path_for what is another's
+            find_store(self.path)
         self._lock = Lock(self.path)
         clean = False
         try:
-            with self._explained():
-                if look(self.path):
-                    clean = self._lock.left_as_it_is
-                    check(self.path, self._lock, mark)
+            with self._translated_errors():
+                if find_store(self.path):
+                    clean = self._lock.is_unchanged
+                    check_store(self.path, self._lock, identity)
                 else:
-                    create(self.path, mark)
-                self._connection = connect(self.path)
+                    create_store(self.path, identity)
+                self._connection = open_for_writing(self.path)
                 try:
                     self._load()
                 except BaseException:
@@ -882,13 +888,13 @@ class Store(StoreReader):
         """Take the numbers that are kept in memory from the file."""
         tally = dict(self._connection.execute("SELECT name, value FROM tally"))
         if set(tally) != {*COUNTS, "forgotten"}:
-            raise damaged(self.path, "its counts are gone")
+            raise damage_error(self.path, "its counts are gone")
         self._forgotten: int = tally.pop("forgotten")
         self._tally: dict[str, int] = {name: tally[name] for name in COUNTS}
         (last,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
         self._next = 0 if last is None else last + 1
         (first,) = self._connection.execute(_OLDEST_TEXT).fetchone()
-        self._behind = first is not None and first < self._forgotten
+        self._has_forgotten_texts = first is not None and first < self._forgotten
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -917,51 +923,51 @@ class Store(StoreReader):
 
     def record(
         self,
-        rows: Sequence[Stored],
+        rows: Sequence[StoredDocument],
         state: Mapping[str, str] | None = None,
         *,
-        gone: Stored | None = None,
+        removed: StoredDocument | None = None,
         released_by: str | None = None,
     ) -> None:
         """Put documents and their verdicts on the disk, all or none, and take one away in the same transaction.
 
         Parameters
         ----------
-        rows : sequence of Stored
+        rows : sequence of StoredDocument
             New ids, with serials that no document has. Rows with an origin are not yet in their place.
         state : dict, optional
             Small texts that change with them, as in ``set_state``.
-        gone : Stored, optional
+        removed : StoredDocument, optional
             A document that is forgotten: its verdict, its text, and that it was counted. A row may have its id.
         released_by : str, optional
-            Who took back that ``gone`` was stopped; the row is the original that it is from now on, in its place.
+            Who took back that ``removed`` was stopped; the row is the original that it is from now on, in its place.
 
         Raises
         ------
         StoreError
             If they cannot be written, for example because the disk is full; the store goes on without them.
         """
-        if not rows and not state and gone is None:
+        if not rows and not state and removed is None:
             return
         tally = dict(self._tally)
         count(tally, [row.verdict for row in rows])
         with self._writing() as connection:
-            if gone is not None:
-                count(tally, [gone.verdict], -1)
+            if removed is not None:
+                count(tally, [removed.verdict], -1)
                 for table in ("documents", "held", "kept"):
-                    connection.execute(f"DELETE FROM {table} WHERE serial = ?", (gone.serial,))  # noqa: S608
-            for statement, values in statements(rows, placed=released_by is not None):
+                    connection.execute(f"DELETE FROM {table} WHERE serial = ?", (removed.serial,))  # noqa: S608
+            for statement, values in insert_statements(rows, placed=released_by is not None):
                 _insert(connection, statement, values)
-            if gone is not None and released_by is not None:
-                was = gone.verdict
-                note = (int(rows[0].serial), gone.id, time.time(), released_by, was.kind, was.of, was.similarity)
+            if removed is not None and released_by is not None:
+                was = removed.verdict
+                note = (int(rows[0].serial), removed.id, time.time(), released_by, was.kind, was.of, was.similarity)
                 connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", note)
             changed = [(value, name) for name, value in tally.items() if value != self._tally[name]]
             connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
             if state:
                 connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
-            behind = self._behind and self._sweep(connection, max(_SWEEP, _SWEEP_EACH * len(rows)))
-        self._tally, self._behind = tally, behind
+            has_forgotten = self._has_forgotten_texts and self._sweep(connection, max(_SWEEP, _SWEEP_EACH * len(rows)))
+        self._tally, self._has_forgotten_texts = tally, has_forgotten
         self._next = max(self._next, *(int(row.serial) + 1 for row in rows)) if rows else self._next
 
     def forget(self, serials_below: int) -> None:
@@ -975,8 +981,8 @@ class Store(StoreReader):
             return
         with self._writing() as connection:
             connection.execute("UPDATE tally SET value = ? WHERE name = 'forgotten'", (below,))
-            behind = self._sweep(connection, _PIECE, below)
-        self._forgotten, self._behind = below, behind
+            has_forgotten = self._sweep(connection, _FORGET_BATCH, below)
+        self._forgotten, self._has_forgotten_texts = below, has_forgotten
 
     def _sweep(self, connection: sqlite3.Connection, most: int, below: int | None = None) -> bool:
         """Delete some of the texts that are forgotten; whether there are more."""
@@ -984,21 +990,21 @@ class Store(StoreReader):
         (first,) = connection.execute(_OLDEST_TEXT).fetchone()
         if first is None or first >= end:
             return False
-        for statement in (LET_GO, _LET_GO_KEPT):
+        for statement in (_DELETE_HELD, _DELETE_KEPT_TEXTS):
             connection.execute(statement, (first, min(first + most, end)))
         return bool(first + most < end)
 
-    def unhold(self, serial: int) -> None:
+    def delete_text(self, serial: int) -> None:
         """Let go of the text of one document that was removed from the window by hand."""
         with self._writing() as connection:
-            connection.execute(LET_GO, (int(serial), int(serial) + 1))
+            connection.execute(_DELETE_HELD, (int(serial), int(serial) + 1))
 
     def requests(self) -> list[tuple[str, str]]:
         """Return the ids of duplicates that somebody wants to take back, and who, where nobody has answered yet."""
         with self._reading() as connection:
             return connection.execute("SELECT id, by FROM requests WHERE answer IS NULL ORDER BY id").fetchall()
 
-    def answer(self, name: str, answer: Mapping[str, str]) -> None:
+    def answer_request(self, name: str, answer: Mapping[str, str]) -> None:
         """Answer such a request: with the ``file`` that the item is in now, or the ``error``."""
         with self._writing() as connection:
             connection.execute("UPDATE requests SET answer = ? WHERE id = ?", (json.dumps(answer), name))
@@ -1007,7 +1013,7 @@ class Store(StoreReader):
         """Tell other processes where the service answers that has this store."""
         self._lock.note_address(address)
 
-    def placed(self, serials: Sequence[int]) -> None:
+    def mark_placed(self, serials: Sequence[int]) -> None:
         """Note that documents are in their place; on the disk when it returns."""
         if serials:
             with self._writing() as connection:
@@ -1026,10 +1032,10 @@ class Store(StoreReader):
         clean = False
         try:
             with contextlib.suppress(StoreError):  # what is not tidied up now is so at the next start
-                while self._behind:
+                while self._has_forgotten_texts:
                     with self._writing() as connection:
-                        self._behind = self._sweep(connection, _PIECE)
-                with self._explained():
+                        self._has_forgotten_texts = self._sweep(connection, _FORGET_BATCH)
+                with self._translated_errors():
                     clean = not self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         finally:
             self._closed = True
@@ -1038,11 +1044,11 @@ class Store(StoreReader):
 
 
 #: Seconds between two looks for an answer.
-_ASK_S = 0.1
+_POLL_SECONDS = 0.1
 
 
 def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: float) -> dict[str, str]:
-    """Ask the watcher that has a store to take a duplicate back, and return its answer, as ``Store.answer`` has it.
+    """Ask the watcher that has a store open to release a duplicate, and return its answer.
 
     Raises ``StoreError`` if the store cannot be written to, a service has it, or nobody answers; then nothing has
     changed.
@@ -1057,12 +1063,12 @@ def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: f
                 while answer is None and time.monotonic() < end:
                     # One that was starting has an address by now.
                     _refuse_served(store, name)
-                    time.sleep(_ASK_S)
+                    time.sleep(_POLL_SECONDS)
                     (answer,) = connection.execute("SELECT answer FROM requests WHERE id = ?", (name,)).fetchone()
             finally:
                 connection.execute("DELETE FROM requests WHERE id = ?", (name,))
     except sqlite3.Error as error:
-        raise explained(store, error) from error
+        raise translate_error(store, error) from error
     if answer is None:
         raise StoreError(
             f"{store} is in use by a process that has not answered for {seconds:g} s; stop it and release {name!r} "
@@ -1074,7 +1080,7 @@ def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: f
 
 def _refuse_served(store: Path, name: str) -> None:
     """Refuse to ask for a release where a service has the store, which is asked over HTTP."""
-    if address := Lock.served_at(store):
+    if address := Lock.service_address(store):
         raise StoreError(
             f"{store} is in use by neardup serve: release {name!r} on its page, or with POST "
             f"{address}/documents/{quote(name, safe='')}/release"

@@ -1,1 +1,1 @@
-"""Text to comparable text: normalisation, sentences, stop words."""
+"""Text to comparable text: encodings, markup, normalization, sentences, stop words; and alignment of two texts."""

@@ -1,38 +1,38 @@
-"""Bytes -> text, whatever encoding they are in; no byte makes a page, a feed or a text unreadable."""
+"""Bytes to text in any encoding; no sequence of bytes makes a page, a feed or a text unreadable."""
 
 from __future__ import annotations
 
 import codecs
 import re
 
-#: How much of a page is searched for its declaration.
-_HEAD = 8192
-#: Byte order marks; the longer first, for that of UTF-32 begins with that of UTF-16.
-_MARKS = (
+#: Bytes at the start of a page that are searched for its declaration.
+_DECLARATION_WINDOW = 8192
+#: Byte order marks, longer ones first: that of UTF-32 begins with that of UTF-16.
+_BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-#: How two characters of ASCII look in UTF-16 without a mark, and how the first tag of a page does.
-_WIDE = (
+#: Two ASCII characters in UTF-16 without a byte order mark, or the first tag of a page.
+_UTF16_STARTS = (
     (re.compile(rb"[\t\n\r -~]\0[\t\n\r -~]\0|<\0"), "utf-16-le"),
     (re.compile(rb"\0[\t\n\r -~]\0[\t\n\r -~]|\0<"), "utf-16-be"),
 )
-_DECLARED = re.compile(
+_DECLARATION = re.compile(
     rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']?\s*([\w.:-]+)|<meta\s[^>]{0,400}?charset\s*=\s*["']?\s*([\w.:-]+)""",
     re.IGNORECASE,
 )
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
-_USUAL = "cp1252"
-#: Windows-1252 as browsers have it: the five bytes that it leaves open are control characters.
-_WINDOWS = "".join(bytes([byte]).decode(_USUAL, "ignore") or chr(byte) for byte in range(256))
-_OR_WINDOWS = "neardup.or-windows-1252"
-#: Declared encodings are taken for those that browsers take them for, which hold more characters.
-_WIDER = {
-    "ascii": _USUAL,
-    "iso8859-1": _USUAL,
+_DEFAULT = "cp1252"
+#: Windows-1252 as browsers decode it: its five undefined bytes are control characters.
+_WINDOWS_1252 = "".join(bytes([byte]).decode(_DEFAULT, "ignore") or chr(byte) for byte in range(256))
+_FALLBACK_HANDLER = "neardup.or-windows-1252"
+#: Browsers decode a declared encoding as a superset of it.
+_SUPERSETS = {
+    "ascii": _DEFAULT,
+    "iso8859-1": _DEFAULT,
     "iso8859-9": "cp1254",
     "iso8859-11": "cp874",
     "tis-620": "cp874",
@@ -44,109 +44,103 @@ _WIDER = {
 }
 #: Labels that browsers know and Python does not.
 _LABELS = {"windows-31j": "cp932", "windows-949": "cp949", "iso-8859-8-i": "iso8859-8"}
-#: What a page may declare: Python has codecs besides that are no alphabets.
-_READ = re.compile(
+#: Codecs that a page may declare; Python also has codecs that are not character encodings.
+_SUPPORTED_CODECS = re.compile(
     r"iso8859-\d+|cp125\d|cp866|cp874|cp932|cp949|koi8-[ru]|mac-(roman|cyrillic)|gb18030|big5hkscs|euc_jp|iso2022_jp"
 )
 
 
-def page_text(page: bytes) -> str:
+def decode_page(page: bytes) -> str:
     """Return the text of a page.
 
-    A byte order mark decides; else what is valid UTF-8 beyond ASCII is UTF-8, for nothing else looks like it, whatever
-    the page declares; else what the page declares, in an XML declaration or a ``meta`` element; else Windows-1252, as
-    in browsers. What the encoding does not know becomes U+FFFD.
+    In order of priority: a byte order mark; UTF-8, if the bytes beyond ASCII are valid UTF-8 (no other encoding looks
+    like it, whatever the page declares); the encoding declared in an XML declaration or a ``meta`` element;
+    Windows-1252, as in browsers. Undecodable bytes become U+FFFD.
 
     Examples
     --------
-    >>> page_text(b'<meta charset="koi8-r">' + "роза".encode("koi8-r"))
+    >>> decode_page(b'<meta charset="koi8-r">' + "роза".encode("koi8-r"))
     '<meta charset="koi8-r">роза'
-    >>> page_text("<p>naïve".encode("latin-1"))
+    >>> decode_page("<p>naïve".encode("latin-1"))
     '<p>naïve'
     """
-    encoding, begin = marked_encoding(page)
+    encoding, begin = detect_encoding(page)
     if encoding:
-        return _decoded(page[begin:], encoding)
-    declared = _declared(page)
+        return page[begin:].decode(encoding, "replace")
+    declared = _declared_codec(page)
     if page.isascii():
-        # Of the encodings read here only this one writes other characters with the bytes of ASCII.
-        return _decoded(page, "iso2022_jp" if declared == "iso2022_jp" else "ascii")
+        # ISO-2022-JP is the only supported encoding that writes other characters with ASCII bytes.
+        return page.decode("iso2022_jp" if declared == "iso2022_jp" else "ascii", "replace")
     try:
         return page.decode()
     except UnicodeDecodeError:
-        return _decoded(page, declared or _USUAL)
+        return page.decode(declared or _DEFAULT, "replace")
 
 
-def marked_encoding(data: bytes) -> tuple[str, int]:
-    """Return the encoding that the first bytes show, and where the text begins; ``""`` where they show none.
+def detect_encoding(data: bytes) -> tuple[str, int]:
+    """Return the encoding that the first bytes show, and the offset of the text; ``""`` if they show none.
 
-    They are a byte order mark, or the zeros that letters have in UTF-16.
+    They show it by a byte order mark, or by the zero bytes of ASCII letters in UTF-16.
     """
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            return encoding, len(mark)
-    return next((encoding for begin, encoding in _WIDE if begin.match(data)), ""), 0
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            return encoding, len(bom)
+    return next((encoding for pattern, encoding in _UTF16_STARTS if pattern.match(data)), ""), 0
 
 
-def is_half_a_mark(data: bytes) -> bool:
-    """Return whether data is the begin of a byte order mark and nothing else."""
-    return bool(data) and any(mark.startswith(data) and mark != data for mark, _ in _MARKS)
+def is_partial_bom(data: bytes) -> bool:
+    """Return whether data is a proper prefix of a byte order mark."""
+    return bool(data) and any(bom.startswith(data) and bom != data for bom, _ in _BOMS)
 
 
-def utf8_text(data: bytes) -> tuple[str, str]:
-    """Return the text of bytes that ought to be UTF-8, and a note where they are not.
+def decode_utf8(data: bytes) -> tuple[str, str]:
+    """Return the text of bytes that should be UTF-8, and a note if they are not.
 
-    Bytes that are not UTF-8 are read as Windows-1252, as browsers do. It is done byte by byte, so that one wrong byte
-    spoils no other character.
+    Invalid bytes are read as Windows-1252, as browsers do, one by one, so that a wrong byte spoils no other character.
 
     Examples
     --------
-    >>> utf8_text("café – olé".encode("cp1252"))
+    >>> decode_utf8("café – olé".encode("cp1252"))
     ('café – olé', 'not valid UTF-8 (byte 3), read as windows-1252')
     """
     try:
         return data.decode(), ""
     except UnicodeDecodeError as error:
-        return data.decode(errors=_OR_WINDOWS), f"not valid UTF-8 (byte {error.start:,}), read as windows-1252"
+        return data.decode(errors=_FALLBACK_HANDLER), f"not valid UTF-8 (byte {error.start:,}), read as windows-1252"
 
 
-def whole_text(data: bytes) -> tuple[str, str]:
-    """Return the text of JSON or XML as `utf8_text` does, but without half a character at its end.
+def decode_complete(data: bytes) -> tuple[str, str]:
+    """Return the text of JSON or XML as ``decode_utf8`` does, without an incomplete character at its end.
 
-    Neither ends in a letter, so a file that seems to was cut there.
+    Neither format ends with a letter, so such a file was truncated.
     """
     try:
         return data.decode(), ""
     except UnicodeDecodeError as error:
         is_cut = error.reason == "unexpected end of data"
-        return (data[: error.start].decode(), "") if is_cut else utf8_text(data)
+        return (data[: error.start].decode(), "") if is_cut else decode_utf8(data)
 
 
-def feed_text(data: bytes) -> tuple[str, str]:
-    """Return the text of XML, and a note where its bytes are not in the encoding that they ought to be in.
+def decode_feed(data: bytes) -> tuple[str, str]:
+    """Return the text of XML, and a note if its bytes are not in the expected encoding.
 
-    As in ``page_text``, except that what declares UTF-8, or nothing, and is in another encoding, is read by
-    ``whole_text``.
+    As in ``decode_page``, but XML that declares UTF-8 or nothing is decoded by ``decode_complete``.
     """
-    return whole_text(data) if _declared(data) in ("", "utf-8") else (page_text(data), "")
+    return decode_complete(data) if _declared_codec(data) in ("", "utf-8") else (decode_page(data), "")
 
 
-def _as_windows(error: UnicodeError) -> tuple[str, int]:
+def _decode_as_windows_1252(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    return "".join(_WINDOWS[byte] for byte in error.object[error.start : error.end]), error.end
+    return "".join(_WINDOWS_1252[byte] for byte in error.object[error.start : error.end]), error.end
 
 
-codecs.register_error(_OR_WINDOWS, _as_windows)
+codecs.register_error(_FALLBACK_HANDLER, _decode_as_windows_1252)
 
 
-def _decoded(page: bytes, encoding: str) -> str:
-    return page.decode(encoding, "replace")
-
-
-def _declared(page: bytes) -> str:
-    """Return the codec of the encoding that a page declares; empty where it declares none that pages have."""
-    found = _DECLARED.search(_COMMENT.sub(b"", page[:_HEAD]))
+def _declared_codec(page: bytes) -> str:
+    """Return the codec that a page declares; empty if it declares none that pages use."""
+    found = _DECLARATION.search(_COMMENT.sub(b"", page[:_DECLARATION_WINDOW]))
     if found is None:
         return ""
     label = (found[1] or found[2]).decode("ascii", "replace").lower()
@@ -155,7 +149,7 @@ def _declared(page: bytes) -> str:
     except LookupError:
         return ""
     if codec == "utf-8" or codec.startswith(("utf-16", "utf-32")):
-        # A declaration that can be read byte by byte is in neither of the wide ones.
+        # A declaration that reads as ASCII is not UTF-16 or UTF-32, whatever it says.
         return "utf-8"
-    codec = _WIDER.get(codec, codec)
-    return codec if _READ.fullmatch(codec) else ""
+    codec = _SUPERSETS.get(codec, codec)
+    return codec if _SUPPORTED_CODECS.fullmatch(codec) else ""

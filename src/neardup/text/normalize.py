@@ -1,30 +1,30 @@
-r"""Text -> comparable text: tokens with one space between.
+r"""Text to comparable text: tokens separated by one space.
 
 Five normalizers, by name:
 
 ``words``
     The text is folded: default-ignorable code points (soft hyphen, zero-width characters, variation
-    selectors) and the points of Hebrew, Arabic and Syriac (vowel signs, accents, recitation marks, tatweel) go,
-    and NFKC and full case folding are applied until nothing changes [UAX #15; UAX #31 section 5.1,
+    selectors) and the points of Hebrew, Arabic and Syriac (vowel signs, accents, recitation marks, tatweel) are
+    dropped, and NFKC and full case folding are applied until nothing changes [UAX #15; UAX #31 section 5.1,
     NFKC_Casefold]. A word is then a maximal run of letters and numbers (`str.isalnum`), ``_`` and combining
-    marks; a mark stays with what it follows and is dropped at the start of the text and after a separator. In
-    scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar, Tibetan ...) each letter or number
-    with its marks is a token of its own, and so is each pictograph (So) of U+1F000-U+1FAFF; skin tones separate
-    and so vanish. All else separates. For ASCII this is ``re.findall(r"\w+", text.lower())``.
+    marks; a mark belongs to the character before it and is dropped at the start of the text and after a separator.
+    In scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar, Tibetan ...) each letter or number
+    with its marks is a token of its own, and so is each pictograph (So) of U+1F000-U+1FAFF. All else separates,
+    skin tones included. For ASCII this is ``re.findall(r"\w+", text.lower())``.
 ``whitespace``
-    `str.split`: tokens between Unicode white space, nothing changed.
+    `str.split`: tokens between Unicode white space, otherwise unchanged.
 ``compact``
-    Letters, numbers, combining marks and pictographs (So from U+1F000), unchanged and unseparated; ignorable
+    Letters, numbers, combining marks and pictographs (So from U+1F000), unchanged and not separated; ignorable
     code points, points, punctuation, symbols and spaces are dropped.
 ``strip``
-    White space and ASCII punctuation go from the two ends of the text; what is left is split at each single
-    space and not changed. So a token may hold punctuation and line feeds, and between two spaces lies an empty
-    token, which stands as ``␠``. This is how the Cornell program (INFO 4300, 2012) splits.
+    White space and ASCII punctuation are stripped from both ends of the text; the rest is split at each single
+    space. So a token may contain punctuation and line feeds, and two adjacent spaces enclose an empty token,
+    written as ``␠``. This is how the Cornell program (INFO 4300, 2012) splits.
 ``raw``
-    The text as it is, one token; for features that look at the whole text.
+    The text unchanged, as one token, for features of the whole text.
 
-Characters that came after Unicode 14.0 are letters to every Python, also to one that knows better
-(`neardup.kernels.characters`), so that the answer does not depend on the Python that runs it.
+A character newer than Unicode 14.0 is a letter in every version of Python, even one that knows its category
+(`neardup.kernels.characters`), so that the result does not depend on the version of Python.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from neardup.errors import RecipeError
 from neardup.kernels import characters
 from neardup.kernels import unicode_tables as ut
 
-#: A kernel's output takes at most this many times the bytes of its input, and 64 more: an unmapped code point
-#: of w bytes writes at most w + 1, and where mapped ones would need more the kernel gives up.
+#: The output of a kernel takes at most this many times the bytes of its input, and 64 more: an unmapped code point
+#: of w bytes writes at most w + 1, and the kernel gives up where mapped ones would need more.
 MAX_EXPANSION = 2
 
-#: The digests of the tables, for all versions of Unicode among `unicode_tables.KNOWN_VERSIONS`.
+#: The digests of the tables, equal for all `unicode_tables.KNOWN_VERSIONS` of Unicode.
 _DIGESTS = {
     "words": "e7ba9c88ce3ba4f8",
     "whitespace": "fa4c955cf7b6df49",
@@ -56,15 +56,15 @@ _DIGESTS = {
 
 
 class Token(NamedTuple):
-    """A token of comparable text and where it comes from.
+    """A token of comparable text and its place in the original text.
 
     Attributes
     ----------
     text : str
-        As it stands in the comparable text.
+        The token in comparable text.
     start, end : int
-        Code point offsets in the original text, end excluded. Characters that are normalised together
-        (a letter and its accents, a ligature) are named together, so neighbours may overlap.
+        Code point offsets in the original text, end excluded. Characters that are normalized together (a letter and its
+        accents, a ligature) share their offsets, so neighbours may overlap.
     """
 
     text: str
@@ -73,29 +73,29 @@ class Token(NamedTuple):
 
 
 class Normalizer(NamedTuple):
-    """One way from text to comparable text: text to tokens with their places, text to comparable text.
+    """A way to make text comparable: functions from text to tokens with offsets, and to comparable text.
 
-    ``tables`` are those with which the kernel does the same; None where only Python does it.
+    ``tables`` returns the tables with which the kernel does the same; None if only Python can.
     """
 
     tokens: Callable[[str], list[Token]]
     normalize: Callable[[str], str]
-    tables: Callable[[], ut.Tables] | None
+    tables: Callable[[], ut.UnicodeTables] | None
 
 
 def tokens(text: str, normalizer: str = "words") -> list[Token]:
-    """Cut a text into tokens, in its order, and tell where each comes from; ``compact`` has one for each character.
+    """Cut a text into tokens with their offsets in the original; ``compact`` gives one token per character.
 
     Examples
     --------
     >>> tokens("Straße!")
     [Token(text='strasse', start=0, end=6)]
     """
-    return _named(normalizer).tokens(text)
+    return _normalizer(normalizer).tokens(text)
 
 
 def normalize(text: str, normalizer: str = "words") -> str:
-    """Turn a text into comparable text: the texts of `tokens`, with one space between, for ``compact`` with nothing.
+    """Return the comparable text: the `tokens` joined by one space, or by nothing for ``compact``.
 
     Examples
     --------
@@ -104,106 +104,106 @@ def normalize(text: str, normalizer: str = "words") -> str:
     >>> normalize("A rose is a flower.", "compact")
     'Aroseisaflower'
     """
-    return _named(normalizer).normalize(text)
+    return _normalizer(normalizer).normalize(text)
 
 
-def kernel_tables(normalizer: str) -> ut.Tables:
-    """Return the tables that the kernels take for a normalizer that has one; ASCII texts do not need them."""
-    tables = _named(normalizer).tables
+def kernel_tables(normalizer: str) -> ut.UnicodeTables:
+    """Return the tables that the kernels need for a normalizer that has some; ASCII texts do not need them."""
+    tables = _normalizer(normalizer).tables
     if tables is None:
         raise RecipeError(f"normalizer {normalizer!r} has no tables; normalize its texts in Python")
     return tables()
 
 
 def tables_digest(normalizer: str) -> str:
-    """Return a digest of what a normalizer knows of Unicode, sixteen hex digits; empty for one that knows nothing.
+    """Return a digest of the Unicode data that a normalizer uses, sixteen hex digits; empty if it uses none.
 
-    It is computed where Python has a version of Unicode that is not among `unicode_tables.KNOWN_VERSIONS`.
+    It is computed only if Python's version of Unicode is not among `unicode_tables.KNOWN_VERSIONS`.
     """
-    # Of what strip strips, white space is all that Python tells it.
+    # `strip` takes only the white space from Python's Unicode data.
     name = "whitespace" if normalizer == "strip" else normalizer
     if not has_kernel(name):
         return ""
-    return _DIGESTS[name] if unicodedata.unidata_version in ut.KNOWN_VERSIONS else ut.digest_of(kernel_tables(name))
+    return _DIGESTS[name] if unicodedata.unidata_version in ut.KNOWN_VERSIONS else ut.arrays_digest(kernel_tables(name))
 
 
 def has_kernel(normalizer: str) -> bool:
-    """Return whether kernels can do what the normalizer does; if not, only `normalize` can."""
-    return _named(normalizer).tables is not None
+    """Return whether the kernels support a normalizer; otherwise only `normalize` does."""
+    return _normalizer(normalizer).tables is not None
 
 
-def _named(normalizer: str) -> Normalizer:
+def _normalizer(normalizer: str) -> Normalizer:
     try:
         return NORMALIZERS[normalizer]
     except KeyError:
-        known = ", ".join(NORMALIZERS)
-        raise RecipeError(f"normalizer {normalizer!r} is unknown; known are {known}") from None
+        names = ", ".join(NORMALIZERS)
+        raise RecipeError(f"unknown normalizer {normalizer!r}; choose one of {names}") from None
 
 
 def _word_tokens(text: str) -> list[Token]:
-    """Fold the text piece by piece, so that every folded character knows its piece."""
+    """Fold the text piece by piece, so that the offsets of every folded character are known."""
     if text.isascii():
-        return _found(_ASCII_WORD, text.lower())
+        return _matches(_ASCII_WORD, text.lower())
     folded: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
-    for piece in _pieces().finditer(text):
+    for piece in _piece_pattern().finditer(text):
         characters = _fold_piece(piece[0])
         folded.append(characters)
         starts += [piece.start()] * len(characters)
         ends += [piece.end()] * len(characters)
-    found = _word().finditer("".join(folded))
+    found = _word_pattern().finditer("".join(folded))
     return [Token(token[0], starts[token.start()], ends[token.end() - 1]) for token in found]
 
 
-def _words(text: str) -> str:
+def _normalize_words(text: str) -> str:
     if text.isascii():
         return " ".join(_ASCII_WORD.findall(text.lower()))
-    return " ".join(_word().findall(characters.fold(text)))
+    return " ".join(_word_pattern().findall(characters.fold(text)))
 
 
-def _compact(text: str) -> str:
-    return "".join(_kept().findall(text))
+def _normalize_compact(text: str) -> str:
+    return "".join(_compact_pattern().findall(text))
 
 
 def _compact_tokens(text: str) -> list[Token]:
-    return [Token(kept[1], kept.start(), kept.end()) for kept in _kept().finditer(text)]
+    return [Token(kept[1], kept.start(), kept.end()) for kept in _compact_pattern().finditer(text)]
 
 
 def _strip_tokens(text: str) -> list[Token]:
-    bare = text.strip(_OUTER)
+    bare = text.strip(_STRIPPED_CHARACTERS)
     if not bare:
         return []
-    at = len(text) - len(text.lstrip(_OUTER))
+    at = len(text) - len(text.lstrip(_STRIPPED_CHARACTERS))
     found = []
     for piece in bare.split(" "):
-        # An empty token takes the place of the space after it.
-        found.append(Token(piece or EMPTY, at, at + max(len(piece), 1)))
+        # An empty token has the offsets of the space after it.
+        found.append(Token(piece or EMPTY_PLACEHOLDER, at, at + max(len(piece), 1)))
         at += len(piece) + 1
     return found
 
 
-def _strip(text: str) -> str:
-    bare = text.strip(_OUTER)
-    return " ".join([piece or EMPTY for piece in bare.split(" ")]) if bare else ""
+def _normalize_strip(text: str) -> str:
+    bare = text.strip(_STRIPPED_CHARACTERS)
+    return " ".join([piece or EMPTY_PLACEHOLDER for piece in bare.split(" ")]) if bare else ""
 
 
-def _found(pattern: re.Pattern[str], text: str) -> list[Token]:
+def _matches(pattern: re.Pattern[str], text: str) -> list[Token]:
     return [Token(token[0], token.start(), token.end()) for token in pattern.finditer(text)]
 
 
-#: What stands for an empty token of ``strip``: the symbol for a space.
-EMPTY = "␠"
+#: Stands for an empty token of ``strip``: the symbol for a space.
+EMPTY_PLACEHOLDER = "␠"
 
 _SPACES = "".join(c for c in map(chr, range(0x4000)) if c.isspace())
-_OUTER = string.punctuation + _SPACES
+_STRIPPED_CHARACTERS = string.punctuation + _SPACES
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _NOT_SPACE = re.compile(r"\S+")
 _fold_piece = functools.lru_cache(maxsize=1 << 16)(characters.fold)
 
 
 @functools.cache
-def _word() -> re.Pattern[str]:
+def _word_pattern() -> re.Pattern[str]:
     """Return the pattern of a token in folded text."""
     kinds = ut.word_tables().kinds & ut.KIND_MASK
     word, single, mark = (characters.character_class(kinds == kind) for kind in (ut.WORD, ut.SINGLE, ut.MARK))
@@ -211,60 +211,60 @@ def _word() -> re.Pattern[str]:
 
 
 @functools.cache
-def _pieces() -> re.Pattern[str]:
-    """Return the pattern of a character with all that may melt into it or change places after it, and its points.
+def _piece_pattern() -> re.Pattern[str]:
+    """Return the pattern of a character with all that may compose with it or be reordered after it, and its points.
 
-    A piece ends where the next character's decomposition begins with a starter that is not the second
-    half of a composite: normalisation never crosses such a boundary [UAX #15, section 9.1]. Ignorable code
-    points between a character and its marks belong to the piece, those after it do not.
+    A piece ends where the next character's decomposition begins with a starter that is not the second half of a
+    composite: normalization never crosses such a boundary [UAX #15, section 9.1]. Ignorable code points between a
+    character and its marks belong to the piece, those after it do not.
     """
     kinds, _, slots, blob, _, _ = ut.word_tables()
-    clings = kinds & (ut.MOVES | ut.JOINS) != 0
-    clings |= kinds == ut.UNSURE
-    # A compatibility jamo stands for a conjoining one.
+    attaches = kinds & (ut.REORDERS | ut.COMPOSES) != 0
+    attaches |= kinds == ut.UNSUPPORTED
+    # A compatibility jamo is mapped to a conjoining one.
     first = blob[np.minimum(slots.astype(np.int64) + 2, blob.size - 1)]
     mapped = kinds[: slots.size] == ut.MAPPED
-    clings[: slots.size] |= mapped & (kinds[first] & ut.JOINS != 0)
+    attaches[: slots.size] |= mapped & (kinds[first] & ut.COMPOSES != 0)
     points = characters.in_ranges(characters.POINT_RANGES, len(kinds))
-    clings |= points
+    attaches |= points
     ignorable = characters.character_class((kinds == ut.IGNORABLE) & ~points)
-    return re.compile(f"(?s:.)(?:[{ignorable}]*[{characters.character_class(clings)}])*")
+    return re.compile(f"(?s:.)(?:[{ignorable}]*[{characters.character_class(attaches)}])*")
 
 
 @functools.cache
-def _kept() -> re.Pattern[str]:
-    """Return the pattern of one character that ``compact`` keeps, as a group, with its points."""
+def _compact_pattern() -> re.Pattern[str]:
+    """Return the pattern of a character that ``compact`` keeps, as a group, followed by its points."""
     points = characters.character_class(characters.in_ranges(characters.POINT_RANGES, characters.N_CHARACTERS))
     return re.compile(f"([{characters.character_class(_compact_tables().kinds == ut.WORD)}])[{points}]*")
 
 
 @functools.cache
-def _whitespace_tables() -> ut.Tables:
+def _whitespace_tables() -> ut.UnicodeTables:
     kinds = np.full(characters.N_CODE_POINTS, ut.WORD, dtype=np.uint8)
     kinds[[ord(space) for space in _SPACES]] = ut.SEPARATOR
-    return ut.unmapped_tables(kinds)
+    return ut.plain_tables(kinds)
 
 
 @functools.cache
-def _compact_tables() -> ut.Tables:
-    """To the kernel the text is one word, and what is dropped counts as ignorable."""
+def _compact_tables() -> ut.UnicodeTables:
+    """Return the kernel tables of ``compact``: the text is one word, and dropped characters are ignorable."""
     known = characters.properties()
     kinds = np.full(characters.N_CODE_POINTS, ut.IGNORABLE, dtype=np.uint8)
     kept = known.alnum | known.mark
     kept[characters.PICTOGRAPHS[0] :] |= known.symbol[characters.PICTOGRAPHS[0] :]
     kinds[: characters.N_CHARACTERS][kept & ~known.ignorable] = ut.WORD
-    return ut.unmapped_tables(kinds)
+    return ut.plain_tables(kinds)
 
 
 #: The normalizers by name.
 NORMALIZERS: Mapping[str, Normalizer] = MappingProxyType(
     {
-        "words": Normalizer(_word_tokens, _words, ut.word_tables),
+        "words": Normalizer(_word_tokens, _normalize_words, ut.word_tables),
         "whitespace": Normalizer(
-            lambda text: _found(_NOT_SPACE, text), lambda text: " ".join(text.split()), _whitespace_tables
+            lambda text: _matches(_NOT_SPACE, text), lambda text: " ".join(text.split()), _whitespace_tables
         ),
-        "compact": Normalizer(_compact_tokens, _compact, _compact_tables),
-        "strip": Normalizer(_strip_tokens, _strip, None),
+        "compact": Normalizer(_compact_tokens, _normalize_compact, _compact_tables),
+        "strip": Normalizer(_strip_tokens, _normalize_strip, None),
         "raw": Normalizer(lambda text: [Token(text, 0, len(text))] if text else [], str, None),
     }
 )

@@ -1,14 +1,14 @@
 """Texts to segments: sentences and clauses, found in the original text.
 
-A text is cut right after each of its breaks, so that the segments together are the text:
+A text is cut after each break, so that its segments concatenate to the text. Breaks are:
 
-- after a terminator: ``. ! ?`` and their like in other scripts, among them the ellipsis, the ideographic and
-  Arabic full stops, the danda; an ASCII one counts only if no ASCII letter or digit follows, so ``3.14``,
-  ``10:30`` and ``example.com`` stay whole;
-- after a line feed that ends a blank line: nothing but spaces, tabs and CR since the line feed before;
-- for clauses, also after a pause symbol: ``, ; : ( ) [ ] { } "``, dashes, quotation marks and brackets.
+- a terminator: ``. ! ?`` and their counterparts in other scripts, among them the ellipsis, the ideographic and
+  Arabic full stops and the danda. An ASCII terminator counts only if no ASCII letter or digit follows, so
+  ``3.14``, ``10:30`` and ``example.com`` stay whole;
+- a line feed that ends a blank line: only spaces, tabs and CR since the line feed before;
+- for clauses, also a pause symbol: ``, ; : ( ) [ ] { } "``, dashes, quotation marks and brackets.
 
-A break at the very end of a text cuts nothing off.
+A break at the end of a text has no effect.
 """
 
 from __future__ import annotations
@@ -19,28 +19,26 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from neardup.kernels import Bytes, Integers
 from neardup.kernels.tokens import ASCII_BREAK, LINE_FEED, WIDE_BREAK, cut_texts
 
 Unit = Literal["sentence", "clause"]
 
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
 
-#: Characters that end a sentence: of ASCII, and beyond it.
+#: Characters that end a sentence: ASCII and others.
 ASCII_TERMINATORS = ".!?"
 TERMINATORS = "\u2026\u3002\uff01\uff1f\uff0e\uff61\u061f\u06d4\u0964\u0965\u1362\u0589\u104b"
-#: Characters that end a clause, besides those that end a sentence.
+#: Further characters that end a clause: ASCII and others.
 ASCII_PAUSES = ',;:()[]{}"'
 PAUSES = "\u060c\u061b\u3001\uff0c\uff1b\uff1a\u2014\u2013\u201c\u201d\u00ab\u00bb\u300c\u300d\uff08\uff09"
 
-#: One segment in so many bytes is expected; where there are more, the texts are cut twice.
-_BYTES_A_SEGMENT = 16
+#: Expected bytes per segment; if there are more segments, the texts are cut a second time.
+_BYTES_PER_SEGMENT = 16
 
 
 class _Breaks(NamedTuple):
-    """The breaks of a unit, for Python and for the kernel."""
+    """The breaks of a unit: a pattern for Python, tables for the kernel."""
 
     pattern: re.Pattern[str]
     leads: Bytes
@@ -52,7 +50,7 @@ def _breaks(unit: Unit) -> _Breaks:
     narrow, wide = ASCII_TERMINATORS, TERMINATORS
     if unit == "clause":
         narrow, wide = narrow + ASCII_PAUSES, wide + PAUSES
-    # The blank line is looked ahead for: its line feed may begin the next one.
+    # A lookahead, because the line feed that ends a blank line may begin the next one.
     pattern = rf"[{re.escape(narrow)}](?![A-Za-z0-9])|[{wide}]|\n(?=([ \t\r]*\n))"
     leads = np.zeros(256, np.uint8)
     leads[list(narrow.encode())] = ASCII_BREAK
@@ -63,36 +61,36 @@ def _breaks(unit: Unit) -> _Breaks:
     return _Breaks(re.compile(pattern), leads, flags)
 
 
-def cut(text: str, unit: Unit) -> list[tuple[int, int]]:
-    """Cut one text into sentences or clauses; return the start and end of each in code points, without gaps.
+def cut_text(text: str, unit: Unit) -> list[tuple[int, int]]:
+    """Cut one text into sentences or clauses; return (start, end) of each in code points, without gaps.
 
     An empty text is one empty segment.
 
     Examples
     --------
-    >>> cut("At 10:30, it rose 3.5%. Why?", "sentence")
+    >>> cut_text("At 10:30, it rose 3.5%. Why?", "sentence")
     [(0, 23), (23, 28)]
-    >>> cut("At 10:30, it rose 3.5%. Why?", "clause")
+    >>> cut_text("At 10:30, it rose 3.5%. Why?", "clause")
     [(0, 9), (9, 23), (23, 28)]
     """
-    found = (match.end(1) if match[1] else match.end() for match in _breaks(unit).pattern.finditer(text))
-    edges = [0, *(end for end in found if end < len(text)), len(text)]
+    breaks = (match.end(1) if match[1] else match.end() for match in _breaks(unit).pattern.finditer(text))
+    edges = [0, *(end for end in breaks if end < len(text)), len(text)]
     return list(itertools.pairwise(edges))
 
 
-def segments(data: Bytes, offsets: Integers, unit: Unit) -> tuple[Integers, Integers]:
-    """Cut texts in bulk into sentences or clauses: what ``cut`` does, in bytes.
+def segment_texts(data: Bytes, offsets: Integers, unit: Unit) -> tuple[Integers, Integers]:
+    """Cut texts in bulk into sentences or clauses, as ``cut_text`` does, with offsets in bytes.
 
     Returns
     -------
     ends : int64[s + 1]
-        Segment i is ``data[ends[i]:ends[i + 1]]``; all texts' segments one behind the other.
+        Segment i is ``data[ends[i]:ends[i + 1]]``; the segments of all texts follow each other.
     heads : int64[d + 1]
         Text d has the segments ``heads[d]`` to ``heads[d + 1] - 1``, at least one.
     """
     _, leads, wide = _breaks(unit)
     heads = np.empty(len(offsets), np.int64)
-    ends = np.empty(int(offsets[-1] - offsets[0]) // _BYTES_A_SEGMENT + len(offsets), np.int64)
+    ends = np.empty(int(offsets[-1] - offsets[0]) // _BYTES_PER_SEGMENT + len(offsets), np.int64)
     count = cut_texts(data, offsets, leads, wide, ends, heads)
     if count > len(ends):
         ends = np.empty(count, np.int64)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.kernels import Bools, Integers
-from neardup.kernels.graph import components
+from neardup.kernels.graph import connect_components
 
 #: Each training part has at least this number of pairs of each class.
 LEAST_PER_CLASS = 2
@@ -49,7 +49,7 @@ def pair_groups(left: Integers, right: Integers) -> Integers:
     documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
     root = np.arange(len(documents), dtype=np.int64)
     places = places.astype(np.int64)
-    components(places[: len(left)], places[len(left) :], root)
+    connect_components(places[: len(left)], places[len(left) :], root)
     return root[places[: len(left)]]
 
 
@@ -132,7 +132,7 @@ def _document_splits(left: Integers, right: Integers, labels: Bools, count: int,
     places = places.astype(np.int64)
     left_places, right_places = np.split(places, 2)
     family = np.arange(len(documents), dtype=np.int64)
-    components(left_places[labels], right_places[labels], family)
+    connect_components(left_places[labels], right_places[labels], family)
     groups = family[places]
     if np.bincount(groups).max(initial=0) > 2 * len(groups) / count:
         groups = places

@@ -101,7 +101,7 @@ def labelled_pairs(
     material_names = Material.of(corpus, report=report).names
     if not len(material_names):
         raise InputError("the input has no documents; give the documents that the labels name")
-    names = [str(name) for name in material_names.every().to_pylist()]
+    names = [str(name) for name in material_names.all_names().to_pylist()]
     labels = read_labels(
         source,
         names,

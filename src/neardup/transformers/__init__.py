@@ -1,7 +1,7 @@
-"""Features and sketches as steps of scikit-learn: texts in, a matrix with a row a text out.
+"""Features and sketches as transformers of scikit-learn: texts in, a matrix with a row per text out.
 
-They need scikit-learn, which ``pip install 'neardup[sklearn]'`` brings. What they make of a text is what a recipe with
-the same choices compares it by.
+They need scikit-learn, which ``pip install 'neardup[sklearn]'`` brings. A row has what a recipe with the same choices
+compares of the text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ except ModuleNotFoundError as error:
     if str(error.name).partition(".")[0] not in ("scipy", "sklearn"):
         raise
     raise RecipeError(
-        f"the transformers are steps of scikit-learn, and {error.name} is not installed; "
+        f"the transformers need scikit-learn, and {error.name} is not installed; "
         "pip install 'neardup[sklearn]' brings it"
     ) from None
 

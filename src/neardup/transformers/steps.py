@@ -1,4 +1,4 @@
-"""Steps for pipelines of scikit-learn: features and sketches of texts as matrices."""
+"""Transformers for pipelines of scikit-learn: features and sketches of texts as matrices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from neardup.recipe.kinds import MOST_MINIMA
 from neardup.runtime import default_threads, in_order
 from neardup.text.bulk import text_buffers
 
-#: The bytes of text in a piece of work: small enough for the processor's cache, large enough for a thread.
+#: Bytes of text that a thread takes at a time: small enough for the processor's cache.
 _PIECE = 1 << 20
 
 
@@ -44,7 +44,7 @@ def texts_of(data: Any) -> pa.LargeStringArray:
     Raises
     ------
     InputError
-        If it is one text, no column of texts, or holds something else than texts, such as None.
+        If the data is a single text or not one column of texts, or holds anything else, such as None.
     """
     table = table_of(_only_column(data))
     if table.num_columns != 1:
@@ -67,14 +67,14 @@ def texts_of(data: Any) -> pa.LargeStringArray:
 
 
 def _only_column(data: Any) -> Any:
-    """Return the column of an array or data frame that has one, which a data frame's index is not; else the data."""
+    """Return the column of a two-dimensional array or data frame with one column; else the data."""
     if getattr(data, "ndim", 1) != 2 or data.shape[1] != 1:
         return data
     return data.iloc[:, 0] if hasattr(data, "iloc") else data[:, 0]
 
 
 def pieces(texts: pa.LargeStringArray) -> Iterator[pa.LargeStringArray]:
-    """Yield texts in pieces, at least one."""
+    """Yield texts in pieces of about ``_PIECE`` bytes, at least one."""
     _, ends = text_buffers(texts)
     cuts = np.searchsorted(ends, np.arange(ends[0], ends[-1], _PIECE)[1:])
     bounds = [0, *np.unique(cuts).tolist(), len(texts)]
@@ -89,14 +89,14 @@ _FEATURES = Recipe().features
 
 
 class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What all have in common: texts are checked, the collection is learnt from, and rows are made in pieces.
+    """The base of all transformers: checks texts, learns from the collection, and makes rows in pieces.
 
     Attributes
     ----------
     recipe_ : Recipe
-        What a text's features are, with all that was left to its default.
+        The recipe of the features, with all defaults filled in.
     statistics_ : Statistics or None
-        The document frequencies of the fitted texts; None where features do not depend on them.
+        The document frequencies of the fitted texts; None if the features do not depend on them.
     """
 
     features: str
@@ -108,26 +108,26 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     content: str
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from texts what features need to know of a collection: ``clip``, ``weights`` and ``terms`` do.
+        """Learn the document frequencies of texts, which ``clip``, ``weights`` and ``terms`` need.
 
         Parameters
         ----------
         X : iterable of str
             The texts, at least one: see ``texts_of``.
         y : object
-            Nothing is done with it.
+            Ignored.
 
         Raises
         ------
         InputError
-            If it is no column of texts, or there is none.
+            If the texts are no column of texts, or there are none.
         RecipeError
-            If a parameter is unknown, out of range or does not fit another, or clipping leaves no feature.
+            If a parameter is unknown, out of range or does not fit another one, or clipping leaves no feature.
         """
         return self._fit(texts_of(X))
 
     def transform(self, X: Any) -> Any:
-        """Return a row for each text, however the texts are parted among calls.
+        """Return a row for each text; it does not depend on the other texts of the call.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         NotFittedError
             If ``fit`` was not called before.
         InputError
-            If it is no column of texts.
+            If the texts are no column of texts.
         """
         check_is_fitted(self)
         return self._transform(texts_of(X))
@@ -161,30 +161,30 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _columns(self) -> int:
-        """Check what is no part of the recipe; return the number of columns."""
+        """Check the parameters that are not part of the recipe, and return the number of columns."""
         raise NotImplementedError
 
     def _extractor_of(self, recipe: Recipe, statistics: Statistics | None) -> Extractor:
         return Extractor(recipe, statistics)
 
     def _rows(self, block: Block, heads: Integers) -> Any:
-        """Return the rows of some texts; the features of text d are block.features[heads[d]:heads[d + 1]]."""
+        """Return the rows of texts; the features of text d are block.features[heads[d]:heads[d + 1]]."""
         raise NotImplementedError
 
     def _fit(self, texts: pa.LargeStringArray) -> Self:
         recipe, columns, threads = self._recipe(), self._columns(), self._threads()
         if not len(texts):
-            raise InputError("no text is nothing to learn from; give at least one")
+            raise InputError("there is no text to learn from; give at least one")
         statistics = gather_text_statistics(pieces(texts), recipe, threads=threads) if recipe.needs_statistics else None
         self._extractor = self._extractor_of(recipe, statistics)
         self.recipe_, self.statistics_, self._n_features_out = recipe, statistics, columns
         return self
 
     def _transform(self, texts: pa.LargeStringArray) -> Any:
-        parts = list(in_order(self._part, pieces(texts), self._threads()))
+        parts = list(in_order(self._transform_piece, pieces(texts), self._threads()))
         return vstack(parts, "csr") if issparse(parts[0]) else np.concatenate(parts)
 
-    def _part(self, texts: pa.LargeStringArray) -> Any:
+    def _transform_piece(self, texts: pa.LargeStringArray) -> Any:
         block = self._extractor(texts)
         return self._rows(block, np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64))
 
@@ -206,9 +206,9 @@ class FeatureTransformer(TextTransformer):
     """Texts to a sparse matrix of their features: the sets or weighted vectors that a recipe compares.
 
     The value of a feature is 1 for sets, the number of its repeats for ``:multiset`` and ``weights="tf"``, idf =
-    ln(1 + N / df) for ``"idf"``, and their product for ``"tfidf"``, for N fitted texts of which df hold the feature;
-    one that no fitted text holds counts as held by one. idf is rounded to whole multiples of 2**-16 or coarser, as the
-    join rounds it (``neardup.features.statistics``), so measures of rows are those of the recipe.
+    ln(1 + N / df) for ``"idf"``, and their product for ``"tfidf"``, for N fitted texts of which df contain the feature;
+    a feature that no fitted text contains has df 1. idf is rounded to multiples of 2**-16 or coarser, as the join
+    rounds it (``neardup.features.statistics``), so measures of rows are those of the recipe.
 
     Parameters
     ----------
@@ -216,26 +216,26 @@ class FeatureTransformer(TextTransformer):
         As in ``neardup.recipe.Recipe``; ``features="terms:64"`` gives the 64 heaviest terms of each text. Clipping
         takes ``weights="tf"`` in the place of ``:multiset``.
     n_columns : int
-        The number of columns n, 1 to 2**62. A feature x, a 64-bit hash, stands in column (x xor (x >> 32)) mod n;
-        features that meet in a column are added up there. One meets some of m others with a chance of about m / n:
-        raising n parts more of them, and makes models of the rows larger.
+        The number of columns n, 1 to 2**62. A feature x, a 64-bit hash, is in column (x xor (x >> 32)) mod n;
+        features in the same column are added up. A feature shares its column with one of m others with a chance of
+        about m / n: raising n separates more of them, and makes models of the rows larger.
     threads : int, optional
-        Threads to use, all processors by default. It changes the time, never the answer.
+        Threads to use, all processors by default. The number does not change the result.
     content : str
         As in ``neardup.recipe.Recipe``; ``content="html"`` takes the main content of pages.
 
     Attributes
     ----------
     recipe_ : Recipe
-        What a text's features are, with all that was left to its default.
+        The recipe of the features, with all defaults filled in.
     statistics_ : Statistics or None
-        The document frequencies of the fitted texts; None where features do not depend on them.
+        The document frequencies of the fitted texts; None if the features do not depend on them.
 
     Notes
     -----
     ``transform`` gives a ``scipy.sparse.csr_matrix`` of float64 [texts, n_columns], sorted, without stored zeros; a
-    text without features has an empty row. Columns have no names: a hash does not tell what it is the hash of
-    [Weinberger et al., ICML 2009, 2, there with signs, which would make sets no sets].
+    text without features has an empty row. Columns have no names, because a hash does not say what was hashed
+    [Weinberger et al., ICML 2009, 2, there with signs, with which sets would not be sets].
 
     Examples
     --------
@@ -261,8 +261,8 @@ class FeatureTransformer(TextTransformer):
         recipe = Recipe(measure="cosine", weights=self.weights, **self._choices())
         if recipe.clip and recipe.parsed_features.multiset:
             raise RecipeError(
-                f"clip {recipe.clip!r} takes away single repeats, which features {recipe.features!r} count; "
-                "leave it out, or leave :multiset out and take weights 'tf'"
+                f"clip {recipe.clip!r} removes single repeats, which features {recipe.features!r} count; "
+                "leave it out, or leave out :multiset and use weights 'tf'"
             )
         return recipe
 
@@ -276,7 +276,7 @@ class FeatureTransformer(TextTransformer):
         return Extractor(recipe, statistics, COUNTED if recipe.parsed_features.multiset else None)
 
     def _rows(self, block: Block, heads: Integers) -> Any:
-        # Features may all be multiples of a number, as those of windows are: the upper half must have its say.
+        # Features may all be multiples of a number, as those of windows are, so the upper half is mixed in.
         folded = block.features ^ (block.features >> np.uint64(32))
         columns = (folded % np.uint64(self._n_features_out)).astype(np.int64)
         values = block.weights / self._unit if len(block.weights) else np.ones(len(columns))
@@ -286,7 +286,7 @@ class FeatureTransformer(TextTransformer):
 
 
 _BITS = 64
-#: What ``SimHashTransformer`` gives, and in how many columns.
+#: The outputs of ``SimHashTransformer``, with their numbers of columns.
 _OUTPUTS = {"bits": _BITS, "values": 1}
 
 
@@ -299,27 +299,27 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
     num_perm : int
         The number of minima K, 1 to 4096: the standard error is sqrt(J (1 - J) / K).
     seed : int
-        Chooses the hash functions, 0 to 2**64 - 1. Only rows of one seed can be compared.
+        Chooses the hash functions, 0 to 2**64 - 1. Only rows with the same seed can be compared.
     features, normalize, stop_words, antecedents, clip : str
         As in ``neardup.recipe.Recipe``.
     threads : int, optional
-        Threads to use, all processors by default. It changes the time, never the answer.
+        Threads to use, all processors by default. The number does not change the result.
     content : str
         As in ``neardup.recipe.Recipe``; ``content="html"`` takes the main content of pages.
 
     Attributes
     ----------
     recipe_ : Recipe
-        What a text's features are, with all that was left to its default.
+        The recipe of the features, with all defaults filled in.
     statistics_ : Statistics or None
-        The document frequencies of the fitted texts; None where features do not depend on them.
+        The document frequencies of the fitted texts; None if the features do not depend on them.
 
     Notes
     -----
     ``transform`` gives uint64 [texts, num_perm], the ``hashvalues`` of a ``neardup.MinHash`` of the features.
-    A text without features has 2**64 - 1 in all columns, and is no more like another such text than like any other
-    [Dahlgaard, Knudsen & Thorup, FOCS 2017, arXiv 1704.04370, 2]. The minima are names, not amounts: they are to be
-    compared, not added.
+    The row of a text without features is 2**64 - 1 in all columns. Two such rows are equal, but that does not make the
+    texts similar [Dahlgaard, Knudsen & Thorup, FOCS 2017, arXiv 1704.04370, 2]. The minima are identifiers, not
+    quantities: compare them, do not add them.
 
     Examples
     --------
@@ -354,31 +354,31 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
 
 @dataclass(eq=False, repr=False)
 class SimHashTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # type: ignore[misc]
-    """Texts to 64-bit SimHashes: rows of texts at a small angle differ in few bits.
+    """Texts to 64-bit SimHashes: the rows of texts at a small angle differ in few bits.
 
     Parameters
     ----------
     features, normalize, stop_words, antecedents, clip, weights : str
-        As in ``neardup.recipe.Recipe``. With weights, bit j is the side of more weight, not of more features.
+        As in ``neardup.recipe.Recipe``. With weights, bit j is that of more weight, not of more features.
     output : {"bits", "values"}
         ``bits`` for uint8 [texts, 64], 0 or 1, the lowest bit in column 0; ``values`` for uint64 [texts, 1].
     threads : int, optional
-        Threads to use, all processors by default. It changes the time, never the answer.
+        Threads to use, all processors by default. The number does not change the result.
     content : str
         As in ``neardup.recipe.Recipe``; ``content="html"`` takes the main content of pages.
 
     Attributes
     ----------
     recipe_ : Recipe
-        What a text's features are, with all that was left to its default.
+        The recipe of the features, with all defaults filled in.
     statistics_ : Statistics or None
-        The document frequencies of the fitted texts; None where features do not depend on them.
+        The document frequencies of the fitted texts; None if the features do not depend on them.
 
     Notes
     -----
-    Bit j is 1 when more weight has it set in its features' hashes than has not; the share of bits in which two rows
-    differ estimates (angle between the vectors) / pi. A text without features has all bits 0 [Charikar, STOC 2002, 3;
-    Manku, Jain & Das Sarma, WWW 2007, 2].
+    Bit j is 1 if features with more than half of the weight have it set in their hashes; the share of bits in which
+    two rows differ estimates (angle between the vectors) / pi. A text without features has all bits 0 [Charikar, STOC
+    2002, 3; Manku, Jain & Das Sarma, WWW 2007, 2].
 
     Examples
     --------
@@ -399,7 +399,7 @@ class SimHashTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # t
     content: str = ""
 
     def _recipe(self) -> Recipe:
-        # The measure and its threshold make the recipe whole; the features do not depend on them.
+        # The measure and its threshold make the recipe valid; the features do not depend on them.
         return Recipe(signature="simhash", measure="hamming", threshold=3, weights=self.weights, **self._choices())
 
     def _columns(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.pipeline.resolved_features import Side
+    from neardup.pipeline.resolved_features import TextGrams
     from neardup.recipe import Recipe
     from neardup.stream.document import Verdict
 
@@ -82,10 +82,10 @@ def _counts(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
     kind = recipe.parsed_features.kind
     if recipe.second_step or recipe.weights or recipe.signature or kind == "checksum" or recipe.measure == "semantic":
         return {"counts": {"o": o, "a": a, "b": b}}
-    from neardup.pipeline.counterfactual import reason_of
+    from neardup.pipeline.counterfactual import reason_line
     from neardup.pipeline.resolved_features import Counts
 
-    why = reason_of(recipe, Counts(o, a, b), (o, a, b), ("", ""))
+    why = reason_line(recipe, Counts(o, a, b), (o, a, b), ("", ""))
     return {"reason": why, "shared": o, "sizes": [a, b]}
 
 
@@ -95,25 +95,25 @@ def passages(text: str, other: str, recipe: Recipe) -> list[dict[str, Any]]:
     A passage is four words in a row or more, whatever the features of the recipe are; where there is none, it is
     what the recipe's own features share.
     """
-    from neardup.pipeline.passages import passages_of
-    from neardup.pipeline.resolved_features import side_of
+    from neardup.pipeline.passages import common_passages
+    from neardup.pipeline.resolved_features import text_grams
     from neardup.recipe import Recipe
 
     text, other = text[:_LOOKED_AT], other[:_LOOKED_AT]
     if text == other:
-        words = len(side_of(text, Recipe(features="words:1")).units)
+        words = len(text_grams(text, Recipe(features="words:1")).units)
         return [{"tokens": words, "text": _cut(text)}] if text else []
     way = Recipe(features="words:4")
-    found = _runs(side_of(text, way), side_of(other, way))
+    found = _runs(text_grams(text, way), text_grams(other, way))
     if not found:
         short = _LOOKED_AT // 10
-        shared = passages_of(side_of(text[:short], recipe), side_of(other[:short], recipe))
+        shared = common_passages(text_grams(text[:short], recipe), text_grams(other[:short], recipe))
         found = [(passage.tokens, passage.left.start, passage.text) for passage in shared]
     found.sort(key=lambda run: (-run[0], run[1]))
     return [{"tokens": tokens, "text": _cut(shown)} for tokens, _, shown in found[:_MOST]]
 
 
-def _runs(left: Side, right: Side) -> list[tuple[int, int, str]]:
+def _runs(left: TextGrams, right: TextGrams) -> list[tuple[int, int, str]]:
     """Return words, start and text of each run of grams in both, without all its places in the right text.
 
     Those may be as many as the product of both lengths.
@@ -124,7 +124,7 @@ def _runs(left: Side, right: Side) -> list[tuple[int, int, str]]:
     found: list[tuple[int, int, str]] = []
     at = 0
     while at < len(left.grams):
-        run = automaton.longest(left.grams, at)
+        run = automaton.longest_run(left.grams, at)
         if run.length:
             first, last = left.places[at][0], left.places[at + run.length - 1][-1]
             start, end = left.units[first].start, left.units[last].end

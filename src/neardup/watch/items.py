@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from neardup.text.encoding import is_half_a_mark, marked_encoding, page_text, utf8_text
-from neardup.text.html import Tags, check_extraction, read_page, strip_tags
+from neardup.text.encoding import decode_page, decode_utf8, detect_encoding, is_partial_bom
+from neardup.text.html import TagScanner, extract_article, require_trafilatura, strip_tags
 from neardup.watch.feeds import atom_items, g2_items, newsml_items, nitf_items, rss_items
 from neardup.watch.json_items import json_lines, json_values
 from neardup.watch.kinds import KINDS, Kind, kind_of
@@ -57,7 +57,7 @@ def items_in(name: str, data: bytes) -> Items:
     Items
         The kind; the items, read as they are asked for; what is broken, and notes, complete once the items have ended.
     """
-    encoding, begin = marked_encoding(data)
+    encoding, begin = detect_encoding(data)
     content, damage = data[begin:], ""
     if encoding not in ("", "utf-8"):
         content, damage = _from_wide(content, encoding)
@@ -68,14 +68,14 @@ def items_in(name: str, data: bytes) -> Items:
         found.broken.append(Broken("the file", "compressed with gzip; deliver it unpacked", data))
     elif not content.strip(_SPACE) and not damage:
         found.broken.append(Broken("the file", EMPTY, data, True))
-    elif is_half_a_mark(content):
+    elif is_partial_bom(content):
         found.broken.append(Broken("the file", ENDED_EARLY, data, True))
     elif damage and kind in _SINGLE:
         # Not all of its one item is there.
         found.broken.append(Broken("the file", damage, data, early))
     else:
         if kind == "html":
-            check_extraction()
+            require_trafilatura()
         elif kind in _OF_XML:
             check_xml()
         found.items = _read(kind, content, data, damage, early, found)
@@ -114,7 +114,7 @@ def _text_items(data: bytes, found: Items) -> Iterator[Item]:
             return
         # Behind nothing but ASCII the last bytes may as well be a letter of another encoding.
         found.may_go_on = is_begun
-        text, note = utf8_text(data)
+        text, note = decode_utf8(data)
         found.notes.append(Note("the file", note))
     if text.strip():
         yield Item("", text, "", None, "", data)
@@ -126,8 +126,8 @@ def _page_items(data: bytes, found: Items) -> Iterator[Item]:
     if b"\0" in data and not data.strip(b"\0"):
         found.broken.append(Broken("the file", ENDED_EARLY, data, True))
         return
-    markup = page_text(data)
-    text = read_page(markup).text
+    markup = decode_page(data)
+    text = extract_article(markup).text
     if not text:
         found.broken.append(Broken("the file", NO_TEXT, data))
         return
@@ -139,7 +139,7 @@ def _about(head: str) -> tuple[str, datetime | None, str]:
     """Return title, time and address as the head of a page states them."""
     title, link, opened = "", "", -1
     times: dict[str, str] = {}
-    for tag in Tags(head):
+    for tag in TagScanner(head):
         if tag.name == "title" and not title:
             if tag.opens:
                 opened = tag.end

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from neardup.documents.tables import ID_NAMES, TEXT_NAMES, TIME_NAMES
-from neardup.text.encoding import utf8_text, whole_text
+from neardup.text.encoding import decode_complete, decode_utf8
 from neardup.text.html import strip_tags
 from neardup.watch.records import (
     ENDED_EARLY,
@@ -132,7 +132,7 @@ def _items_of_line(line: bytes, where: str, found: Items, *, is_last: bool) -> I
     if line.count(b"\0") == len(line):
         found.broken.append(Broken(where, ENDED_EARLY, line, is_last))
         return
-    text, note = utf8_text(line)
+    text, note = decode_utf8(line)
     try:
         decoded = _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -145,7 +145,7 @@ def _items_of_line(line: bytes, where: str, found: Items, *, is_last: bool) -> I
 
 def json_values(data: bytes, found: Items) -> Iterator[Item]:
     """Give the items of one object or of a list of objects; of a list that is broken, those before the fault."""
-    text, note = whole_text(data)
+    text, note = decode_complete(data)
     if note:
         found.notes.append(Note("the file", note))
     at = _blank(text, 0)

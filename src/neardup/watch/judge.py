@@ -134,7 +134,7 @@ class Gatherer:
 
     def _is_known(self, origin: str, found: Found) -> bool:
         """Return whether a file is in its place already, and still (or again) in the inbox."""
-        if not self._store.judged(origin):
+        if not self._store.judged_count(origin):
             return self._placer.is_left(origin)
         if self._settings.place == "move":
             message = "already judged, so it stays in the inbox; touch it to have it judged again"
@@ -214,7 +214,7 @@ class ItemJudge:
     def _ids(self, tasks: list[Task]) -> list[str]:
         """Return an id for each item that no other has: its own, or with ``~2``, ``~3`` behind it."""
         wanted = [task.pending.name_of(task.item, task.number) for task in tasks]
-        used = self._store.known(wanted)
+        used = self._store.judged_ids(wanted)
         found: list[str] = []
         for name in wanted:
             if name in used:
@@ -226,7 +226,7 @@ class ItemJudge:
     def _another(self, name: str, used: set[str]) -> str:
         def taken(number: int) -> bool:
             numbered = f"{name}~{number}"
-            return numbered in used or bool(self._store.known([numbered]))
+            return numbered in used or bool(self._store.judged_ids([numbered]))
 
         return f"{name}~{self._numbers.free(name, taken)}"
 

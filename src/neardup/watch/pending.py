@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import NeardupError
-from neardup.text.encoding import page_text
+from neardup.text.encoding import decode_page
 from neardup.watch.inbox import Found
 from neardup.watch.items import items_in
 from neardup.watch.names import Stamp, origin_of, shown, stamp_at, stamp_of
@@ -89,7 +89,7 @@ def read_items(path: str, data: bytes, content: str) -> Items:
     items = read.items
     if read.kind == "html" and content != "auto":
         # What of a page is compared is then the recipe's to say, as in every other command.
-        items = (replace(item, text=page_text(item.raw)) for item in items)
+        items = (replace(item, text=decode_page(item.raw)) for item in items)
     read.items = _guarded(items, read.broken)
     return read
 

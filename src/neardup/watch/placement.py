@@ -59,10 +59,10 @@ class Placer:
                 raise unmade(duty, output.root, error) from None
         with suppress(ValueError):
             self._journal = json.loads(self._store.state(_PLACING) or "{}")
-        for stored in self._store.unplaced():
+        for stored in self._store.unplaced_documents():
             self.before.setdefault(stored.origin, []).append(Before(stored.serial, stored.verdict))
         done = [origin for origin in self.before if self._is_placed(origin)]
-        self._store.placed([row.serial for origin in done for row in self.before.pop(origin)])
+        self._store.mark_placed([row.serial for origin in done for row in self.before.pop(origin)])
         # What may be half done keeps its names, whichever batch takes it up again.
         self._journal = {origin: names for origin, names in self._journal.items() if self._is_there(origin)}
 
@@ -170,7 +170,7 @@ class Placer:
             return
         for output in self.output_folders.values():
             output.flush()
-        self._store.placed([serial for pending in self._moved for serial in pending.serials])
+        self._store.mark_placed([serial for pending in self._moved for serial in pending.serials])
         for pending in self._moved:
             self._journal.pop(pending.origin, None)
         self._placed += self._moved

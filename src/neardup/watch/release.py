@@ -34,7 +34,7 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
     Raises ``NeardupError`` if no such item was stopped, its text is not there any more, or its file cannot be moved;
     then nothing has changed.
     """
-    row = store.stopped_one(name)
+    row = store.stopped_document(name)
     folders = json.loads(store.state(FOLDERS) or "{}")
     if not folders:
         index.release(name, by)

@@ -24,8 +24,8 @@ from neardup.pages.html import Html, joined, section, table, text
 from neardup.pages.numbers import counted
 from neardup.pages.report import COPY, NEAR, Extent
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts, time_text
-from neardup.stream.index import stored_recipe
-from neardup.stream.store import Release, Stored, StoreReader
+from neardup.stream.index import read_stored_recipe
+from neardup.stream.store import Release, StoredDocument, StoreReader
 from neardup.text.html import content_of
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered, shown, sidecar_of
 from neardup.watch.outputs import open_file
@@ -134,7 +134,7 @@ class StoredFlow:
 
     def __init__(self, reader: StoreReader, delivered: Delivered, content: str, most: int) -> None:
         self._reader, self._delivered, self._content = reader, delivered, content
-        rows = reader.last(most)
+        rows = reader.latest_documents(most)
         first = rows[0].serial if rows else 0
         known = {row.id for row in rows}
         wanted = dict.fromkeys(row.verdict.of for row in rows if row.verdict.of is not None)
@@ -144,7 +144,7 @@ class StoredFlow:
         #: The items, and before them the originals from before that they repeat.
         self.flow = _flow_of(self._rows, len(older))
 
-    def row(self, place: int) -> Stored:
+    def row(self, place: int) -> StoredDocument:
         """Return what the store holds of an item, without its text."""
         return self._rows[place]
 
@@ -157,7 +157,7 @@ class StoredFlow:
                 found[place] = self._shown(place, text)
         return found
 
-    def _text(self, row: Stored) -> str | None:
+    def _text(self, row: StoredDocument) -> str | None:
         held = self._reader.find(row.id, text=True)
         if held is not None and held.text is not None:
             return content_of(held.text, self._content)
@@ -188,7 +188,7 @@ class StoredFlow:
         of = self.flow.of
         own = [self._rows[place].serial for place in places.tolist()]
         others = [self._rows[of[place]].serial if of[place] >= 0 else -1 for place in places.tolist()]
-        begin = self._reader.beginnings(sorted({*own, *others}), _BEGINNING)
+        begin = self._reader.text_beginnings(sorted({*own, *others}), _BEGINNING)
         found = {}
         for place, serial, other in zip(places.tolist(), own, others, strict=True):
             text = begin.get(serial) or begin.get(other)
@@ -197,7 +197,7 @@ class StoredFlow:
         return found
 
 
-def _flow_of(rows: Sequence[Stored], before: int) -> Verdicts:
+def _flow_of(rows: Sequence[StoredDocument], before: int) -> Verdicts:
     place = {row.id: at for at, row in enumerate(rows)}
     of = np.full(len(rows), ORIGINAL, np.int64)
     elsewhere: dict[int, str] = {}
@@ -283,7 +283,7 @@ class StoreReport:
     def _recipe(self, reader: StoreReader) -> Recipe:
         """Return the recipe by which the store's verdicts were given."""
         if self.classifier is None:
-            return stored_recipe(reader)
+            return read_stored_recipe(reader)
         if self.classifier.recipe.fingerprint != reader.meta("fingerprint"):
             raise RecipeError(
                 f"the verdicts of {self.store} are not of that classifier; name the one they were given by"

@@ -20,7 +20,7 @@ FOLDERS, QUARANTINED = "folders", "quarantined"
 _DUTIES = ("originals", "duplicates", "quarantine", "done")
 
 
-_WHERE, _WHEN = "Where files go", "When files are taken"
+_WHERE, _WHEN = "Where files go", "When files are read"
 
 
 def _option(default: Any, values: str, what: str, panel: str) -> Any:
@@ -41,34 +41,34 @@ class WatchSettings:
     duplicates: str = _option(
         "",
         "FOLDER",
-        "Where duplicates go, each with its evidence beside it; INBOX/.neardup/duplicates by default.",
+        "Where duplicates go, with evidence next to each; INBOX/.neardup/duplicates by default.",
         _WHERE,
     )
     quarantine: str = _option(
         "",
         "FOLDER",
-        "Where unreadable files go, with the reason beside each; INBOX/.neardup/quarantine by default.",
+        "Where unreadable files go, with the reason next to each; INBOX/.neardup/quarantine by default.",
         _WHERE,
     )
     done: str = _option(
         "",
         "FOLDER",
-        "Where feeds and other files of several items go once their items are judged; INBOX/.neardup/done by default.",
+        "Where feeds and other files with several items go after judgement; INBOX/.neardup/done by default.",
         _WHERE,
     )
     place: Literal["move", "link"] = _option(
         "move",
         "move|link",
-        "Move files, or leave them in the inbox and give them a second name (a copy on another disk).",
+        "Move files, or leave them in the inbox and link to them (copy them to another disk).",
         _WHERE,
     )
     poll: float = _option(0.5, "SECONDS", "Look for new files every N seconds.", _WHEN)
-    settle: float = _option(0.5, "SECONDS", "Take files that have been unchanged for N seconds.", _WHEN)
+    settle: float = _option(0.5, "SECONDS", "Read a file once it has not changed for N seconds.", _WHEN)
     patience: float = _option(
-        30.0, "SECONDS", "Wait up to N seconds for the rest of a file that ends in the middle, or is empty.", _WHEN
+        30.0, "SECONDS", "Wait up to N seconds for the rest of an incomplete or empty file.", _WHEN
     )
     largest: int = _option(64_000_000, "SIZE", "Reject larger files without reading them.", _WHEN)
-    once: bool = _option(False, "", "Process what is there, then exit.", _WHEN)
+    once: bool = _option(False, "", "Process the present files, then exit.", _WHEN)
     content: str = "auto"  #: what of pages is taken: auto, html, tags or plain
     downstream: float = 10.0  #: seconds that everything behind the watcher spends on an item
 

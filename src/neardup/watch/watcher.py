@@ -119,7 +119,7 @@ class Watcher:
                     self._log.say("released", id=name, by=by, **answer)
                 except NeardupError as error:
                     answer = {"error": str(error)}
-                self._store.answer(name, answer)
+                self._store.answer_request(name, answer)
         except StoreError as error:
             self._log.trouble("releasing", f"{error}; it will be tried again")
         else:

@@ -15,8 +15,8 @@ from html.entities import html5
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import InputError
-from neardup.text.encoding import feed_text
-from neardup.text.html import INLINE, lines_of
+from neardup.text.encoding import decode_feed
+from neardup.text.html import INLINE, collapse_lines
 from neardup.watch.records import ENDED_EARLY, Broken, Items, Note
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def space(name: str) -> str:
 
 def root_name(data: bytes) -> str:
     """Return the name of a file's first element, with its prefix; empty where not even that is whole."""
-    found = _ROOT.match(_without_type(feed_text(data)[0])[0])
+    found = _ROOT.match(_without_type(decode_feed(data)[0])[0])
     return found[1] if found else ""
 
 
@@ -143,7 +143,7 @@ def xml_items(data: bytes, name: str, found: Items) -> Iterator[tuple[str, Eleme
 
     ``name``: What the elements are called that are items. Those inside another item, and those of modules, are none.
     """
-    text, note = feed_text(data)
+    text, note = decode_feed(data)
     if note:
         found.notes.append(Note("the file", note))
     text, had_type = _without_type(text)
@@ -220,7 +220,7 @@ def xml_text(element: Element, aside: Collection[str] = ()) -> str:
         parts.append(_flat(node.text))
         todo.append((node, True))
         todo += [(child, False) for child in reversed(node)]
-    return lines_of("".join(parts))
+    return collapse_lines("".join(parts))
 
 
 def _flat(text: str | None) -> str:

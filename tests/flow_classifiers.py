@@ -1,4 +1,4 @@
-"""Classifiers made by hand, so that no flow depends on what a training found; and what they say, slow and plain."""
+"""Hand-made classifiers for flows, so that tests do not depend on a training; and a slow, plain index with them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _weights(weights: Sequence[float], r: int) -> np.ndarray:
     return np.array([weights or np.linspace(1.0, 0.4, r)])
 
 
-class LearnedIndex(NaiveIndex):
+class NaiveClassifierIndex(NaiveIndex):
     """The rules of the flow with a classifier: every candidate is measured by itself, and g is its definition."""
 
     def __init__(self, classifier: Classifier, **choices: Any) -> None:

@@ -1,4 +1,4 @@
-"""Calling the command: in this process, and as a process of its own."""
+"""Runs of the command: in this process, and as a process of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOCUMENTS: list[dict[str, Any]] = [
     {"id": "fox-edited", "text": FOX + " today", "date": "2024-01-04", "score": 0},
     {"id": "empty", "text": "", "date": None, "score": None},
 ]
-#: Seconds after which what was waited for counts as never to come; no machine is that slow.
+#: Seconds after which a wait has failed: no machine is that slow.
 NEVER = 300
 RULES = ("--features", "words:3", "--threshold", "0.8")
 
@@ -41,27 +41,28 @@ def neardup(*arguments: str | Path, code: int = 0, stdin: str | bytes | None = N
 
 
 def refused(*arguments: str | Path, code: int = 2) -> str:
-    """Run a command that is refused: one line on stderr, nothing on stdout; return the line."""
+    """Return the line that a refused command prints to stderr; it prints nothing to stdout."""
     result = neardup(*arguments, code=code)
     assert result.stdout == ""
-    # Where no run came before, one that is refused late has said that it compiles.
-    said = re.sub(r"^neardup: compiling kernels.*\n", "", result.stderr)
-    assert said.startswith("neardup: ")
-    assert said.count("\n") == 1, said
-    return said.removeprefix("neardup: ").rstrip("\n")
+    # The first run of all announces that it compiles kernels, even if it is refused later.
+    message = re.sub(r"^neardup: compiling kernels.*\n", "", result.stderr)
+    assert message.startswith("neardup: ")
+    assert message.count("\n") == 1, message
+    return message.removeprefix("neardup: ").rstrip("\n")
 
 
-def process(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-    """Start the command as a process of its own; with ``pausing`` it waits where it writes."""
-    program = [str(Path(__file__).with_name("pausing.py"))] if options.pop("pausing", False) else ["-m", "neardup"]
+def start_process(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+    """Start the command as a process of its own; with ``pausing`` it waits at its first write to the output."""
+    paused = str(Path(__file__).with_name("paused_command.py"))
+    program = [paused] if options.pop("pausing", False) else ["-m", "neardup"]
     command = [sys.executable, *program, *map(str, arguments)]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     environment = os.environ | {"PYTHONUTF8": "1", "COLUMNS": "100"} | pipes.pop("env", {})
     return subprocess.Popen(command, text=True, env=environment, **pipes)
 
 
-def finished(started: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Wait for a process: its exit code, stdout and stderr."""
+def wait_for_end(started: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Wait for a process to end; return its exit code, stdout and stderr."""
     try:
         out, err = started.communicate(timeout=NEVER)
     except subprocess.TimeoutExpired:
@@ -72,17 +73,17 @@ def finished(started: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def in_terminal(*arguments: str | Path, stream: str) -> str:
-    """Run the command with one stream on a terminal; return what is shown there."""
+    """Run the command with one stream on a terminal; return what the terminal shows."""
     ours, theirs = pty.openpty()
-    started = process(*arguments, env={"TERM": "xterm", "NO_COLOR": ""}, **{stream: theirs})
+    started = start_process(*arguments, env={"TERM": "xterm", "NO_COLOR": ""}, **{stream: theirs})
     os.close(theirs)
     shown = b""
-    # The end of a terminal is an error on Linux and nothing at all elsewhere.
+    # Reading at the end of a terminal raises an error on Linux only.
     with contextlib.suppress(OSError):
         while piece := os.read(ours, 4096):
             shown += piece
     os.close(ours)
-    code, _, err = finished(started)
+    code, _, err = wait_for_end(started)
     assert code == 0, err
     return shown.decode()
 
@@ -99,5 +100,5 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def names_in(folder: Path) -> set[str]:
-    """What lies in a folder, hidden files too."""
+    """Return the names of the files in a folder, hidden ones too."""
     return {entry.name for entry in folder.iterdir()}

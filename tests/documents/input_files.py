@@ -1,4 +1,4 @@
-"""Input files and what is in them, for the tests beside this file."""
+"""Input files and their contents, for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMATS = [".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".arrow", "
 CODECS = ["", ".gz", ".zst"]
 
 
-def compressed(data: bytes, codec: str) -> bytes:
+def compress(data: bytes, codec: str) -> bytes:
     if codec == ".gz":
         return gzip.compress(data, mtime=0)
     if codec in (".zst", ".bz2"):
@@ -35,7 +35,7 @@ def compressed(data: bytes, codec: str) -> bytes:
     return data
 
 
-def encoded(rows: Sequence[dict[str, Any]], suffix: str, group: int = 20) -> bytes:
+def encode_rows(rows: Sequence[dict[str, Any]], suffix: str, group: int = 20) -> bytes:
     if suffix in (".jsonl", ".ndjson", ".json"):
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
     if suffix in (".csv", ".tsv"):
@@ -54,11 +54,11 @@ def encoded(rows: Sequence[dict[str, Any]], suffix: str, group: int = 20) -> byt
     return bytes(sink.getvalue().to_pybytes())
 
 
-def made(folder: Path, name: str, rows: Sequence[dict[str, Any]] = ROWS) -> Path:
-    codec = next((known for known in CODECS[1:] if name.endswith(known)), "")
+def write_input(folder: Path, name: str, rows: Sequence[dict[str, Any]] = ROWS) -> Path:
+    codec = next((codec for codec in CODECS[1:] if name.endswith(codec)), "")
     suffix = name[name.index(".") :].removesuffix(codec)
     path = folder / name
-    path.write_bytes(compressed(encoded(rows, suffix), codec))
+    path.write_bytes(compress(encode_rows(rows, suffix), codec))
     return path
 
 
@@ -70,9 +70,9 @@ def rows_of(corpus: Corpus) -> list[int]:
     return [row for batch in corpus.scan() for row in batch.rows.tolist()]
 
 
-def all_of(corpus: Corpus) -> np.ndarray:
+def full_mask(corpus: Corpus) -> np.ndarray:
     return np.ones(corpus.raw_rows, dtype=bool)
 
 
-def quarantined(path: Path) -> list[dict[str, Any]]:
+def read_quarantine(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,25 +1,25 @@
-"""Labelled pairs of texts made of templates: stories told again, and reports of the same form with other facts."""
+"""Labelled pairs of texts from templates: reworded stories, and reports of one template with different facts."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
-from trained import Texts, texts
+from trained_classifiers import Texts, texts
 
 Row = tuple[str, str, int]
 _BLOCK = 10
 
 
 def labelled(blocks: int = 16, *, mistakes: int = 0) -> tuple[Texts, list[Row]]:
-    """Texts in blocks of ten, and pairs inside blocks: all of one story, and others that share words.
+    """Texts in blocks of ten, and pairs within blocks: all pairs of one story, and others that share words.
 
     Parameters
     ----------
     blocks : int
-        How many. No pair goes from one to another.
+        The number of blocks; no pair crosses them.
     mistakes : int
-        One label in so many is wrong; none for 0.
+        Every N-th label is wrong; none for 0.
     """
     rng = random.Random(5)
     rows: list[dict[str, Any]] = []

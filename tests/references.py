@@ -1,4 +1,4 @@
-"""A corpus on two sides, the engines that are held equal on it, and what plain comparison says of them."""
+"""A corpus with a reference, the engines that must agree on it, and the results of plain comparison."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 import neardup as nd
 
 Pairs = dict[tuple[int, int], float]
-#: A memory budget that holds nothing.
+#: A memory limit that is too small for any features.
 SMALL = 1_000_000
 
 
 class Encoder:
-    """Texts as counts of their letters."""
+    """Embeds texts as counts of their letters."""
 
     def encode(self, texts: list[str]) -> Any:
         return np.array([[text.count(letter) + 0.1 for letter in "abcdefgh"] for text in texts], np.float64)
 
 
 def corpus(count: int, seed: int = 1) -> list[str]:
-    """Texts in families of near copies and alone, some equal, some empty."""
+    """Texts in families of near copies and single texts, some equal, some empty."""
     rng = random.Random(seed)
     words = [f"word{n}" for n in range(150)]
     found: list[str] = []
@@ -40,7 +40,7 @@ def corpus(count: int, seed: int = 1) -> list[str]:
 
 
 def plain_verdicts(own: int, count: int, pairs: Pairs, order: list[int]) -> dict[int, tuple[int, float]]:
-    """Who of the input goes: the reference, the last documents, stands first and has no pairs of its own."""
+    """The dropped documents of the input; the reference is last in rows, first in keep order, and never dropped."""
     return naive.keepers(count, pairs, [*range(own, count), *order])
 
 
@@ -49,9 +49,9 @@ def without_reference(own: int, pairs: Pairs) -> Pairs:
 
 
 def check(result: nd.Result, own: int, pairs: Pairs, order: list[int]) -> None:
-    """Hold a result of documents that are called by their rows equal to its pairs, those inside the reference left out.
+    """Check a result, whose ids are row numbers, against all pairs except those within the reference.
 
-    Documents of the reference are counted on behind the input's.
+    The rows of the reference follow those of the input.
     """
     count = own + result.summary["reference"]["documents"]
     pairs = without_reference(own, pairs)
@@ -117,7 +117,7 @@ ENGINES: dict[str, dict[str, Any]] = {
 
 
 def of_both(new: list[str], old: list[str], **choices: Any) -> Pairs:
-    """All pairs of a run over both sides, which other tests hold equal to plain loops, for any engine."""
+    """All pairs of a run over input and reference together; other tests check these against plain loops."""
     whole = nd.dedup(new + old, pairs_per_document=None, **choices)
     return {(pair.left, pair.right): pair.similarity for pair in whole.pairs}
 

@@ -1,4 +1,4 @@
-"""Classifiers made by hand, so that no test of what is done with them depends on what a training found."""
+"""Hand-made classifiers, so that tests of their use do not depend on a training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the command up to its first write to what -o names, where it waits for a signal; after SIGUSR1 it goes on."""
+"""Runs the command up to its first write to the file of -o, where it waits for a signal; SIGUSR1 lets it go on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ write = OutputFile.write
 def pausing(file: OutputFile, data: Any) -> int:
     written = write(file, data)
     if file.name == sys.argv[sys.argv.index("-o") + 1]:
-        # Not signal.pause(): a signal that arrives just before it would be waited for in vain.
+        # signal.pause() would miss a signal that arrives just before it.
         while OutputFile.write is pausing:
             time.sleep(0.01)
     return written

@@ -1,4 +1,4 @@
-"""Classifiers that scikit-learn fitted here, on texts of a few templates: the same form, now and then other facts."""
+"""Classifiers fitted with scikit-learn on texts of a few templates, whose facts differ now and then."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORDS = [f"word{i}" for i in range(60)]
 
 @dataclass(frozen=True)
 class Texts:
-    """Documents, and which of them tell the same: those of one story."""
+    """Documents, and the story of each: documents of one story are duplicates."""
 
     rows: list[dict[str, Any]]
     story: list[int]
@@ -41,7 +41,7 @@ class Texts:
 
 
 def texts(count: int, seed: int = 1) -> Texts:
-    """Stories told once or more with other words, reports of one template, and copies."""
+    """Stories in one or more wordings, reports of one template, and copies."""
     rng = random.Random(seed)
     rows: list[dict[str, Any]] = []
     story: list[int] = []
@@ -92,7 +92,7 @@ def trained(vector: str = SETS, kernel: str = "linear", candidate_rule: str = RU
     known, rng = texts(60, seed=7), np.random.default_rng(3)
     parsed, corpus = Vector.parse(vector), corpus_of(known.table)
     statistics = vector_statistics(parsed, corpus, threads=1)
-    # Every pair of one story, and as many others.
+    # All pairs within a story, and as many across stories.
     same = [(i, j) for j in range(60) for i in range(j) if known.story[i] == known.story[j]]
     others = [(i, j) for j in range(60) for i in range(j) if known.story[i] != known.story[j]]
     pairs = np.array(same + [others[k] for k in rng.choice(len(others), len(same), replace=False)])

@@ -1,4 +1,4 @@
-"""Where things lie that tests read: the project, its sample, the corpora beside it."""
+"""Paths that tests read: the project, its sample, and the corpora beside the project."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "examples" / "newswire.jsonl"
-#: Real corpora, which not every machine has.
+#: Real corpora, which only some machines have.
 SHARED = ROOT.parent / "shared" / "data"

@@ -1,10 +1,10 @@
-"""What a message must say: the value, the rule's name and the way out, in any wording."""
+"""The check of a message: it names the value, the rule and the way out, in any wording."""
 
 from __future__ import annotations
 
 
 def says(message: object, *parts: str) -> bool:
-    """Whether a message is one sentence that names all of these, whatever stands between them."""
+    """Return whether a message is one line that contains all parts."""
     text = str(message)
     missing = [part for part in parts if part not in text]
     assert not missing, f"{text!r} does not say {missing}"

@@ -1,4 +1,4 @@
-"""What a browser would find in a page: elements with attributes, scripts, text; and that it would ask for nothing."""
+"""The contents of a page as a browser reads it: elements, scripts and text; and a check that it loads nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Markup(HTMLParser):
-    """A page, read."""
+    """The elements, scripts, style and text of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -33,8 +33,8 @@ class Markup(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._inside == "script":
-            kind, held = self.scripts[-1]
-            self.scripts[-1] = kind, held + data
+            kind, script = self.scripts[-1]
+            self.scripts[-1] = kind, script + data
         elif self._inside == "style":
             self.style += data
         else:
@@ -52,7 +52,7 @@ class Markup(HTMLParser):
         return next(a["content"] or "" for _, a in self.elements if a.get("http-equiv") == "Content-Security-Policy")
 
 
-def asks_for_nothing(page: Markup) -> None:
+def check_loads_nothing(page: Markup) -> None:
     """Check that no element fetches, sends or runs anything but the scripts that the policy names."""
     for tag, attributes in page.elements:
         assert tag not in ("img", "iframe", "object", "embed", "base", "form")
