@@ -134,7 +134,9 @@ def test_no_torn_file_is_read(part: float, more: bytes) -> None:
 
 def test_other_files_are_no_classifiers() -> None:
     for data in (b"", b"PK", b"id1,id2,label\na,b,1\n", b"\x00" * 500, whole()[64:], whole() * 2):
-        assert says(refused(data), "d.neardup", "no classifier file", "truncated or changed", "what neardup train wrote")
+        assert says(
+            refused(data), "d.neardup", "no classifier file", "truncated or changed", "what neardup train wrote"
+        )
 
 
 def test_a_zip_of_something_else_is_no_classifier_file() -> None:

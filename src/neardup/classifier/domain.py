@@ -125,18 +125,18 @@ class Domain(NamedTuple):
         shortest, longest = self._length_bounds
         for text in texts:
             if (script := main_script(text)) not in self.scripts:
-                found.append(f"a text in {script or 'no'} letters; training had {', '.join(self.scripts) or 'none'}")
+                found.append(f"{script or 'no'} letters, and training had {', '.join(self.scripts) or 'none'}")
             if not shortest <= len(text) <= longest:
-                found.append(f"a text of {len(text):,} characters; the domain is {shortest:,.0f} to {longest:,.0f}")
+                found.append(f"a text of {len(text):,} characters, and {shortest:,.0f} to {longest:,.0f} are at home")
         for j, name in enumerate(names):
             column = Domain(self.measure_ranges[[j]], self.unknown_shares[[j]], *self[2:])
             if not column.outside_pairs(x[np.newaxis, [j]])[0]:
                 continue
             if np.isnan(x[j]):
-                found.append(f"{name} is unknown; in training it almost never was")
+                found.append(f"{name} is unknown, and in training it hardly ever was")
             else:
                 low, high = self.measure_ranges[j, 0], self.measure_ranges[j, 3]
-                found.append(f"{name} is {x[j]:.4g}; in training it was {low:.4g} to {high:.4g}")
+                found.append(f"{name} is {x[j]:.4g}, and was {low:.4g} to {high:.4g}")
         return tuple(dict.fromkeys(found))
 
     def mismatch(self, counts: DomainCounts) -> str:
