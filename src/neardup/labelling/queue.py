@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.values import Measurer, Records
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import Records
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.errors import InputError
@@ -26,8 +27,8 @@ from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.text.normalize import normalize
-from neardup.training.fit import quick
-from neardup.training.folds import connected
+from neardup.training.fit import quick_scorer
+from neardup.training.folds import pair_groups
 from neardup.training.training import LEAST_LABELS, QuickEvaluation, quick_evaluation
 
 #: The reasons for asking a pair, and how the page states them after the answer.
@@ -326,7 +327,7 @@ class PairModel:
             return
         decided = decided_pairs(self._labels)
         enough = min(decided.classes) >= MIN_LABELS_PER_CLASS
-        self._machine = quick(self._vectors(decided.places), decided.same) if enough else None
+        self._machine = quick_scorer(self._vectors(decided.places), decided.same) if enough else None
         self._pool_scores = None if self._machine is None else self._machine(self._pool_vectors.result())
         self._fitted = version
 
@@ -355,7 +356,7 @@ class PairModel:
         found = None
         if min(decided.classes) >= LEAST_LABELS:
             x = self._vectors(decided.places)
-            found = quick_evaluation(x, decided.same, connected(*np.array(decided.places, np.int64).T))
+            found = quick_evaluation(x, decided.same, pair_groups(*np.array(decided.places, np.int64).T))
         with self._lock:
             self._judged_rows = version, decided, found
 
@@ -373,7 +374,7 @@ def _facts(decided: DecidedPairs | None, found: QuickEvaluation | None, vector: 
         need = f"It takes {LEAST_LABELS} of each: there are {same} same and {different} different."
         return [Fact("F1", "too early to say", f"How well the labels can be learned. {need}")]
     measure = vector.names[found.measure]
-    flattered = " Many pairs share documents, which flatters both." if found.shared else ""
+    flattered = " Many pairs share documents, which flatters both." if found.shares_documents else ""
     return [
         Fact(
             "model F1",
