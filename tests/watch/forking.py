@@ -26,7 +26,7 @@ STEPS: list[tuple[Any, str]] = [
     *((os, name) for name in ("rename", "replace", "link", "unlink", "makedirs", "fsync")),
     (moving, "rename_new"),
     (builtins, "open"),
-    *((Store, name) for name in ("record", "placed", "set_state")),
+    *((Store, name) for name in ("record", "mark_placed", "set_state")),
 ]
 steps = 0
 
