@@ -24,7 +24,7 @@ from neardup.classifier.values import Records
 from neardup.classifier.vector import Vector
 from neardup.errors import InputError, OutputError, RecipeError, option
 from neardup.features.statistics import Statistics
-from neardup.files import read, write
+from neardup.files import read_file, write_file
 from neardup.kernels import Bools, Floats
 from neardup.kernels.pairs import discriminant
 from neardup.recipe import Recipe
@@ -308,7 +308,7 @@ class Classifier:
         if not force and os.path.lexists(name):
             way_out = option("--force", "force=True")
             raise OutputError(f"{name} exists; choose another name, or replace it with {way_out}")
-        write(name, packed(self))
+        write_file(name, packed(self))
 
     def __repr__(self) -> str:
         return f"<classifier {self.fingerprint}: {self.vector} on pairs with {self.candidate_rule.in_words()}>"
@@ -349,7 +349,7 @@ def load_classifier(path: str | PathLike[str]) -> Classifier:
         If it is no such file, torn, changed, of another format, or made by what gives other features than this
         neardup with this Python.
     """
-    return unpacked(read(path, "give what neardup train wrote"), os.fspath(path))
+    return unpacked(read_file(path, "give what neardup train wrote"), os.fspath(path))
 
 
 def packed(classifier: Classifier) -> bytes:

@@ -24,7 +24,7 @@ from neardup.kernels.grams import LISTED
 from neardup.kernels.pairs import edit_distances
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, similarities
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 
 #: The time of a document whose time is not known.
 NO_TIME = int(np.iinfo(np.int64).min)
@@ -229,7 +229,7 @@ class Measurer:
 
     def prepare(self, records: Records) -> Prepared:
         """Return documents ready to be measured: everything about single documents, once for each."""
-        pieces = list(in_order(self._made, _pieces(records.texts), self._threads))
+        pieces = list(map_in_order(self._made, _pieces(records.texts), self._threads))
         rows = {name: Rows.joined([piece[name] for piece in pieces]) for name in pieces[0]} if pieces else {}
         if "titles" in self._takes:
             titles = records.titles if records.titles is not None else [None] * len(records)
@@ -249,7 +249,7 @@ class Measurer:
             # The same order whichever is left: nothing can depend on it.
             self._fill(prepared, np.minimum(left[part], right[part]), np.maximum(left[part], right[part]), found[part])
 
-        for _ in in_order(fill, range(0, len(left), _PAIRS_AT_A_TIME), self._threads):
+        for _ in map_in_order(fill, range(0, len(left), _PAIRS_AT_A_TIME), self._threads):
             pass
         return found
 
