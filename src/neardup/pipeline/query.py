@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
-from neardup.classifier.evidence import Learned
-from neardup.classifier.values import NO_TIME, Records
+from neardup.classifier.evidence import EvidenceTable
+from neardup.classifier.records import NO_TIME, Records
 from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import InputError, RecipeError, check_count, option, quoted
@@ -196,7 +196,7 @@ def apply_classifier(
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
-) -> tuple[Matching, Learned, DomainCounts]:
+) -> tuple[Matching, EvidenceTable, DomainCounts]:
     """Return those of the candidates found that a classifier lets pass, the most probable first, and what it went by.
 
     Documents with the very text that is asked about pass unasked, as in a run.
@@ -207,7 +207,7 @@ def apply_classifier(
         If most of many candidates are unlike the training pairs.
     """
     if not len(found.document):
-        nothing = Learned(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
+        nothing = EvidenceTable(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
         return found, nothing, DomainCounts()
     documents = np.sort(found.document)
     others = load_records(corpus, classifier.candidate_rule, names.rows[documents], threads, classifier)
@@ -232,7 +232,7 @@ def apply_classifier(
     edges = np.append(np.full(len(same), -1), np.arange(len(every.vectors)))
     order = np.lexsort((place, -similarity))
     matching = Matching(documents[place[order]], counts[order], similarity[order])
-    return matching, Learned(classifier, every.vectors, edges[order]), asked_about
+    return matching, EvidenceTable(classifier, every.vectors, edges[order]), asked_about
 
 
 class Answer(Table):
@@ -246,7 +246,7 @@ class Answer(Table):
         How many passed the first of two steps.
     stages : list of Stage
         What each stage cost.
-    learned : Learned or None
+    learned : EvidenceTable or None
         What a classifier went by, for each row; None where none decided.
     counts : DomainCounts or None
         What a classifier was asked, and how much of that is unlike its training; None where none decided, or it does
@@ -260,7 +260,7 @@ class Answer(Table):
         documents: int,
         stages: list[Stage],
         candidates: int,
-        learned: Learned | None = None,
+        learned: EvidenceTable | None = None,
         counts: DomainCounts | None = None,
     ) -> None:
         self._names, self._found, self.counts = names, found, counts
@@ -275,7 +275,7 @@ class Answer(Table):
     def to_arrow(self, *, full: bool = False) -> pa.Table:
         """Return a table of document and similarity.
 
-        Where a classifier decided, the score and its contributions follow (``Learned.columns``).
+        Where a classifier decided, the score and its contributions follow (``EvidenceTable.columns``).
 
         Parameters
         ----------

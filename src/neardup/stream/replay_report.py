@@ -313,7 +313,7 @@ class ReplayReport:
             around = KnownPairs.nothing(around.loosest, _EARLIER_DOCUMENTS)
         texts = _ItemTexts(corpus, timeline, self._arrived, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
-        told = {"flags": flags, "classifier": totals.asked.in_words}
+        told = {"flags": flags, "classifier": totals.asked.description}
         about = About(
             title="What a flow would have stopped, and why",
             command=self._page["command"],
