@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from neardup.errors import InputError
-from neardup.files import write
+from neardup.files import write_file
 from neardup.labelling.index import LabelIndex
 from neardup.labels.store import (
     DIFFERENT,
@@ -63,7 +63,7 @@ def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = Fa
     table = _each(store) if each else _pairs(labels)
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(table)
-    write(os.fspath(output), out.getvalue().encode())
+    write_file(os.fspath(output), out.getvalue().encode())
     return Exported(len(table) - 1, unsure, len(undecided) - unsure)
 
 

@@ -21,7 +21,7 @@ from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block, row_heads
 from neardup.recipe import Recipe
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 from neardup.search.window import Arrivals, EventTime, FlowClock, Window, part_of
 from neardup.stream.parts import (
     NO_MATCHES,
@@ -208,7 +208,7 @@ class Judge:
         """Enter documents that were held before a restart, in batches; ``restore`` comes before."""
         confirmed: list[tuple[Block, RestoredDocument]] = []
         revived = dict(self._revived)
-        for kept, (block, heads) in in_order(self._features_of, batches, threads):
+        for kept, (block, heads) in map_in_order(self._features_of, batches, threads):
             confirmed += [(part_of(block, heads, i, i + 1), one) for i, one in enumerate(kept) if one.serial in revived]
             self._enter(block, [one.serial for one in kept], [self._restored_event_time(one) for one in kept], revived)
         # A document that was confirmed leaves with those that came after it.
