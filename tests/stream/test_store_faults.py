@@ -175,7 +175,7 @@ def test_a_file_cut_at_any_byte_of_its_last_page_is_refused(path: Path) -> None:
     path.write_bytes(b"")
     refused(path, "is empty", "remove it")
     path.write_bytes(b"\0" * len(whole))
-    refused(path, "is damaged", "head is gone")
+    refused(path, "is damaged", "header is gone")
 
 
 def test_a_page_overwritten_with_zeros_is_never_believed(path: Path) -> None:
