@@ -146,7 +146,7 @@ def read_manifest(folder: str) -> Manifest:
         raise InputError(f"{folder} is not an index: make one with neardup index build CORPUS -o INDEX")
     data = files.read(os.path.join(folder, MANIFEST), "name an index that this user may read")
     damaged = StoreError(
-        f"the manifest of {folder} is damaged: get {MANIFEST} back from a copy, or build the index again"
+        f"the manifest of {folder} is damaged: restore {MANIFEST} from a copy, or build the index again"
     )
     try:
         content = json.loads(data)

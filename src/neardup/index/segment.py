@@ -1,8 +1,8 @@
-"""A segment of an index: documents, and the arrays by which those that may match new ones are found.
+"""A segment of an index: documents, and arrays that find those that may match new ones.
 
-Each document is entered under the rare-first prefix of its features, in the order of the segment's own counts: any
-other document that matches it has a feature of that prefix in its own one (``kernels.counts.write_prefixes``). Features
-themselves take more room than the text, so they are made again of the few texts that remain.
+Each document is indexed by the rare-first prefix of its features, in the order of the segment's own counts: every
+document that matches it shares a feature of that prefix (``kernels.counts.write_prefixes``). Features take more space
+than text, so they are recomputed from the texts of the few candidates.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def find_relaxed_pairs(
             if len(pairs) % 256 == 0:
                 report("margin", len(pairs), total)
             document = Document(str(len(pairs)), item.text, utc(item.time), title=item.title)
-            # A query has the time of the clock, which the item may advance; in a window of documents it is the next one.
+            # A query has the time of the clock, which the item may advance; in windows of documents it is the next.
             if length.unit in ("documents", "endless"):
                 found = index.query(document)
                 index.add(document)
@@ -143,7 +143,7 @@ def find_relaxed_pairs(
                 index.add(document)
                 found = index.query(document)
             if not pairs.add(item.time, [(int(other.id), other.similarity) for other in found]):
-                note = f"More than {pairs.max_pairs:,} pairs reach the relaxed threshold, so none is shown; lower the margin."
+                note = f"More than {pairs.max_pairs:,} pairs reach the relaxed threshold, so none is shown; lower it."
                 return KnownPairs.nothing(threshold, note)
     return pairs.known_pairs(loosest)
 
