@@ -79,10 +79,10 @@ def check_as_in_memory(
     local = neardup.dedup(in_order, recipe=recipe, pairs_per_document=most, **choices)
     frame = spark.createDataFrame(table).repartition(partitions)
     with neardup.spark.run(frame, recipe, order=order, pairs_per_document=most, **choices) as found:
-        gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
+        dropped, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
         # Local tables of a classifier have further columns.
-        expected = local.duplicates().select(gone.column_names), local.pairs.to_arrow().select(pairs.column_names)
-        assert sorted_by(gone, "dropped") == sorted_by(expected[0], "dropped")
+        expected = local.duplicates().select(dropped.column_names), local.pairs.to_arrow().select(pairs.column_names)
+        assert sorted_by(dropped, "dropped") == sorted_by(expected[0], "dropped")
         assert sorted_by(pairs, "left", "right") == sorted_by(expected[1], "left", "right")
         assert repr(sorted_by(found.kept.toArrow(), "id")) == repr(sorted_by(local.table(), "id"))
         assert {name: found.summary[name] for name in COUNTS} == {name: local.summary[name] for name in COUNTS}
@@ -178,11 +178,11 @@ def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession, 
     recipe = Recipe(features="words:1", threshold=0.5)
     index = neardup.build_index(old, tmp_path / "index", recipe=recipe).remove(old["id"].to_pylist()[::5])
     local = neardup.dedup(new, against=old, recipe=recipe) if kind == "frame" else neardup.dedup(new, against=index)
-    frame, asked = spark.createDataFrame(new), recipe if kind == "frame" else None
+    frame, chosen_recipe = spark.createDataFrame(new), recipe if kind == "frame" else None
     against = spark.createDataFrame(old) if kind == "frame" else index
-    with neardup.spark.run(frame, asked, against=against) as found:
-        gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
-        assert sorted_by(gone, "dropped") == sorted_by(local.duplicates(), "dropped")
+    with neardup.spark.run(frame, chosen_recipe, against=against) as found:
+        dropped, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
+        assert sorted_by(dropped, "dropped") == sorted_by(local.duplicates(), "dropped")
         by = "left", "right", "right_from"
         assert sorted_by(pairs, *by) == sorted_by(local.pairs.to_arrow(), *by)
         assert sorted(row["id"] for row in found.kept.select("id").collect()) == sorted(local.kept)
@@ -201,9 +201,9 @@ def test_an_index_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Pa
         neardup.spark.run(frame, against=index)
     assert says(unlike.value, "'id'", "whole numbers", index.path, "id_column")
     shutil.rmtree(index.path)
-    with pytest.raises(StoreError) as gone:
+    with pytest.raises(StoreError) as missing:
         neardup.spark.run(frame.selectExpr("cast(id as string) id", "text"), against=index)
-    assert says(gone.value, "a worker", index.path, "all workers")
+    assert says(missing.value, "a worker", index.path, "all workers")
 
 
 def test_a_classifier_outside_its_domain_is_refused(spark: SparkSession) -> None:

@@ -57,10 +57,10 @@ def inputs(folder: Path) -> list[str]:
     return [str(folder / name) for name in ("a.jsonl", "b.parquet", "c.csv")]
 
 
-def outputs(given: list[str], recipe: Recipe, folder: Path, find: Any, **reading: Any) -> dict[str, Any]:
+def outputs(input_paths: list[str], recipe: Recipe, folder: Path, find: Any, **reading: Any) -> dict[str, Any]:
     """Return all outputs of a run."""
     folder.mkdir()
-    with open_corpus(given, quarantine=str(folder / "aside.jsonl"), **reading) as corpus:
+    with open_corpus(input_paths, quarantine=str(folder / "aside.jsonl"), **reading) as corpus:
         result = find(corpus, recipe)
         result.write(str(folder / "kept.jsonl"))
         for name, table in (("duplicates", result.duplicates()), ("pairs", result.pairs.to_arrow())):
@@ -87,9 +87,9 @@ def test_outputs_are_those_of_memory_also_after_a_kill(
 ) -> None:
     """Lines in several tasks, row groups, CSV and texts; then as a run that was killed while it listed candidates."""
     monkeypatch.setattr(tasks_module, "BLOCK", 600)
-    given = [*inputs(tmp_path / "in"), text_files(tmp_path / "texts")]
+    input_paths = [*inputs(tmp_path / "in"), text_files(tmp_path / "texts")]
     recipe = load_recipe("default").changed(features="words:2", threshold=0.6)
-    expected = outputs(given, recipe, tmp_path / "memory", run)
+    expected = outputs(input_paths, recipe, tmp_path / "memory", run)
     assert expected["dropped"] >= 8
     folder = tmp_path / "stages"
     reports: list[list[dict[str, Any]]] = []
@@ -101,11 +101,11 @@ def test_outputs_are_those_of_memory_also_after_a_kill(
         reports.append(found.summary["stages"])
         return found
 
-    assert outputs(given, recipe, tmp_path / "one", find) == expected
+    assert outputs(input_paths, recipe, tmp_path / "one", find) == expected
     # What the kill leaves: one stage that is not complete, and those after it not there.
     (folder / "candidates" / "_SUCCESS").unlink()
     shutil.rmtree(folder / "pairs")
-    assert outputs(given, recipe, tmp_path / "two", find) == expected
+    assert outputs(input_paths, recipe, tmp_path / "two", find) == expected
     first, second = ({stage["name"]: stage for stage in report} for report in reports)
     assert not any("resumed" in stage for stage in first.values())
     resumed = {name for name, stage in second.items() if stage.get("resumed")}
@@ -132,15 +132,15 @@ def test_outputs_are_those_of_memory_also_after_a_kill(
 def test_lsh_without_ids_in_the_order_of_a_column_is_as_in_memory(spark: SparkSession, tmp_path: Path) -> None:
     recipe = load_recipe("lsh").changed(features="words:2", threshold=0.6, keep="newest")
     reading: dict[str, Any] = {"id_column": "", "max_document": 120, "order_column": "when"}
-    given = inputs(tmp_path / "in")
-    expected = outputs(given, recipe, tmp_path / "memory", run, **reading)
+    input_paths = inputs(tmp_path / "in")
+    expected = outputs(input_paths, recipe, tmp_path / "memory", run, **reading)
     assert expected["dropped"] >= 4
     with Stages(spark) as stages:
 
         def find(corpus: Any, recipe: Recipe) -> Any:
             return run_in_session(spark, corpus, recipe, stages, records=True)
 
-        assert outputs(given, recipe, tmp_path / "spark", find, **reading) == expected
+        assert outputs(input_paths, recipe, tmp_path / "spark", find, **reading) == expected
 
 
 @pytest.mark.parametrize("reference", ["files", "index"])
@@ -184,45 +184,49 @@ def test_times_of_several_types_order_documents_as_in_memory(spark: SparkSession
         "numbers": pa.array([2020, 20200102, 1577930000000]),
         "broken": pa.array([b"2021", b"2022\xff", b"1999"]).view(pa.string()),
     }
-    given = [str(tmp_path / f"{name}.parquet") for name in whens]
-    for path, (name, when) in zip(given, whens.items(), strict=True):
+    input_paths = [str(tmp_path / f"{name}.parquet") for name in whens]
+    for path, (name, when) in zip(input_paths, whens.items(), strict=True):
         ids = [f"{name} {number}" for number in range(3)]
         pq.write_table(pa.table({"id": ids, "text": [STORY, OTHER, THIRD], "when": when}), path)
     lines = [{"id": str(at), "text": STORY, "when": when} for at, when in enumerate([2019, "2020-06", "soon", True])]
-    given.append(str(tmp_path / "lines.jsonl"))
-    Path(given[-1]).write_text("\n".join(map(json.dumps, lines)))
+    input_paths.append(str(tmp_path / "lines.jsonl"))
+    Path(input_paths[-1]).write_text("\n".join(map(json.dumps, lines)))
     recipe = load_recipe("default").changed(features="words:2", threshold=0.6, keep=keep)
-    with open_corpus(given, order_column="when") as corpus:
+    with open_corpus(input_paths, order_column="when") as corpus:
         local = run(corpus, recipe)
         expected = sorted(local.duplicates().to_pylist(), key=str), local.summary["without_keep_value"]
     assert expected[1] == 5
-    with open_corpus(given, order_column="when") as corpus, Stages(spark) as stages:
+    with open_corpus(input_paths, order_column="when") as corpus, Stages(spark) as stages:
         found = run_in_session(spark, corpus, recipe, stages)
         assert (sorted(found.duplicates().to_pylist(), key=str), found.summary["without_keep_value"]) == expected
 
 
 def test_strict_runs_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    given, recipe = inputs(tmp_path / "in"), load_recipe("default")
-    with open_corpus(given, strict=True) as corpus, Stages(spark) as stages, pytest.raises(BrokenRecord) as broken:
+    input_paths, recipe = inputs(tmp_path / "in"), load_recipe("default")
+    with (
+        open_corpus(input_paths, strict=True) as corpus,
+        Stages(spark) as stages,
+        pytest.raises(BrokenRecord) as broken,
+    ):
         run_in_session(spark, corpus, recipe, stages)
     assert says(broken.value, "a.jsonl", "line 3", "JSON")
-    with open_corpus(given) as corpus, Stages(spark) as stages:
-        Path(given[0]).write_bytes(b'{"id": 1, "text": "x"}\n')
+    with open_corpus(input_paths) as corpus, Stages(spark) as stages:
+        Path(input_paths[0]).write_bytes(b'{"id": 1, "text": "x"}\n')
         with pytest.raises(InputError) as caught:
             run_in_session(spark, corpus, recipe, stages)
     assert says(caught.value, "a.jsonl", "changed")
 
 
 def test_numbers_and_words_have_no_common_order(spark: SparkSession, tmp_path: Path) -> None:
-    given = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
+    input_paths = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
     columns: list[list[Any]] = [[1.5, None], ["2025-01-01"]]
     recipe = load_recipe("default").changed(keep="when")
-    for name, values in zip(given, columns, strict=True):
+    for name, values in zip(input_paths, columns, strict=True):
         lines = (json.dumps({"id": number, "text": STORY, "when": value}) for number, value in enumerate(values))
         Path(name).write_text("\n".join(lines))
-    with open_corpus(given[:1], order_column="when") as corpus, Stages(spark) as stages:
+    with open_corpus(input_paths[:1], order_column="when") as corpus, Stages(spark) as stages:
         assert run_in_session(spark, corpus, recipe, stages).summary["without_keep_value"] == 1
     refused = pytest.raises(InputError)
-    with open_corpus(given, order_column="when") as corpus, Stages(spark) as stages, refused as caught:
+    with open_corpus(input_paths, order_column="when") as corpus, Stages(spark) as stages, refused as caught:
         run_in_session(spark, corpus, recipe, stages)
     assert says(caught.value, "'when'", "double, large_string")

@@ -6,9 +6,8 @@ import gc
 import resource
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,50 +18,7 @@ from neardup.cli.watch import StatisticsSample, StoredWindowOptions, read_statis
 from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import counted
 
-if TYPE_CHECKING:
-    from neardup.service.app import Limits
-
 _ACCESS, _LIMITS = "Address and access", "Limits"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeOptions:
-    """The address of the service, and who may call it."""
-
-    host: Annotated[
-        str, option("ADDRESS", "Address to listen on; other machines can call only with --token-file.", _ACCESS)
-    ] = "127.0.0.1"
-    port: Annotated[int, option("NUMBER", "Port to listen on; 0 for any free port.", _ACCESS, min=0, max=65535)] = 8321
-    token_file: Annotated[
-        str | None, option("FILE", "Tokens of callers: lines like read TOKEN and write TOKEN.", _ACCESS)
-    ] = None
-    allow_host: Annotated[
-        list[str] | None,
-        option("NAME", "Another host name that callers use, such as that of a proxy; repeatable.", _ACCESS),
-    ] = None
-    classifiers: Annotated[str | None, option("FOLDER", "Folder of classifiers that new indexes may use.", _ACCESS)] = (
-        None
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitOptions:
-    """How much the service accepts at a time."""
-
-    max_body: Annotated[int, option("SIZE", "Largest request.", _LIMITS, parser=parse_size, show_default="10MB")] = (
-        10_000_000
-    )
-    max_batch: Annotated[int, option("NUMBER", "Maximum number of documents in a request.", _LIMITS, min=1)] = 1000
-    max_waiting: Annotated[
-        int, option("NUMBER", "Maximum number of simultaneous requests; more are rejected.", _LIMITS, min=1)
-    ] = 200
-
-    @property
-    def limits(self) -> Limits:
-        """The limits of the service."""
-        from neardup.service.app import Limits
-
-        return Limits(self.max_body, self.max_batch, self.max_waiting)
 
 
 @with_options
@@ -70,8 +26,27 @@ def serve(
     window_options: StoredWindowOptions,
     recipe_options: RecipeOptions,
     classifier_options: FlowClassifierOptions,
-    serve_options: ServeOptions,
-    limit_options: LimitOptions,
+    host: Annotated[
+        str, option("ADDRESS", "Address to listen on; other machines can call only with --token-file.", _ACCESS)
+    ] = "127.0.0.1",
+    port: Annotated[int, option("NUMBER", "Port to listen on; 0 for any free port.", _ACCESS, min=0, max=65535)] = 8321,
+    token_file: Annotated[
+        str | None, option("FILE", "Tokens of callers: lines like read TOKEN and write TOKEN.", _ACCESS)
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        option("NAME", "Another host name that callers use, such as that of a proxy; repeatable.", _ACCESS),
+    ] = None,
+    classifiers: Annotated[
+        str | None, option("FOLDER", "Folder of classifiers that new indexes may use.", _ACCESS)
+    ] = None,
+    max_body: Annotated[
+        int, option("SIZE", "Largest request.", _LIMITS, parser=parse_size, show_default="10MB")
+    ] = 10_000_000,
+    max_batch: Annotated[int, option("NUMBER", "Maximum number of documents in a request.", _LIMITS, min=1)] = 1000,
+    max_waiting: Annotated[
+        int, option("NUMBER", "Maximum number of simultaneous requests; more are rejected.", _LIMITS, min=1)
+    ] = 200,
     sample: StatisticsSample = None,
 ) -> None:
     """Answer over HTTP whether a document repeats an earlier one.
@@ -87,7 +62,7 @@ def serve(
     check_packages("serve", "fastapi", "uvicorn", "prometheus_client", "jinja2")
     if not window_options.store:
         raise RecipeError("serve needs --store FILE, which keeps the window and all verdicts")
-    from neardup.service.app import Service
+    from neardup.service.app import Limits, Service
     from neardup.service.guard import Tokens
     from neardup.service.indexes import IndexOptions
 
@@ -105,16 +80,16 @@ def serve(
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
-    tokens = Tokens() if serve_options.token_file is None else Tokens.of_file(serve_options.token_file)
+    tokens = Tokens() if token_file is None else Tokens.of_file(token_file)
     service = Service(
         window_options.store,
         options,
-        host=serve_options.host,
-        port=serve_options.port,
-        hosts=serve_options.allow_host or (),
+        host=host,
+        port=port,
+        hosts=allow_host or (),
         tokens=tokens,
-        limits=limit_options.limits,
-        classifiers=serve_options.classifiers,
+        limits=Limits(max_body, max_batch, max_waiting),
+        classifiers=classifiers,
     )
     with stop_signals("every returned verdict is on the disk") as stop_requests, service:
         for named in service.indexes:

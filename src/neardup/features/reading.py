@@ -163,8 +163,8 @@ class StatisticsBuilder:
     def _merge(self) -> None:
         features = np.concatenate([np.empty(0, np.uint64), *(part[0] for part in self._pending)])
         df = np.concatenate([np.empty(0, np.int64), *(part[1] for part in self._pending)])
-        distinct, place = np.unique(features, return_inverse=True)
-        total = np.bincount(place, weights=df, minlength=len(distinct)).astype(np.int64)
+        distinct, index = np.unique(features, return_inverse=True)
+        total = np.bincount(index, weights=df, minlength=len(distinct)).astype(np.int64)
         self._pending = [(distinct, total)]
         self._size = self._merged = len(distinct)
         needed = _BYTES_PER_COUNT * len(distinct)

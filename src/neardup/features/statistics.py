@@ -106,7 +106,7 @@ class Statistics:
         if clip is None and not by_idf:
             return Lookup(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
         bits = self.idf_bits(recipe)
-        frequencies, place = np.unique(self.df, return_inverse=True)
+        frequencies, index = np.unique(self.df, return_inverse=True)
         values = np.ones(len(frequencies) + 1, np.int64)
         for i, df in enumerate([*frequencies.tolist(), 1]):
             if clip is not None and not self._passes_clip(clip, df):
@@ -121,7 +121,7 @@ class Statistics:
             )
         size = table_size(len(self.features))
         keys, table = np.zeros(size, np.uint64), np.zeros(size, np.int64)
-        insert_values(self.features, values[place], keys, table)
+        insert_values(self.features, values[index], keys, table)
         return Lookup(keys, table, values[-1:].copy())
 
     def _passes_clip(self, clip: Clip, df: int) -> bool:

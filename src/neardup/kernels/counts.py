@@ -148,8 +148,8 @@ def _count_at_most(base, size, bound):
 
 
 @njit(inline="always")
-def _order_key(address, place, count):
-    return (uint64(count) << _COUNT_SHIFT) | (load_u64(address + uint64(8 * place)) >> uint64(8))
+def _order_key(address, index, count):
+    return (uint64(count) << _COUNT_SHIFT) | (load_u64(address + uint64(8 * index)) >> uint64(8))
 
 
 @inner_kernel
@@ -179,8 +179,8 @@ def _write_rarest(address, counts, size, needed, ties_buffer, out):
             mask &= mask - uint64(1)
         mask = below & ~at_most_mask(base + uint64(block), uint8(1))
         while mask != uint64(0):
-            place = block + int64(trailing_zeros(mask))
-            out[rare] = _order_key(address, place, counts[place])
+            index = block + int64(trailing_zeros(mask))
+            out[rare] = _order_key(address, index, counts[index])
             rare += 1
             mask &= mask - uint64(1)
     _select(ties_buffer, ties, needed - rare)

@@ -227,10 +227,10 @@ def index_keys(part, ranks, indexed, bounds, index):
     for s in range(ranks.shape[0]):
         for i in range(at, at + int64(lengths[s])):
             if entry_position(words[i]) < indexed[s]:
-                place = int64(words[i] >> shift) - first
+                list_number = int64(words[i] >> shift) - first
                 tag = (words[i] >> (shift - uint64(16))) & LOW_BITS
-                entries[heads[place]] = pack_entry(ranks[s], tag, int64(bounds[s, 1]) - entry_position(words[i]))
-                heads[place] += uint32(1)
+                entries[heads[list_number]] = pack_entry(ranks[s], tag, int64(bounds[s, 1]) - entry_position(words[i]))
+                heads[list_number] += uint32(1)
         at += int64(lengths[s])
     longest, shared_list_pairs = finish_lists(PrefixIndex(index.heads, entries, index.bits, index.first))
     return entries, longest, shared_list_pairs
@@ -279,10 +279,10 @@ def list_candidates(begin, part, ranks, sets, bounds, index, rule, scratch):
                 prefetch(at_entries + uint64(8) * uint64(heads[ahead]))
                 bucket, n_remaining = int64(words[i] >> shift) - start, shared - entry_position(words[i])
                 tag = (words[i] >> (shift - uint64(16))) & LOW_BITS
-                place, high = list_range(heads, entries, bucket, first)
-                while place < high:
-                    entry = entries[place]
-                    place += 1
+                e, high = list_range(heads, entries, bucket, first)
+                while e < high:
+                    entry = entries[e]
+                    e += 1
                     other = entry_rank(entry)
                     if other >= last:
                         break

@@ -157,28 +157,28 @@ def is_closer(code, a, o, b, d, other_o, other_b, other_d):
 
 
 @inner_kernel
-def _sift_down(code, a, heap, place, size):
+def _sift_down(code, a, heap, parent, size):
     """Move a document down until no farther document is below it."""
     common, totals, documents = heap
-    o, b, d = common[place], totals[place], documents[place]
-    while 2 * place + 1 < size:
-        i = 2 * place + 1
+    o, b, d = common[parent], totals[parent], documents[parent]
+    while 2 * parent + 1 < size:
+        i = 2 * parent + 1
         if i + 1 < size and is_closer(
             code, a, common[i], totals[i], documents[i], common[i + 1], totals[i + 1], documents[i + 1]
         ):
             i += 1
         if not is_closer(code, a, o, b, d, common[i], totals[i], documents[i]):
             break
-        common[place], totals[place], documents[place] = common[i], totals[i], documents[i]
-        place = i
-    common[place], totals[place], documents[place] = o, b, d
+        common[parent], totals[parent], documents[parent] = common[i], totals[i], documents[i]
+        parent = i
+    common[parent], totals[parent], documents[parent] = o, b, d
 
 
 @kernel
 def heapify(code, a, heap, size):
     """Make the first ``size`` documents a heap."""
-    for place in range(size // 2 - 1, -1, -1):
-        _sift_down(code, a, heap, place, size)
+    for parent in range(size // 2 - 1, -1, -1):
+        _sift_down(code, a, heap, parent, size)
 
 
 @inner_kernel
@@ -427,12 +427,12 @@ def find_nearest(begin, end, queries, code, kind, rows, table, lists, buffers, h
         size = 0
         if rows.totals[queries[begin]] > 0:
             size = _search(queries[begin], code, kind, rows, table, lists, buffers, heap)
-        for place in range(size):
+        for i in range(size):
             out[written, 0] = begin
-            out[written, 1] = heap.documents[place]
-            out[written, 2] = heap.common[place]
+            out[written, 1] = heap.documents[i]
+            out[written, 2] = heap.common[i]
             out[written, 3] = rows.totals[queries[begin]]
-            out[written, 4] = heap.totals[place]
+            out[written, 4] = heap.totals[i]
             written += 1
         begin += 1
     return begin, written
@@ -456,11 +456,11 @@ def find_nearest_values(begin, end, queries, values, documents, heap, out):
     """
     written = 0
     while begin < end and written + heap.common.shape[0] <= out.shape[0]:
-        place = queries[begin]
+        query = queries[begin]
         size = 0
-        for i in range(values.shape[0]) if place >= 0 else range(0):
-            common = 64 - int64(popcount(values[i] ^ values[place]))
-            if i != place and (size < heap.common.shape[0] or common > heap.common[0]):
+        for i in range(values.shape[0]) if query >= 0 else range(0):
+            common = 64 - int64(popcount(values[i] ^ values[query]))
+            if i != query and (size < heap.common.shape[0] or common > heap.common[0]):
                 size = push(OVERLAP, 64, heap, size, common, 64, documents[i])
         sort_heap(OVERLAP, 64, heap, size)
         for i in range(size):

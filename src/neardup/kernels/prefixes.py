@@ -80,9 +80,9 @@ def tag_of_key(key, bits):
 
 
 @njit(inline="always")
-def pack_entry(rank, tag, place):
+def pack_entry(rank, tag, position):
     """Return the entry of a key; a position above LAST_POSITION is lowered to it, which only loosens the bound."""
-    return (uint64(rank) << _RANK_SHIFT) | (tag << _TAG_SHIFT) | uint64(min(place, LAST_POSITION))
+    return (uint64(rank) << _RANK_SHIFT) | (tag << _TAG_SHIFT) | uint64(min(position, LAST_POSITION))
 
 
 @njit(inline="always")
@@ -128,9 +128,9 @@ def count_entries(ranks, sets, lengths, index):
         if m + _PREFETCH_RANKS < ranks.shape[0]:
             _prefetch_heads(ranks[m + _PREFETCH_RANKS], sets, lengths[ranks[m + _PREFETCH_RANKS]], index)
         for i in range(lengths[rank]):
-            place = bucket_of_key(keys[starts[rank] + i], index.bits) - index.first
-            if 0 <= place < heads.shape[0] - 1:
-                heads[place + 1] += uint32(1)
+            list_number = bucket_of_key(keys[starts[rank] + i], index.bits) - index.first
+            if 0 <= list_number < heads.shape[0] - 1:
+                heads[list_number + 1] += uint32(1)
 
 
 @kernel
@@ -153,10 +153,10 @@ def insert_entries(ranks, sets, lengths, index):
             _prefetch_heads(ranks[m + _PREFETCH_RANKS], sets, lengths[ranks[m + _PREFETCH_RANKS]], index)
         for i in range(lengths[rank]):
             key = keys[starts[rank] + i]
-            place = bucket_of_key(key, index.bits) - index.first
-            if 0 <= place < heads.shape[0] - 1:
-                entries[heads[place]] = pack_entry(rank, tag_of_key(key, index.bits), i)
-                heads[place] += uint32(1)
+            list_number = bucket_of_key(key, index.bits) - index.first
+            if 0 <= list_number < heads.shape[0] - 1:
+                entries[heads[list_number]] = pack_entry(rank, tag_of_key(key, index.bits), i)
+                heads[list_number] += uint32(1)
 
 
 @kernel
@@ -175,9 +175,9 @@ def finish_lists(index):
         length = int64(heads[b + 1]) - int64(heads[b])
         longest = max(longest, length)
         shared_list_pairs += length * (length - 1) // 2
-        for place in range(int64(heads[b]) + 1, int64(heads[b + 1])):
+        for i in range(int64(heads[b]) + 1, int64(heads[b + 1])):
             # An entry begins with its rank.
-            if entries[place - 1] > entries[place]:
+            if entries[i - 1] > entries[i]:
                 # NumPy's sort would take a second to compile.
                 sort_prefix(entries[heads[b] : heads[b + 1]], length)
                 break
@@ -399,8 +399,8 @@ def find_partners(begin, end, queries, indexed, index, rule, scratch, out):
             key = keys[start + i]
             bucket = bucket_of_key(key, bits)
             tag = tag_of_key(key, bits)
-            for place in range(int64(heads[bucket]), int64(heads[bucket + 1])):
-                entry = entries[place]
+            for e in range(int64(heads[bucket]), int64(heads[bucket + 1])):
+                entry = entries[e]
                 other = entry_rank(entry)
                 if entry_tag(entry) != tag:
                     continue

@@ -99,7 +99,7 @@ def _write_mark(out, n, reordered_end, cp, tables):
     """
     kinds, orders, _, _, pairs, _ = tables
     order = orders[cp]
-    place = n
+    insertion_point = n
     end = n
     for _ in range(MAX_MARKS):
         base = end - 1
@@ -109,7 +109,7 @@ def _write_mark(out, n, reordered_end, cp, tables):
         if kinds[starter] & REORDERS == 0:
             break
         if orders[starter] > order:
-            place = base
+            insertion_point = base
         end = base
     else:
         return -1
@@ -120,12 +120,12 @@ def _write_mark(out, n, reordered_end, cp, tables):
         if composite:
             alike = kinds[composite] == kinds[starter]
             return _encode_character(out, base, composite) if alike and end == n and end != reordered_end else -1
-    if order == 0 or place == n:
+    if order == 0 or insertion_point == n:
         return _encode_character(out, n, cp)
     width = 2 if cp < 0x800 else 3 if cp < 0x10000 else 4
-    for j in range(n - 1, place - 1, -1):
+    for j in range(n - 1, insertion_point - 1, -1):
         out[j + width] = out[j]
-    _encode_character(out, place, cp)
+    _encode_character(out, insertion_point, cp)
     return n + width
 
 

@@ -252,18 +252,18 @@ def max_bytes(rule, size, keys, classes):
 
 
 @njit(inline="always")
-def count_list_hits(head, least, lists):
+def count_list_hits(head, least, index):
     """Add a hit to each document of a list whose remaining features suffice."""
-    oldest = uint64(lists.counters[OLDEST])
-    mask = uint32(lists.records.shape[0] - 1) & DOCUMENT_MASK
+    oldest = uint64(index.counters[OLDEST])
+    mask = uint32(index.records.shape[0] - 1) & DOCUMENT_MASK
     low = uint32(least) << uint32(DOCUMENT_BITS)
-    hits = uint64(lists.hits.ctypes.data)
+    hits = uint64(index.hits.ctypes.data)
     address = head
     while address >= oldest:
-        pointer = pointer_to(lists.bases, address)
+        pointer = pointer_to(index.bases, address)
         previous = load_u64(pointer)
         if previous >= oldest:
-            prefetch(pointer_to(lists.bases, previous))
+            prefetch(pointer_to(index.bases, previous))
         used = uint64(load_u16(pointer + uint64(8)))
         pointer += uint64(HEADER_BYTES)
         for k in range(used):
@@ -276,51 +276,51 @@ def count_list_hits(head, least, lists):
 
 
 @inner_kernel
-def take_frequent_rows(min_hits, lists, rows):
+def take_frequent_rows(min_hits, index, rows):
     """Write the rows with at least ``min_hits`` hits, and reset all hits; return how many."""
     # Eight counts, each below 128, are compared at once: adding 128 - min_hits carries into the top bit.
     carry = uint64(128 - min_hits) * _EIGHT_ONES
     count = int64(0)
-    at = uint64(lists.hits.ctypes.data)
-    for word in range(0, lists.hits.shape[0], 8):
+    at = uint64(index.hits.ctypes.data)
+    for word in range(0, index.hits.shape[0], 8):
         counts = load_u64(at + uint64(word))
         if (counts + carry) & _EIGHT_SIGN_BITS:
             for row in range(word, word + 8):
-                if lists.hits[row] >= min_hits:
+                if index.hits[row] >= min_hits:
                     rows[count] = row
                     count += 1
-    lists.hits[:] = 0
+    index.hits[:] = 0
     return count
 
 
 @inner_kernel
-def count_prefix_hits(order, size, rule, lists, bounds, slots):
+def count_prefix_hits(order, size, rule, index, bounds, slots):
     """Count hits of documents that are indexed by single features.
 
     order: uint64[size], features in the window's order; bounds: int64[classes, 2] and slots: int64[32 * classes],
     buffers. Returns the least number of hits of a matching document, 0 if there can be none.
     """
-    plan_begins = lists.plan[0, 0] if lists.plan.shape[0] > 0 else lists.classes[lists.classes.shape[0] - 1]
+    plan_begins = index.plan[0, 0] if index.plan.shape[0] > 0 else index.classes[index.classes.shape[0] - 1]
     smallest = smallest_partner(rule, size)
-    first = size_class_of(lists.classes, smallest)
+    first = size_class_of(index.classes, smallest)
     last = first
-    largest = lists.counters[LARGEST]
+    largest = index.counters[LARGEST]
     prefix = int64(0)
     min_hits = int64(0)
-    for c in range(first, lists.classes.shape[0] - 1):
-        low = max(lists.classes[c], smallest)
+    for c in range(first, index.classes.shape[0] - 1):
+        low = max(index.classes[c], smallest)
         least = required_overlap(rule, size, low)
-        if low > largest or least > size or lists.classes[c] >= plan_begins:
+        if low > largest or least > size or index.classes[c] >= plan_begins:
             break
         if c == first:
             # Equal for all classes, because a list slot may be shared with another class by chance.
-            min_hits = min(required_hits(lists.classes, c), least)
+            min_hits = min(required_hits(index.classes, c), least)
         bounds[c, 0] = least - min_hits + 1
-        bounds[c, 1] = _remaining_code(lists.classes, c, bounds[c, 0])
+        bounds[c, 1] = _remaining_code(index.classes, c, bounds[c, 0])
         prefix = max(prefix, size - bounds[c, 0] + 1)
         last = c + 1
-    heads = uint64(lists.heads.ctypes.data)
-    oldest = uint64(lists.counters[OLDEST])
+    heads = uint64(index.heads.ctypes.data)
+    oldest = uint64(index.counters[OLDEST])
     width = last - first
     for begin in range(0, prefix, _FEATURES_PER_BATCH):
         end = min(begin + _FEATURES_PER_BATCH, prefix)
@@ -329,13 +329,13 @@ def count_prefix_hits(order, size, rule, lists, bounds, slots):
                 at = (i - begin) * width + c - first
                 slots[at] = -1
                 if size - i >= bounds[c, 0]:
-                    slots[at] = list_slot(order[i], c, lists.heads)
+                    slots[at] = list_slot(order[i], c, index.heads)
                     prefetch(heads + uint64(8 * slots[at]))
         for at in range((end - begin) * width):
             if slots[at] >= 0:
-                head = lists.heads[slots[at]]
+                head = index.heads[slots[at]]
                 if head >= oldest:
-                    pointer = pointer_to(lists.bases, head)
+                    pointer = pointer_to(index.bases, head)
                     prefetch(pointer)
                     prefetch(pointer + uint64(64))
                 else:
@@ -344,27 +344,27 @@ def count_prefix_hits(order, size, rule, lists, bounds, slots):
             for c in range(first, last):
                 slot = slots[(i - begin) * width + c - first]
                 if slot >= 0:
-                    count_list_hits(lists.heads[slot], bounds[c, 1], lists)
+                    count_list_hits(index.heads[slot], bounds[c, 1], index)
     return min_hits
 
 
 @inner_kernel
-def find_by_keys(keys, lists, rows):
+def find_by_keys(keys, index, rows):
     """Write the rows of all documents that share a key, such as a band or block; return how many."""
     for i in range(keys.shape[0]):
-        count_list_hits(lists.heads[list_slot(keys[i], 0, lists.heads)], int64(0), lists)
-    return take_frequent_rows(int64(1), lists, rows)
+        count_list_hits(index.heads[list_slot(keys[i], 0, index.heads)], int64(0), index)
+    return take_frequent_rows(int64(1), index, rows)
 
 
 @inner_kernel
-def append_entries(slots, entries, lists):
+def append_entries(slots, entries, index):
     """Append an entry to each of some lists: to its newest block, or to a new block that takes over a small old one.
 
     So a short list stays one block, however many segments its documents are from. Entries of expired documents may
     remain in such a block: they lead to no document, or to one that is compared in vain.
     """
     # All in one loop: a call per entry would count references to every array of the index.
-    bases, heads, counters = lists.bases, lists.heads, lists.counters
+    bases, heads, counters = index.bases, index.heads, index.counters
     at = uint64(heads.ctypes.data)
     first, segment, oldest = uint32(counters[FIRST]), uint64(counters[SEGMENT]), uint64(counters[OLDEST])
     copies, merges = counters[COPY_LIMIT], counters[MERGE_LIMIT]
@@ -415,9 +415,9 @@ def append_entries(slots, entries, lists):
 
 
 @inner_kernel
-def insert_by_prefix(order, size, rule, document, lists):
+def insert_by_prefix(order, size, rule, document, index):
     """Insert a document into the lists of its prefix, one feature of which any partner shares."""
-    classes, heads = lists.classes, lists.heads
+    classes, heads = index.classes, index.heads
     prefix = indexed_prefix_length(rule, size, classes)
     size_class = size_class_of(classes, size)
     slots, entries = np.empty(prefix, np.int64), np.empty(prefix, np.uint32)
@@ -425,18 +425,18 @@ def insert_by_prefix(order, size, rule, document, lists):
         slots[i] = list_slot(order[i], size_class, heads)
         part = uint32(_remaining_code(classes, size_class, size - i))
         entries[i] = (part << uint32(DOCUMENT_BITS)) | (uint32(document) & DOCUMENT_MASK)
-    append_entries(slots, entries, lists)
-    lists.counters[LARGEST] = max(lists.counters[LARGEST], size)
+    append_entries(slots, entries, index)
+    index.counters[LARGEST] = max(index.counters[LARGEST], size)
 
 
 @inner_kernel
-def insert_by_keys(keys, document, lists):
+def insert_by_keys(keys, document, index):
     """Insert a document into the lists of its keys."""
     slots, entries = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.uint32)
     for i in range(keys.shape[0]):
-        slots[i] = list_slot(keys[i], 0, lists.heads)
+        slots[i] = list_slot(keys[i], 0, index.heads)
         entries[i] = uint32(document) & DOCUMENT_MASK
-    append_entries(slots, entries, lists)
+    append_entries(slots, entries, index)
 
 
 #: Words per bucket.
@@ -473,38 +473,38 @@ def _words_below(typing, address, less, kept, bound):
 
 
 @njit(inline="always")
-def _bucket_entry(key, document, lists):
-    tag = uint32((key >> uint64(lists.counters[TAG_SHIFT])) & _TAG_MASK)
+def _bucket_entry(key, document, index):
+    tag = uint32((key >> uint64(index.counters[TAG_SHIFT])) & _TAG_MASK)
     return _ENTRY_FLAG | (tag << uint32(DOCUMENT_BITS)) | document
 
 
 @njit(inline="always")
-def _bucket_address(key, lists):
-    buckets = uint64(lists.buckets.shape[0] // BUCKET_WORDS - 1)
-    return uint64(lists.buckets.ctypes.data) + (key & buckets) * uint64(4 * BUCKET_WORDS)
+def _bucket_address(key, index):
+    buckets = uint64(index.buckets.shape[0] // BUCKET_WORDS - 1)
+    return uint64(index.buckets.ctypes.data) + (key & buckets) * uint64(4 * BUCKET_WORDS)
 
 
 @njit(inline="always")
-def _is_current(document, lists):
+def _is_current(document, index):
     """Return whether a document is still indexed: numbers wrap around, so it is within half the range of the first."""
-    return ((document - uint32(lists.counters[FIRST])) & DOCUMENT_MASK) < HALF_RANGE
+    return ((document - uint32(index.counters[FIRST])) & DOCUMENT_MASK) < HALF_RANGE
 
 
 @kernel
-def count_bucket_hits(keys, lists):
+def count_bucket_hits(keys, index):
     """Add a hit to each document for each of the keys (uint64) that it has."""
-    mask = uint32(lists.records.shape[0] - 1) & DOCUMENT_MASK
-    hits = uint64(lists.hits.ctypes.data)
-    heads = uint64(lists.heads.ctypes.data)
+    mask = uint32(index.records.shape[0] - 1) & DOCUMENT_MASK
+    hits = uint64(index.hits.ctypes.data)
+    heads = uint64(index.heads.ctypes.data)
     count = keys.shape[0]
     slots = np.empty(count, np.int64)
     n_lists = int64(0)
     for i in range(count):
         if i + _PREFETCH_BUCKETS < count:
-            prefetch(_bucket_address(keys[i + _PREFETCH_BUCKETS], lists))
-        bucket = _bucket_address(keys[i], lists)
+            prefetch(_bucket_address(keys[i + _PREFETCH_BUCKETS], index))
+        bucket = _bucket_address(keys[i], index)
         lanes = (
-            _words_below(bucket, _bucket_entry(keys[i], uint32(0), lists), _ALL_BITS, uint32(1 << DOCUMENT_BITS))
+            _words_below(bucket, _bucket_entry(keys[i], uint32(0), index), _ALL_BITS, uint32(1 << DOCUMENT_BITS))
             & _ENTRY_LANES
         )
         while lanes:
@@ -513,59 +513,59 @@ def count_bucket_hits(keys, lists):
             store_u8(row, min(load_u8(row) + uint8(1), MAX_HITS))
             lanes &= lanes - uint64(1)
         bucket_head = load_u32(bucket)
-        if bucket_head != 0 and _is_current(bucket_head, lists):
-            slots[n_lists] = list_slot(keys[i], 0, lists.heads)
+        if bucket_head != 0 and _is_current(bucket_head, index):
+            slots[n_lists] = list_slot(keys[i], 0, index.heads)
             prefetch(heads + uint64(8 * slots[n_lists]))
             n_lists += 1
     for i in range(n_lists + _PREFETCH_BUCKETS):
         if i < n_lists:
-            head = lists.heads[slots[i]]
-            if head >= uint64(lists.counters[OLDEST]):
-                pointer = pointer_to(lists.bases, head)
+            head = index.heads[slots[i]]
+            if head >= uint64(index.counters[OLDEST]):
+                pointer = pointer_to(index.bases, head)
                 prefetch(pointer)
                 prefetch(pointer + uint64(64))
         if i >= _PREFETCH_BUCKETS:
-            count_list_hits(lists.heads[slots[i - _PREFETCH_BUCKETS]], int64(0), lists)
+            count_list_hits(index.heads[slots[i - _PREFETCH_BUCKETS]], int64(0), index)
 
 
 @kernel
-def insert_in_buckets(keys, document, lists):
+def insert_in_buckets(keys, document, index):
     """Insert a document under its keys.
 
     A bucket has 16 words: the last document that overflowed, or 0, then 15 entries of a tag of the key and a document.
     An entry of an expired document is overwritten; an entry without space goes to the list of its key.
     """
     document_bits = uint32(document) & DOCUMENT_MASK
-    first = uint32(lists.counters[FIRST])
+    first = uint32(index.counters[FIRST])
     count = keys.shape[0]
     full = np.empty(count, np.uint64)
     n_full = int64(0)
     for i in range(count):
         if i + _PREFETCH_BUCKETS < count:
-            prefetch(_bucket_address(keys[i + _PREFETCH_BUCKETS], lists))
-        bucket = _bucket_address(keys[i], lists)
+            prefetch(_bucket_address(keys[i + _PREFETCH_BUCKETS], index))
+        bucket = _bucket_address(keys[i], index)
         expired = ~_words_below(bucket, first, DOCUMENT_MASK, HALF_RANGE)
         free = (expired | _words_below(bucket, uint32(0), _ALL_BITS, uint32(1))) & _ENTRY_LANES
         if free:
-            store_u32(bucket + uint64(4) * trailing_zeros(free), _bucket_entry(keys[i], document_bits, lists))
+            store_u32(bucket + uint64(4) * trailing_zeros(free), _bucket_entry(keys[i], document_bits, index))
         else:
             store_u32(bucket, _ENTRY_FLAG | document_bits)
             full[n_full] = keys[i]
             n_full += 1
     if n_full:
-        insert_by_keys(full[:n_full], document, lists)
+        insert_by_keys(full[:n_full], document, index)
 
 
 @kernel
-def double_buckets(bit, lists, new_buckets):
+def double_buckets(bit, index, new_buckets):
     """Copy all entries to a table (zeros) twice as long: to its second half if bit ``bit`` of their tag is set."""
-    half = lists.buckets.shape[0]
+    half = index.buckets.shape[0]
     for begin in range(0, half, BUCKET_WORDS):
-        new_buckets[begin] = new_buckets[half + begin] = lists.buckets[begin]
+        new_buckets[begin] = new_buckets[half + begin] = index.buckets[begin]
         low, high = begin, half + begin
         for at in range(begin + 1, begin + BUCKET_WORDS):
-            entry = lists.buckets[at]
-            if entry != 0 and _is_current(entry, lists):
+            entry = index.buckets[at]
+            if entry != 0 and _is_current(entry, index):
                 if (entry >> uint32(DOCUMENT_BITS + bit)) & uint32(1):
                     high += 1
                     new_buckets[high] = entry
@@ -690,11 +690,10 @@ def overlap_with_record(order, unranked, pointer, record, first_narrow, least, f
         return count
     pointer += uint64(8 * other_unranked)
     wide = wide_ranks_of(record[LAYOUT])
-    n_narrow = record[SIZE] - other_unranked
+    n_narrow = record[SIZE] - other_unranked - wide
     for k in range(wide):
         count += flags[load_u32(pointer + uint64(4 * k))]
     pointer += uint64(4 * wide)
-    n_narrow -= wide
     for begin in range(0, n_narrow, _RANKS_PER_CHECK):
         if count + n_narrow - begin < least:
             return count
@@ -704,16 +703,16 @@ def overlap_with_record(order, unranked, pointer, record, first_narrow, least, f
 
 
 @kernel
-def overlaps_with_records(documents, lists, flags, out):
+def overlaps_with_records(documents, index, flags, out):
     """Write to out[r, 3] o, a and b of the first document with each row of the records; o = 0 without a document."""
     order, unranked = documents.order, documents.unranked[0]
-    mask = lists.records.shape[0] - 1
+    mask = index.records.shape[0] - 1
     for k in range(order.shape[0] - unranked):
         flags[order[unranked + k]] = 1
-    for d in range(lists.counters[FIRST], lists.counters[NEXT]):
-        record = lists.records[d & mask]
+    for d in range(index.counters[FIRST], index.counters[NEXT]):
+        record = index.records[d & mask]
         if record[SIZE] > 0:
-            pointer = pointer_to(lists.bases, record[ADDRESS])
+            pointer = pointer_to(index.bases, record[ADDRESS])
             out[d & mask, 0] = overlap_with_record(
                 order, unranked, pointer, record, max(flags.shape[0] - NARROW_RANKS, 0), int64(0), flags
             )
@@ -724,59 +723,59 @@ def overlaps_with_records(documents, lists, flags, out):
 
 
 @inner_kernel
-def insertion_signatures(order, size, rule, is_inserted, lists):
+def insertion_signatures(order, size, rule, is_inserted, index):
     """Return the signatures (uint64) of a document; none if it is indexed by single features.
 
-    None either if it is not inserted and no document was ever inserted by such signatures.
+    Empty, too, if the document is not inserted and no document of its size range has been inserted by signatures.
     """
-    row = plan_row(lists.plan, size)
-    if row < 0 or not (is_inserted or lists.plan[row, ENTERED]):
+    row = plan_row(index.plan, size)
+    if row < 0 or not (is_inserted or index.plan[row, ENTERED]):
         return np.empty(0, np.uint64)
-    plan = lists.plan[row]
+    plan = index.plan[row]
     return pair_signatures(
-        order, insertion_credit(rule, size, plan[SHARED_KEYS]), plan[CELL_BITS], lists.salt + uint64(2 * row)
+        order, insertion_credit(rule, size, plan[SHARED_KEYS]), plan[CELL_BITS], index.salt + uint64(2 * row)
     )
 
 
 @kernel
-def find_candidates(order, size, rule, signatures, lists, rows, bounds, slots):
+def find_candidates(order, size, rule, signatures, index, rows, bounds, slots):
     """Write the rows of all documents that may match a set; return how many.
 
     order: uint64[size], features in the window's order; signatures: from ``insertion_signatures``; bounds, slots:
     buffers, see ``count_prefix_hits``.
     """
-    plan = lists.plan
-    min_hits = count_prefix_hits(order, size, rule, lists, bounds, slots)
+    plan = index.plan
+    min_hits = count_prefix_hits(order, size, rule, index, bounds, slots)
     smallest = smallest_partner(rule, size)
     searches = min_hits > 0
     for row in range(plan.shape[0]):
         low = max(plan[row, LEAST_SIZE], smallest)
-        if low > lists.counters[LARGEST] or required_overlap(rule, size, low) > size:
+        if low > index.counters[LARGEST] or required_overlap(rule, size, low) > size:
             break
         if plan[row, ENTERED] == 0 or (row + 1 < plan.shape[0] and plan[row + 1, LEAST_SIZE] <= smallest):
             continue
         shared_keys = plan[row, SHARED_KEYS]
         if row == plan_row(plan, size):
-            count_bucket_hits(signatures, lists)
+            count_bucket_hits(signatures, index)
         else:
             credit = size - required_overlap(rule, size, low) + shared_keys
-            count_bucket_hits(pair_signatures(order, credit, plan[row, CELL_BITS], lists.salt + uint64(2 * row)), lists)
+            count_bucket_hits(pair_signatures(order, credit, plan[row, CELL_BITS], index.salt + uint64(2 * row)), index)
         min_hits = min(min_hits, shared_keys) if searches else shared_keys
         searches = True
-    return take_frequent_rows(min_hits, lists, rows) if searches else int64(0)
+    return take_frequent_rows(min_hits, index, rows) if searches else int64(0)
 
 
 @inner_kernel
-def insert_set(order, size, rule, signatures, document, lists):
+def insert_set(order, size, rule, signatures, document, index):
     """Insert a document into the lists of its prefix, or under its signatures, one of which any partner shares."""
-    row = plan_row(lists.plan, size)
+    row = plan_row(index.plan, size)
     if row < 0:
-        insert_by_prefix(order, size, rule, document, lists)
+        insert_by_prefix(order, size, rule, document, index)
         return
-    insert_in_buckets(signatures, document, lists)
-    lists.plan[row, ENTERED] += 1
-    lists.counters[SIGNATURES] += signatures.shape[0]
-    lists.counters[LARGEST] = max(lists.counters[LARGEST], size)
+    insert_in_buckets(signatures, document, index)
+    index.plan[row, ENTERED] += 1
+    index.counters[SIGNATURES] += signatures.shape[0]
+    index.counters[LARGEST] = max(index.counters[LARGEST], size)
 
 
 #: How a call ended: done, or it needs more memory, more records or more buckets.
@@ -832,7 +831,7 @@ def _share_a_key(keys, pointer):
 
 
 @inner_kernel
-def _compare_candidates(i, count, documents, rule, window, lists, buffers, kind, list_all, out, at):
+def _compare_candidates(i, count, documents, rule, window, index, buffers, kind, list_all, out, at):
     """Compare document i with the candidates; write (row, o, a, b) of the best match, or of all, to out[at:].
 
     Returns how many were written, or -1 if they do not fit.
@@ -841,21 +840,21 @@ def _compare_candidates(i, count, documents, rule, window, lists, buffers, kind,
     order, unranked, size = documents.order[begin:end], documents.unranked[i], end - begin
     best = -1.0
     written = int64(0)
-    records = uint64(lists.records.ctypes.data)
+    records = uint64(index.records.ctypes.data)
     for c in range(count):
         if c + 12 < count:
             prefetch(records + uint64(64 * buffers.candidates[c + 12]))
         if c + 5 < count:
-            prefetch(pointer_to(lists.bases, lists.records[buffers.candidates[c + 5], ADDRESS]))
+            prefetch(pointer_to(index.bases, index.records[buffers.candidates[c + 5], ADDRESS]))
         row = buffers.candidates[c]
-        record = lists.records[row]
+        record = index.records[row]
         other_size = record[SIZE]
         # Removed, dropped with its segment (its record stays until the ring wraps around), or out of the window.
-        if other_size == 0 or record[ADDRESS] < lists.counters[OLDEST]:
+        if other_size == 0 or record[ADDRESS] < index.counters[OLDEST]:
             continue
         if record[EXPIRY] < documents.least_expiries[i] or abs(record[TIME] - documents.times[i]) > window:
             continue
-        pointer = pointer_to(lists.bases, record[ADDRESS])
+        pointer = pointer_to(index.bases, record[ADDRESS])
         if kind == FINGERPRINTS:
             o = 64 - int64(popcount(documents.features[begin] ^ load_u64(pointer)))
             if 64 - o > rule[1]:
@@ -876,7 +875,7 @@ def _compare_candidates(i, count, documents, rule, window, lists, buffers, kind,
         if list_all:
             if at + written >= out.shape[0]:
                 return int64(-1)
-        elif score < best or (score == best and record[SERIAL] > lists.records[out[at, 0], SERIAL]):
+        elif score < best or (score == best and record[SERIAL] > index.records[out[at, 0], SERIAL]):
             continue
         slot = at + written if list_all else at
         out[slot, 0] = row
@@ -895,45 +894,45 @@ def _set_flags(documents, i, flags, value):
 
 
 @inner_kernel
-def _signatures_for(i, documents, rule, is_inserted, lists, kind):
+def _signatures_for(i, documents, rule, is_inserted, index, kind):
     if kind != BY_PREFIX:
         return np.empty(0, np.uint64)
     begin, end = documents.heads[i], documents.heads[i + 1]
-    return insertion_signatures(documents.order[begin:end], end - begin, rule, is_inserted, lists)
+    return insertion_signatures(documents.order[begin:end], end - begin, rule, is_inserted, index)
 
 
 @inner_kernel
-def _find_matches(i, documents, signatures, rule, window, lists, buffers, kind, list_all, out, at):
+def _find_matches(i, documents, signatures, rule, window, index, buffers, kind, list_all, out, at):
     """Write the matches of document i as ``_compare_candidates`` does; return how many, and how many were compared."""
     begin, end = documents.heads[i], documents.heads[i + 1]
     if kind == BY_PREFIX:
         order = documents.order[begin:end]
         count = find_candidates(
-            order, end - begin, rule, signatures, lists, buffers.candidates, buffers.bounds, buffers.slots
+            order, end - begin, rule, signatures, index, buffers.candidates, buffers.bounds, buffers.slots
         )
     else:
-        count = find_by_keys(documents.keys[i], lists, buffers.candidates)
+        count = find_by_keys(documents.keys[i], index, buffers.candidates)
     if count == 0:
         return int64(0), count
     if kind != FINGERPRINTS:
         _set_flags(documents, i, buffers.flags, 1)
-    written = _compare_candidates(i, count, documents, rule, window, lists, buffers, kind, list_all, out, at)
+    written = _compare_candidates(i, count, documents, rule, window, index, buffers, kind, list_all, out, at)
     if kind != FINGERPRINTS:
         _set_flags(documents, i, buffers.flags, 0)
     return written, count
 
 
 @inner_kernel
-def _insert(i, documents, signatures, rule, lists, buffers, kind):
+def _insert(i, documents, signatures, rule, index, buffers, kind):
     """Write document i at the cursor, and insert it into the lists."""
-    counters = lists.counters
+    counters = index.counters
     begin, end = documents.heads[i], documents.heads[i + 1]
     size, unranked = end - begin, documents.unranked[i]
     document = counters[NEXT]
     counters[NEXT] += 1
-    row = document & (lists.records.shape[0] - 1)
+    row = document & (index.records.shape[0] - 1)
     address = counters[CURSOR]
-    pointer = pointer_to(lists.bases, address)
+    pointer = pointer_to(index.bases, address)
     wide = int64(0)
     if kind == BY_KEYS:
         # Keys are stored before the features, to verify them: a list slot may mix keys.
@@ -960,7 +959,7 @@ def _insert(i, documents, signatures, rule, lists, buffers, kind):
                 pointer + uint64(2 * k), uint16(int64(documents.order[begin + unranked + wide + k]) - first_narrow)
             )
         counters[CURSOR] += 8 * unranked + (4 * wide + 2 * (size - unranked - wide) + 7) // 8 * 8
-    record = lists.records[row]
+    record = index.records[row]
     record[TIME] = documents.times[i]
     record[EXPIRY] = documents.expiries[i]
     record[ADDRESS] = address
@@ -970,13 +969,13 @@ def _insert(i, documents, signatures, rule, lists, buffers, kind):
     record[DIGEST] = documents.digests[i, 0]
     record[DIGEST_END] = documents.digests[i, 1]
     if kind == BY_PREFIX:
-        insert_set(documents.order[begin:end], size, rule, signatures, document, lists)
+        insert_set(documents.order[begin:end], size, rule, signatures, document, index)
     else:
-        insert_by_keys(documents.keys[i], document, lists)
+        insert_by_keys(documents.keys[i], document, index)
 
 
 @kernel
-def match_and_insert(begin, documents, rule, window, lists, buffers, kind, searches, entry_modes, best, scores):
+def match_and_insert(begin, documents, rule, window, index, buffers, kind, searches, entry_modes, best, scores):
     """Process documents from ``begin`` on in order: find the best match of each, then insert it if its mode says so.
 
     Parameters
@@ -997,25 +996,25 @@ def match_and_insert(begin, documents, rule, window, lists, buffers, kind, searc
     tuple
         The first unprocessed document, and how the call ended.
     """
-    counters = lists.counters
+    counters = index.counters
     out = np.empty((1, 4), np.int64)
     for i in range(begin, documents.heads.shape[0] - 1):
         size = documents.heads[i + 1] - documents.heads[i]
         if size == 0:
             continue
-        signatures = _signatures_for(i, documents, rule, entry_modes[i] > 0, lists, kind)
+        signatures = _signatures_for(i, documents, rule, entry_modes[i] > 0, index, kind)
         if entry_modes[i]:
-            if counters[NEXT] - counters[FIRST] >= lists.records.shape[0]:
+            if counters[NEXT] - counters[FIRST] >= index.records.shape[0]:
                 return i, NEEDS_RECORDS
             counters[REQUESTED] = max_bytes(
-                rule, size, max(documents.keys.shape[1], signatures.shape[0]), lists.classes
+                rule, size, max(documents.keys.shape[1], signatures.shape[0]), index.classes
             )
             if counters[END] - counters[CURSOR] < counters[REQUESTED]:
                 return i, NEEDS_MEMORY
             if signatures.shape[0] > 0 and counters[SIGNATURES] + signatures.shape[0] > counters[MAX_SIGNATURES]:
                 return i, NEEDS_BUCKETS
-        if searches and _find_matches(i, documents, signatures, rule, window, lists, buffers, kind, False, out, 0)[0]:
-            record = lists.records[out[0, 0]]
+        if searches and _find_matches(i, documents, signatures, rule, window, index, buffers, kind, False, out, 0)[0]:
+            record = index.records[out[0, 0]]
             score = float64(out[0, 1]) / 64.0
             if kind != FINGERPRINTS:
                 score = similarity(rule[0], out[0, 1], out[0, 2], out[0, 3])
@@ -1026,12 +1025,12 @@ def match_and_insert(begin, documents, rule, window, lists, buffers, kind, searc
                 best[i, 4] = record[DIGEST]
                 best[i, 5] = record[DIGEST_END]
         if entry_modes[i] == 2 or (entry_modes[i] == 1 and best[i, 0] < 0):
-            _insert(i, documents, signatures, rule, lists, buffers, kind)
+            _insert(i, documents, signatures, rule, index, buffers, kind)
     return documents.heads.shape[0] - 1, DONE
 
 
 @kernel
-def list_all_matches(begin, end, documents, rule, window, lists, buffers, kind, queries, out):
+def list_all_matches(begin, end, documents, rule, window, index, buffers, kind, queries, out):
     """Write all matches of the documents [begin, end): the document to queries, the match to out.
 
     queries: int64[r]; out: int64[r, 4], gets (row, o, a, b). Returns the first document whose matches did not fit, the
@@ -1042,8 +1041,8 @@ def list_all_matches(begin, end, documents, rule, window, lists, buffers, kind, 
     for i in range(begin, end):
         if documents.heads[i + 1] == documents.heads[i]:
             continue
-        signatures = _signatures_for(i, documents, rule, False, lists, kind)
-        written, count = _find_matches(i, documents, signatures, rule, window, lists, buffers, kind, True, out, at)
+        signatures = _signatures_for(i, documents, rule, False, index, kind)
+        written, count = _find_matches(i, documents, signatures, rule, window, index, buffers, kind, True, out, at)
         if written < 0:
             return i, at, compared
         queries[at : at + written] = i
@@ -1053,19 +1052,19 @@ def list_all_matches(begin, end, documents, rule, window, lists, buffers, kind, 
 
 
 @kernel
-def read_features(first, last, lists, feature_of_rank, heads, features):
+def read_features(first, last, index, feature_of_rank, heads, features):
     """Write the features of the documents [first, last) to features, and the beginning of each to heads.
 
     feature_of_rank: uint64[ranks]. If features is empty, only heads is filled.
     """
     at = int64(0)
-    mask = lists.records.shape[0] - 1
+    mask = index.records.shape[0] - 1
     for d in range(first, last):
-        record = lists.records[d & mask]
+        record = index.records[d & mask]
         heads[d - first] = at
         size, unranked = record[SIZE], unranked_of(record[LAYOUT])
         if features.shape[0] > 0 and size > 0:
-            pointer = pointer_to(lists.bases, record[ADDRESS])
+            pointer = pointer_to(index.bases, record[ADDRESS])
             for k in range(unranked):
                 features[at + k] = load_u64(pointer + uint64(8 * k))
             pointer += uint64(8 * unranked)

@@ -143,17 +143,17 @@ def find_duplicates(
     if facts is None:
         table = _without_rejected(table, corpus)
     names = _names(table, corpus, facts)
-    own = table.input_count
+    input_count = table.input_count
     keep_values = table.keep_values
     if keep_values is not None and facts is not None:
         keep_values = keep_values.cast(facts.order_type)
     order, without_value = keep_order(
-        recipe.keep, table.text_bytes[:own], [] if keep_values is None else [keep_values], corpus.order_column
+        recipe.keep, table.text_bytes[:input_count], [] if keep_values is None else [keep_values], corpus.order_column
     )
-    order = np.concatenate([np.arange(own, len(table.rows)), order])
+    order = np.concatenate([np.arange(input_count, len(table.rows)), order])
     max_pairs = None
     if pairs_per_document is not None and not (recipe.second_step or recipe.search == "lsh" or source.has_reference):
-        max_pairs = most_pairs(pairs_per_document, own)
+        max_pairs = most_pairs(pairs_per_document, input_count)
     matches = _matches(table, all_rows, order, features, recipe, stages, max_pairs)
     if recipe.second_step:
         parts = part_count(int(table.text_bytes.sum()), stages.workers)
@@ -167,7 +167,7 @@ def find_duplicates(
         )
     if classifier is not None:
         classifier.check_domain(DomainCounts.of(matches.statistics))
-    present = np.arange(len(table.rows)) < own
+    present = np.arange(len(table.rows)) < input_count
     documents = Documents(names, order, table.text_digests, table.text_bytes, present)
     summary = {
         "undecidable": int((present & (matches.representative < 0)).sum()),
@@ -229,12 +229,12 @@ def _document_table(
         np.column_stack([arrays[f"{name}{i}"] for i in range(2)]).view(np.uint64) for name in ("digest", "text_digest")
     )
     ids, keep_values = (table[name].combine_chunks() if name in carried else None for name in ("id", "keep"))
-    own = int((arrays["row"] < FIRST_REFERENCE_ROW).sum())
+    input_count = int((arrays["row"] < FIRST_REFERENCE_ROW).sum())
     if keep_values is not None:
-        keep_values = keep_values.slice(0, own)
+        keep_values = keep_values.slice(0, input_count)
     sizes = arrays["size"].astype(np.int64)
     rows, text_bytes = arrays["row"], arrays["text_bytes"]
-    return DocumentTable(rows, sizes, text_bytes, set_digests, text_digests, own, ids, keep_values), reports
+    return DocumentTable(rows, sizes, text_bytes, set_digests, text_digests, input_count, ids, keep_values), reports
 
 
 def _without_rejected(table: DocumentTable, corpus: Corpus) -> DocumentTable:
@@ -268,22 +268,22 @@ def _names(table: DocumentTable, corpus: Corpus, facts: FileFacts | None) -> Nam
     InputError
         If two documents of files have the same id.
     """
-    own = table.input_count
+    input_count = table.input_count
     if facts is None:
         ids = _plain_ids(table.ids)
-        reference_ids = ids.slice(own) if corpus.reference is not None else None
-        return Names(np.arange(len(table.rows)), ids.slice(0, own), reference_ids)
+        reference_ids = ids.slice(input_count) if corpus.reference is not None else None
+        return Names(np.arange(len(table.rows)), ids.slice(0, input_count), reference_ids)
 
     def ids_of(side: Corpus, begin: int, end: int, integers: bool) -> pa.Array | None:
         ids = table.ids.slice(begin, end - begin) if side.id_column else None
         return None if ids is None else ids.cast(pa.int64() if integers else pa.large_string())
 
     raw_rows = facts.raw_rows(table.rows)
-    names = Names(raw_rows, ids_of(corpus, 0, own, facts.has_integer_ids[0]))
+    names = Names(raw_rows, ids_of(corpus, 0, input_count, facts.has_integer_ids[0]))
     if corpus.reference is not None:
-        reference_ids = ids_of(corpus.reference, own, len(raw_rows), facts.has_integer_ids[1])
+        reference_ids = ids_of(corpus.reference, input_count, len(raw_rows), facts.has_integer_ids[1])
         if reference_ids is None:
-            reference_ids = pa.array(raw_rows[own:] - corpus.raw_rows)
+            reference_ids = pa.array(raw_rows[input_count:] - corpus.raw_rows)
         names = Names(raw_rows, names.ids, reference_ids)
     corpus.check_unique_ids(names)
     return names

@@ -231,7 +231,7 @@ class SuffixAutomaton:
 
     def longest_common_run(self, items: Sequence[Hashable]) -> tuple[int, int]:
         """Return (start, length) of the longest run of items that occurs in this sequence, the first among equals."""
-        state = length = best = place = 0
+        state = length = best = start = 0
         for end, item in enumerate(items, 1):
             while state and item not in self._next[state]:
                 state = self._link[state]
@@ -239,5 +239,5 @@ class SuffixAutomaton:
             if item in self._next[state]:
                 state, length = self._next[state][item], length + 1
             if length > best:
-                best, place = length, end - length
-        return place, best
+                best, start = length, end - length
+        return start, best

@@ -27,6 +27,8 @@ INLINE = frozenset(_INLINE_WORDS.split())
 #: Elements whose content is not text of the page.
 _RAW_TEXT = frozenset({"script", "style"})
 _WHITESPACE = " \t\n\r\f"
+#: What may follow the name of a tag; the empty string stands for the end of the markup.
+_NAME_ENDS = (*_WHITESPACE, "/", ">", "")
 #: A complete tag. Possessive quantifiers avoid backtracking, so a match is linear. An unclosed quote does not match.
 _TAG = re.compile(
     r"""<(/?)([A-Za-z][^ \t\n\r\f/>]*+)(?:[^>"'=]++|=[ \t\n\r\f]*+(?:"[^"]*+"|'[^']*+'|(?!["']))|["'])*+>"""
@@ -116,7 +118,7 @@ class TagScanner:
         """Return the end of a tag whose name ends at ``at``: behind the first ``>`` outside a quoted value."""
         markup = self.markup
         while (close := self._find(">", at)) >= 0:
-            quotes = [place for place in (self._find('"', at), self._find("'", at)) if 0 <= place < close]
+            quotes = [quote for quote in (self._find('"', at), self._find("'", at)) if 0 <= quote < close]
             if not quotes:
                 return close + 1
             quote = min(quotes)
@@ -133,12 +135,7 @@ class TagScanner:
         at = tag.end
         while (at := self._find("</", at)) >= 0:
             end = at + 2 + len(tag.name)
-            if self.markup[at + 2 : end].lower() == tag.name and self.markup[end : end + 1] in (
-                *_WHITESPACE,
-                "/",
-                ">",
-                "",
-            ):
+            if self.markup[at + 2 : end].lower() == tag.name and self.markup[end : end + 1] in _NAME_ENDS:
                 return at
             at += 2
         return len(self.markup)
