@@ -362,8 +362,8 @@ def _search_piece(passages: Passages, share: tuple[int, int], piece: _Piece) -> 
         hits = slice(heads[d], heads[d + 1])
         spans = _find_spans(passages, passage, training_tokens, places[hits], numbers[hits])
         begin = max(spans[0].start - _MARGIN, 0)
-        most = max(_EXCERPT, _EXCERPT_RATIO * len(passages.text(passage)))
-        excerpt = text[begin : min(spans[-1].end + _MARGIN, begin + most)]
+        max_length = max(_EXCERPT, _EXCERPT_RATIO * len(passages.text(passage)))
+        excerpt = text[begin : min(spans[-1].end + _MARGIN, begin + max_length)]
         grams = int(passages.sizes[passage])
         findings.append(Finding(passage, _document_name(piece, d), o, grams, spans, excerpt, excerpt == text))
     return _PieceFindings(count, size, best, piece.rows[np.unique(texts[:pairs])], findings)
@@ -415,8 +415,8 @@ def _add_findings(found: Contamination, piece: _PieceFindings, see: Callable[[pa
     if len(piece.rows):
         found.contaminated_rows.append(piece.rows)
     for finding in piece.findings:
-        known = found.findings.get(finding.passage)
-        if known is None or finding.shared > known.shared:
+        best = found.findings.get(finding.passage)
+        if best is None or finding.shared > best.shared:
             found.findings[finding.passage] = finding
     if piece.findings:
         see(_table(found.passages, piece.findings))

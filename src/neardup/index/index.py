@@ -262,8 +262,8 @@ class DiskIndex:
             return list(self.answer(text, k))
         if k is not None:
             places = self._nearest(features, k)
-            others, sizes = self._feature_sets(places)
-            vectors = Vectors(row_heads(sizes), others, np.empty(0, np.int64))
+            candidates, sizes = self._feature_sets(places)
+            vectors = Vectors(row_heads(sizes), candidates, np.empty(0, np.int64))
             nearest = closest(vectors, features, vectors.weights, self.recipe.measure, k)
             ids = self.documents(places)["id"].take(nearest.document).to_pylist()
             return [Similar(*of) for of in zip(ids, nearest.similarity.tolist(), strict=True)]
@@ -297,10 +297,12 @@ class DiskIndex:
         Documents with the highest bound of shared features, from bitmaps, are compared first, until no other can be as
         near.
         """
-        most = np.concatenate([np.empty(0, np.int64), *(segment.most_shared(features) for segment in self._segments)])
-        places = np.flatnonzero(most > 0)
+        bounds = np.concatenate(
+            [np.empty(0, np.int64), *(segment.shared_bounds(features) for segment in self._segments)]
+        )
+        places = np.flatnonzero(bounds > 0)
         sizes = np.concatenate([np.empty(0, np.uint32), *(segment.sizes for segment in self._segments)])[places]
-        counts = np.stack([most[places], np.full(len(places), len(features)), sizes], axis=1)
+        counts = np.stack([bounds[places], np.full(len(places), len(features)), sizes], axis=1)
         bound = similarities(self.recipe.measure, counts)
         found, similar, least = [np.empty(0, np.int64)], np.empty(0), 0.0
         remaining, batch = np.arange(len(places)), _NEAREST_FIRST
@@ -355,17 +357,17 @@ class DiskIndex:
         )
         if of is not None and len(of) <= _NEAREST_MAX_QUERIES:
             names = pa.concat_arrays(
-                [segment.ids().take(pa.array(there)).cast(pa.large_string()) for segment, there in own]
+                [segment.ids().take(pa.array(documents)).cast(pa.large_string()) for segment, documents in own]
             )
             rows = pc.index_in(pa.array(map(str, of), pa.large_string()), value_set=names)
-            wanted = places[:0] if rows.null_count else places[rows.to_numpy()]
+            chosen = places[:0] if rows.null_count else places[rows.to_numpy()]
         else:
-            wanted = places[: first if first is not None and first <= _NEAREST_MAX_QUERIES else 0]
-        if self._match_rule.distance >= 0 or not len(wanted):
+            chosen = places[: first if first is not None and first <= _NEAREST_MAX_QUERIES else 0]
+        if self._match_rule.distance >= 0 or not len(chosen):
             return self.corpus()
-        texts = self.documents(np.unique(wanted))["text"].to_pylist()
+        texts = self.documents(np.unique(chosen))["text"].to_pylist()
         near = [self._nearest(features, k + 1) for text in texts if len(features := self._features(text))]
-        return self.corpus(np.unique(np.concatenate([wanted, *near])))
+        return self.corpus(np.unique(np.concatenate([chosen, *near])))
 
     def answer(self, text: str, k: int | None = None, **options: Any) -> Answer:
         """Return the result of ``nd.query`` on all documents of the index; options as there."""

@@ -406,11 +406,11 @@ class Segment:
             documents = np.setdiff1d(documents, self.removed).tolist()
         return documents
 
-    def most_shared(self, features: Words) -> Integers:
+    def shared_bounds(self, features: Words) -> Integers:
         """Return an upper bound of the features that each document shares with a set; 0 for removed documents."""
-        most: Integers = overlap_bounds_with_one(features, self.counts, *self._size_bitmaps)
-        most[self.removed] = 0
-        return most
+        bounds: Integers = overlap_bounds_with_one(features, self.counts, *self._size_bitmaps)
+        bounds[self.removed] = 0
+        return bounds
 
     def _fingerprint_candidates(self, block: Block) -> tuple[Integers, Integers]:
         queries = np.flatnonzero(block.sizes)

@@ -199,9 +199,11 @@ class IndexWriter:
         for part in self.manifest.segments:
             segment = self._segment(part)
             same = pc.is_in(segment.ids().cast(pa.large_string()), ids_to_remove)
-            gone = np.setdiff1d(np.flatnonzero(same.to_numpy(zero_copy_only=False)), segment.removed)
-            parts.append(part if not len(gone) else self._mark_removed(part, np.union1d(segment.removed, gone)))
-            count += len(gone)
+            newly_removed = np.setdiff1d(np.flatnonzero(same.to_numpy(zero_copy_only=False)), segment.removed)
+            parts.append(
+                part if not len(newly_removed) else self._mark_removed(part, np.union1d(segment.removed, newly_removed))
+            )
+            count += len(newly_removed)
         self.manifest = replace(self.manifest, segments=parts)
         return count
 

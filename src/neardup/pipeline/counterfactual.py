@@ -171,10 +171,10 @@ def _goal(recipe: Recipe) -> str:
     return _CANDIDATES if step.measure == "learned" else "pass the first step"
 
 
-def _shared(o: int, least: int, most: int) -> int | None:
+def _shared(o: int, least: int, largest: int) -> int | None:
     if o >= least:
         return least - 1 - o
-    return least - o if least <= most else None
+    return least - o if least <= largest else None
 
 
 def _changed_words(recipe: Recipe, spare: int) -> int | None:
@@ -324,8 +324,8 @@ def _comparison(recipe: Recipe, counts: Counts) -> str:
     shown = f"{value:.0f}" if recipe.measure == "hamming" else format_measure(value, up=rule.distance)
     least = ""
     if recipe.jaccard_floor:
-        asked = exact_fraction(recipe.jaccard_floor, "jaccard_floor")
-        jaccard = criterion._replace(measure="jaccard", threshold=asked)
+        floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor")
+        jaccard = criterion._replace(measure="jaccard", threshold=floor)
         least = f" with jaccard {format_measure(measure_value('jaccard', o, a, b))} "
         least += f"{'>=' if jaccard.is_met(o, a, b) else '<'} {recipe.jaccard_floor:g}"
     return f"{recipe.measure} {shown} {sign} {recipe.threshold:g}{least}"

@@ -397,10 +397,10 @@ def _first_step_matches(
     """Return the documents that a text matches by the first measure, or the k nearest."""
     block = extract_features(pa.array([text], pa.large_string()), recipe, read.statistics)
     if not len(block.features):
-        whose = f"content {recipe.content} of {name}" if recipe.content else name
+        subject = f"content {recipe.content} of {name}" if recipe.content else name
         raise InputError(
-            f"{whose} has no features by {recipe.signature or recipe.features}, so nothing can match it; give a longer "
-            "one, or choose another recipe"
+            f"{subject} has no features by {recipe.signature or recipe.features}, so nothing can match it; give a "
+            "longer one, or choose another recipe"
         )
     arguments = vectors, block.features, block.weights
     unit, excluded = counts_unit(read, recipe), ~read.present

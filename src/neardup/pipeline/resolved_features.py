@@ -93,8 +93,8 @@ def text_grams(text: str, recipe: Recipe) -> TextGrams:
     grams = _grams([unit.text for unit in units], places, parsed)
     if recipe.ignore:
         ignored = _ignored(recipe)
-        stays = [i for i, gram in enumerate(grams) if gram not in ignored]
-        grams, places = [grams[i] for i in stays], [places[i] for i in stays]
+        kept = [i for i, gram in enumerate(grams) if gram not in ignored]
+        grams, places = [grams[i] for i in kept], [places[i] for i in kept]
     return TextGrams(text, units, grams, places)
 
 

@@ -328,12 +328,12 @@ class Judge:
         if least == self._least:
             return np.empty(0, np.int64)
         self._least = least
-        gone = self.window.drop_segments(least)
+        dropped = self.window.drop_segments(least)
         while len(self._segments) > 1 and self._segments[0][0] < least:
             self._segments.pop(0)
-        for serial in self._revived.keys() & set(gone.tolist() if self._revived else ()):
+        for serial in self._revived.keys() & set(dropped.tolist() if self._revived else ()):
             del self._revived[serial]
-        return gone
+        return dropped
 
     def check(
         self, texts: pa.LargeStringArray, records: Sequence[Record], event_times: Sequence[EventTime]

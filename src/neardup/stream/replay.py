@@ -78,7 +78,7 @@ def read_timeline(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timel
     readable time.
     """
     column = corpus.order_column or ""
-    rows, times, sizes, known, ids = ([] for _ in range(5))  # type: list[Any], list[Any], list[Any], list[Any], list[Any]
+    rows, times, sizes, has_time, ids = ([] for _ in range(5))  # type: list[Any], list[Any], list[Any], list[Any], list[Any]
     consumed = 0
     for batch in corpus.scan():
         if not can_hold_times(batch.order.type):
@@ -90,7 +90,7 @@ def read_timeline(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timel
         found, readable = times_of(batch.order)
         rows.append(batch.rows)
         times.append(found)
-        known.append(readable)
+        has_time.append(readable)
         sizes.append(lengths_of(as_bytes(batch.texts)))
         if batch.ids is not None:
             ids.append(batch.ids)
@@ -98,7 +98,7 @@ def read_timeline(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timel
         report("read times", consumed, corpus.total_bytes)
     names = Names(_concatenate(rows), join_ids(ids) if ids else None)
     corpus.check_unique_ids(names)
-    return _timeline(column, names, _concatenate(times), _concatenate(sizes), _concatenate(known) > 0, as_listed)
+    return _timeline(column, names, _concatenate(times), _concatenate(sizes), _concatenate(has_time) > 0, as_listed)
 
 
 def _concatenate(parts: list[Any]) -> Integers:
@@ -336,14 +336,14 @@ class Replay:
             if self._pace is not None:
                 self._pace.wait_for(group[-1].time)
             before = self._index.statistics if self._by_clock else None
-            verdicts, each = self._judge(group)
+            verdicts, microseconds = self._judge(group)
             if before is not None:
                 hour = self._hour_by_clock(group)
                 if current not in (None, hour):
                     yield self._finish_hour(current, tally, before)
                     tally = _HourTally()
             current = hour
-            tally.take(verdicts, each)
+            tally.add(verdicts, microseconds)
             if self._see is not None:
                 self._see(group, verdicts)
         if current is not None:
@@ -412,8 +412,8 @@ class _HourTally:
         self.times: list[float] = []
         self.duplicates: list[bool] = []
 
-    def take(self, verdicts: Sequence[Verdict], each: float) -> None:
-        self.times += [each] * len(verdicts)
+    def add(self, verdicts: Sequence[Verdict], microseconds: float) -> None:
+        self.times += [microseconds] * len(verdicts)
         self.duplicates += [verdict.is_duplicate for verdict in verdicts]
 
 
@@ -545,9 +545,9 @@ def titles_of(corpus: Corpus, rows: Integers, report: Progress) -> Any:
         titles.append(pa.array(value_texts(batch.order), pa.large_string()))
         consumed += batch.bytes_read
         report("read titles", consumed, corpus.total_bytes)
-    known = np.concatenate(found)
-    places = np.searchsorted(known, rows)
-    has_title = np.isin(rows, known)
+    titled_rows = np.concatenate(found)
+    places = np.searchsorted(titled_rows, rows)
+    has_title = np.isin(rows, titled_rows)
     return pa.chunked_array(titles).take(pa.array(np.where(has_title, places + 1, 0)))
 
 

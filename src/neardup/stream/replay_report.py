@@ -419,8 +419,8 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
         begins_full = None
     # A page with a year of hours would load too slowly.
     step = -(-len(hours) // _MAX_HOURS)
-    hours, some = hours[::-1][::step][::-1] if step > 1 else hours, _omitted_hours(step)
-    costs = [*_hour_charts(hours, begins_full, some)] if hours else []
+    hours, remark = hours[::-1][::step][::-1] if step > 1 else hours, _omitted_hours(step)
+    costs = [*_hour_charts(hours, begins_full, remark)] if hours else []
     check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(content['totals'])}</p>"))
     sections = [Section(check)]
     if costs:
@@ -442,13 +442,13 @@ def _omitted_hours(step: int) -> str:
     return f"; every {ordinal} hour that had items, --json has all" if step > 1 else ""
 
 
-def _hour_charts(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
+def _hour_charts(hours: Rows, full: str | None, remark: str) -> Iterator[Chart]:
     """Yield the charts of time and memory by hour."""
     count = f"for {len(hours)} hours"
     yield Chart(
         "hour",
         "Time by hour",
-        f"point: median; line: up to what 99 of 100 items stay within{some}",
+        f"point: median; line: up to what 99 of 100 items stay within{remark}",
         f"Points of the median time an item, in microseconds on a logarithmic axis, {count}.",
         by_hour(hours),
         _hours_table(hours, ("items", "cpu_us_median", "cpu_us_p99")),
@@ -457,7 +457,7 @@ def _hour_charts(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
         "memory",
         "Memory of the window by hour",
         ("dashed: the window is full; from then on " if full else "")
-        + f"it follows what arrives, not the corpus{some}",
+        + f"it follows what arrives, not the corpus{remark}",
         f"A line of the window's memory in MB, {count}; at the end {hours[-1]['bytes'] / 1e6:,.1f} MB.",
         memory_by_hour(hours, full),
         _hours_table(hours, ("held", "bytes")),

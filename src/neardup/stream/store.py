@@ -96,9 +96,9 @@ class Lock:
             fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             words = self._words()
-            known = len(words) > 1 and words[0] == _OPEN
-            who = f"process {words[1]}" if known else "another process"
-            who += " (this one)" if known and words[1] == str(os.getpid()) else ""
+            has_process = len(words) > 1 and words[0] == _OPEN
+            who = f"process {words[1]}" if has_process else "another process"
+            who += " (this one)" if has_process and words[1] == str(os.getpid()) else ""
             raise StoreError(
                 f"{self._store} is in use by {who}; a store has one writer at a time: stop that one, or name another "
                 "path"
@@ -695,10 +695,10 @@ class StoreReader:
         for found in self._batches(_SELECT_STOPPED, after + 1, _ROWS_PER_QUERY, since):
             yield from found
 
-    def latest_stopped(self, since: float, most: int) -> list[StoredDocument]:
+    def latest_stopped(self, since: float, limit: int) -> list[StoredDocument]:
         """Return the latest duplicates with a time from one on, the newest first, without their texts."""
         with self._reading() as connection:
-            return [self._stored(row) for row in connection.execute(_SELECT_LATEST_STOPPED, (since, most)).fetchall()]
+            return [self._stored(row) for row in connection.execute(_SELECT_LATEST_STOPPED, (since, limit)).fetchall()]
 
     def find(self, name: str, *, text: bool = True) -> StoredDocument | None:
         """Return the document of that id; None if it has no verdict."""
