@@ -167,7 +167,7 @@ def home(given: argparse.Namespace) -> dict[str, Any]:
             row["threshold"] = {"recipe": best["name"], "at": best["best"]["threshold"]}
             row["threshold"]["precision"] = best["best"]["precision"]
         rows.append(row)
-    return {"trained_passed": None if trained.domain is None else trained.domain.passed, "rows": rows}
+    return {"trained_passed": None if trained.domain is None else trained.domain.pass_share, "rows": rows}
 
 
 _RECIPES = ["default", "ddd", "terms"]

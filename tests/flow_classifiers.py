@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 from naive_window import Expected, Item, NaiveIndex, microseconds
 
-from neardup.classifier.classifier import Classifier, Machine, rule_of
-from neardup.classifier.values import NO_TIME, Measurer, Records
-from neardup.classifier.vector import Vector, statistics_for
+from neardup.classifier.classifier import Classifier, Machine, parse_candidate_rule
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import NO_TIME, Records
+from neardup.classifier.vector import Vector, vector_statistics
 from neardup.documents import corpus_of
 
 #: Texts that frequencies are taken from.
@@ -27,7 +28,7 @@ VECTORS = {
 }
 
 
-def classifier_of(
+def make_classifier(
     vector: str,
     *,
     weights: Sequence[float] = (),
@@ -51,9 +52,9 @@ def classifier_of(
         a=-1.7,
         b=0.1,
     )
-    statistics = statistics_for(parsed, corpus_of(pa.table({"text": sample})), threads=1)
+    statistics = vector_statistics(parsed, corpus_of(pa.table({"text": sample})), threads=1)
     return Classifier(
-        candidate_rule=rule_of(f"jaccard(words:1) >= {candidate_rule}"),
+        candidate_rule=parse_candidate_rule(f"jaccard(words:1) >= {candidate_rule}"),
         vector=parsed,
         statistics=statistics,
         machine=machine,

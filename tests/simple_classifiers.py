@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup.classifier.classifier import Classifier, Machine, rule_of
+from neardup.classifier.classifier import Classifier, Machine, parse_candidate_rule
 from neardup.classifier.vector import Vector
 
 VECTOR = "jaccard(words:2), length_ratio"
 
 
-def classifier_of(
+def make_classifier(
     *, cut: float = 0.0, steep: float = 1.0, candidate_rule: str = "jaccard(words:1) >= 0.1"
 ) -> Classifier:
     """A classifier that goes by shared pairs of words, and a little by lengths; ``steep``: how fast p rises with g."""
@@ -28,7 +28,7 @@ def classifier_of(
         b=0.2,
     )
     return Classifier(
-        candidate_rule=rule_of(candidate_rule),
+        candidate_rule=parse_candidate_rule(candidate_rule),
         vector=Vector.parse(VECTOR),
         statistics={},
         machine=machine,
@@ -40,5 +40,5 @@ def classifier_of(
 
 def saved(path: Path) -> Path:
     """A classifier in a file."""
-    classifier_of().save(path)
+    make_classifier().save(path)
     return path

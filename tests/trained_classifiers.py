@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Classifier, rule_of
-from neardup.classifier.columns import records_of_table
-from neardup.classifier.values import Measurer
-from neardup.classifier.vector import Vector, statistics_for
+from neardup.classifier.classifier import Classifier, parse_candidate_rule
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import read_records
+from neardup.classifier.vector import Vector, vector_statistics
 from neardup.documents import corpus_of
-from neardup.training.fit import machine_of
+from neardup.training.fit import extract_machine
 
 SETS = "jaccard(words:1), containment(words:2), length_ratio"
 FACTS = "jaccard(words:1), jaccard(words:2), numbers, word_edit"
@@ -91,18 +91,18 @@ def trained(vector: str = SETS, kernel: str = "linear", candidate_rule: str = RU
     """A classifier fitted on pairs of 60 texts."""
     known, rng = texts(60, seed=7), np.random.default_rng(3)
     parsed, corpus = Vector.parse(vector), corpus_of(known.table)
-    statistics = statistics_for(parsed, corpus, threads=1)
+    statistics = vector_statistics(parsed, corpus, threads=1)
     # All pairs within a story, and as many across stories.
     same = [(i, j) for j in range(60) for i in range(j) if known.story[i] == known.story[j]]
     others = [(i, j) for j in range(60) for i in range(j) if known.story[i] != known.story[j]]
     pairs = np.array(same + [others[k] for k in rng.choice(len(others), len(same), replace=False)])
     y = np.arange(len(pairs)) < len(same)
-    records = records_of_table(known.table, [row["text"] for row in known.rows], parsed)
+    records = read_records(known.table, [row["text"] for row in known.rows], parsed)
     measurer = Measurer(parsed, statistics)
     x = measurer.measure(measurer.prepare(records), pairs[:, 0], pairs[:, 1])
-    machine = machine_of(fitted(x, y, kernel), -1.5, 0.1)
+    machine = extract_machine(fitted(x, y, kernel), -1.5, 0.1)
     return Classifier(
-        candidate_rule=rule_of(candidate_rule, content=content),
+        candidate_rule=parse_candidate_rule(candidate_rule, content=content),
         vector=parsed,
         statistics=statistics,
         machine=machine,

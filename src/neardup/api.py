@@ -13,7 +13,7 @@ from neardup.errors import RecipeError
 from neardup.keep.order import order_column, preference
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Given
+    from neardup.classifier.classifier import ClassifierLike
     from neardup.classifier.vector import Vector
     from neardup.contamination.contamination import Contamination
     from neardup.evaluation.audit import Audit
@@ -139,7 +139,7 @@ def query(
     text: str,
     *,
     recipe: AnyRecipe | None = None,
-    classifier: Given | None = None,
+    classifier: ClassifierLike | None = None,
     k: int | None = None,
     force_domain: bool = False,
     title: str | None = None,
@@ -210,7 +210,7 @@ def compare(
     labels: Any = None,
     *,
     recipes: Sequence[AnyRecipe] | None = None,
-    classifiers: Sequence[Given] = (),
+    classifiers: Sequence[ClassifierLike] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] | None = None,
     clusters: str | None = None,
@@ -273,7 +273,7 @@ def audit(
     labels: Any = None,
     *,
     recipe: AnyRecipe = "default",
-    classifier: Given | None = None,
+    classifier: ClassifierLike | None = None,
     candidate_rule: str | float | None = None,
     sample: int = 200,
     sample_seed: int = 0,
@@ -569,7 +569,7 @@ def dedup(
     *,
     against: Any = None,
     recipe: AnyRecipe | None = None,
-    classifier: Given | None = None,
+    classifier: ClassifierLike | None = None,
     force_domain: bool = False,
     text_column: TextColumn = None,
     id_column: str | None = None,
@@ -672,7 +672,7 @@ def dedup_files(
     *,
     against: str | PathLike[str] | Sequence[str | PathLike[str]] | Corpus | DiskIndex | None = None,
     recipe: AnyRecipe | None = None,
-    classifier: Given | None = None,
+    classifier: ClassifierLike | None = None,
     force_domain: bool = False,
     text_column: TextColumn = None,
     id_column: str | None = None,
@@ -749,7 +749,7 @@ def _find_duplicates(
     against: Any,
     recipe: AnyRecipe | None,
     choices: Choices,
-    classifier: Given | None,
+    classifier: ClassifierLike | None,
     *,
     force_domain: bool,
     title_column: str | None,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sentences import says
 from trained_classifiers import SETS, WEIGHED, fitted, trained
 
-from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, Machine, recipe_beside, rule_of
+from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, Machine, classifier_recipe, parse_candidate_rule
 from neardup.errors import RecipeError
-from neardup.training.fit import machine_of
+from neardup.training.fit import extract_machine
 
 #: Scores with many ties.
 PAIRS = st.lists(st.tuples(st.integers(-4, 4).map(lambda v: v / 2), st.booleans()), max_size=25)
@@ -68,8 +68,8 @@ def test_the_fingerprint_says_all_that_the_answer_depends_on() -> None:
     others = [
         replace(classifier, cut=0.1),
         classifier.everything(),
-        replace(classifier, candidate_rule=rule_of("jaccard(words:1) >= 0.3")),
-        replace(classifier, candidate_rule=rule_of("jaccard(words:1) >= 0.2", content="html")),
+        replace(classifier, candidate_rule=parse_candidate_rule("jaccard(words:1) >= 0.3")),
+        replace(classifier, candidate_rule=parse_candidate_rule("jaccard(words:1) >= 0.2", content="html")),
         replace(classifier, vector=trained(SETS).vector),
         replace(classifier, statistics={"words:1": replace(known, documents=known.documents + 1)}),
         replace(classifier, statistics={"words:1": replace(known, df=known.df + 1)}),
@@ -104,8 +104,8 @@ def test_the_recipe_is_the_candidate_rule_with_the_classifier_behind_it() -> Non
 
 
 def test_candidate_rules_are_measures_of_feature_sets() -> None:
-    assert rule_of() == rule_of(CANDIDATE_RULE)
-    candidate_rule = rule_of("containment(qgrams:4) >= 0.25", content="tags")
+    assert parse_candidate_rule() == parse_candidate_rule(CANDIDATE_RULE)
+    candidate_rule = parse_candidate_rule("containment(qgrams:4) >= 0.25", content="tags")
     assert (candidate_rule.measure, candidate_rule.features, candidate_rule.threshold, candidate_rule.content) == (
         "containment",
         "qgrams:4",
@@ -121,15 +121,15 @@ def test_candidate_rules_are_measures_of_feature_sets() -> None:
         ("learned(0123456789abcdef)", "is no measure of feature sets"),
     ]:
         with pytest.raises(RecipeError, match=said) as error:
-            rule_of(text)
+            parse_candidate_rule(text)
         assert str(error.value).startswith((f"candidate rule {text!r}: ", f"candidate rule {text!r} is not known; "))
         assert str(error.value).endswith(f"; write it like {CANDIDATE_RULE}")
 
 
 def test_beside_a_classifier_only_the_keep_order_is_chosen() -> None:
     classifier = trained()
-    assert recipe_beside(classifier, {}) == classifier.recipe
-    assert recipe_beside(classifier, {"keep": "longest", "content": "", "threshold": None}).keep == "longest"
+    assert classifier_recipe(classifier, {}) == classifier.recipe
+    assert classifier_recipe(classifier, {"keep": "longest", "content": "", "threshold": None}).keep == "longest"
     for name, value, said in [
         ("recipe", "jaccard", ("recipe='jaccard'", "classifier", "its own recipe")),
         ("threshold", 0.8, ("threshold=0.8", "a cut", "classifier.at_precision")),
@@ -137,12 +137,12 @@ def test_beside_a_classifier_only_the_keep_order_is_chosen() -> None:
         ("second_step", "edit >= 0.9", ("second_step='edit >= 0.9'", "its own recipe", "leave one")),
     ]:
         with pytest.raises(RecipeError) as caught:
-            recipe_beside(classifier, {name: value})
+            classifier_recipe(classifier, {name: value})
         assert says(caught.value, *said)
     pages = trained(content="tags")
-    assert recipe_beside(pages, {"content": "tags"}).content == "tags"
+    assert classifier_recipe(pages, {"content": "tags"}).content == "tags"
     with pytest.raises(RecipeError) as caught:
-        recipe_beside(pages, {"content": ""})
+        classifier_recipe(pages, {"content": ""})
     assert says(caught.value, "trained on content 'tags'", "leave it out")
 
 
@@ -191,7 +191,7 @@ def test_g_is_the_decision_function_of_scikit_learn(
 ) -> None:
     x, y = drawn(seed, rows, columns, missing)
     estimator = fitted(x, y, kernel, cost, gamma)
-    machine = machine_of(estimator, -1.0, 0.0)
+    machine = extract_machine(estimator, -1.0, 0.0)
     asked = np.concatenate([x, drawn(seed + 1, 20, columns, 0.3)[0], np.full((1, columns), np.nan)])
     expected = estimator.decision_function(asked)
     assert machine.score(asked) == pytest.approx(expected, rel=1e-9, abs=1e-9 * (1 + np.abs(expected).max()))
@@ -201,7 +201,7 @@ def test_g_is_the_decision_function_of_scikit_learn(
 @given(st.integers(0, 10_000), st.integers(1, 5), KERNELS)
 def test_g_and_contributions_are_the_plain_sums(seed: int, columns: int, kernel: str) -> None:
     x, y = drawn(seed, 30, columns, 0.1)
-    machine = machine_of(fitted(x, y, kernel), -1.0, 0.0)
+    machine = extract_machine(fitted(x, y, kernel), -1.0, 0.0)
     rows = x[:8].tolist()
     expected = [plain_g(machine, row) for row in rows]
     assert machine.score(x[:8]).tolist() == pytest.approx(expected, rel=1e-12, abs=1e-12)
@@ -216,14 +216,14 @@ def test_g_and_contributions_are_the_plain_sums(seed: int, columns: int, kernel:
 @given(st.integers(0, 10_000), KERNELS, st.integers(1, 9))
 def test_no_batch_changes_a_bit(seed: int, kernel: str, size: int) -> None:
     x, y = drawn(seed, 40, 4, 0.1)
-    machine = machine_of(fitted(x, y, kernel), -1.0, 0.0)
+    machine = extract_machine(fitted(x, y, kernel), -1.0, 0.0)
     parts = [machine.score(x[at : at + size]) for at in range(0, len(x), size)]
     assert np.concatenate(parts).tobytes() == machine.score(x).tobytes()
     assert machine.score(np.asfortranarray(x)).tobytes() == machine.score(x).tobytes()
 
 
 def test_probability_is_a_sigmoid_that_never_overflows() -> None:
-    machine = machine_of(fitted(*drawn(1, 20, 3)), -1.5, 0.25)
+    machine = extract_machine(fitted(*drawn(1, 20, 3)), -1.5, 0.25)
     g = np.array([-1e300, -3.0, 0.0, 0.5, 3.0, 1e300])
     found = machine.probability(g)
     assert found[1:-1].tolist() == pytest.approx([1 / (1 + math.exp(-1.5 * v + 0.25)) for v in g[1:-1]])

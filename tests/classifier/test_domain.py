@@ -17,8 +17,8 @@ from sentences import says
 from trained_classifiers import SETS, texts, trained
 
 import neardup as nd
-from neardup.classifier.classifier import Classifier, packed, unpacked
-from neardup.classifier.domain import Domain, script_of
+from neardup.classifier.classifier import Classifier, pack_classifier, unpack_classifier
+from neardup.classifier.domain import Domain, DomainCounts, main_script
 from neardup.errors import ForeignDocuments, InputError, ManyCandidates, RecipeError
 from neardup.search import second_step
 from neardup.stream.index import matching_pairs
@@ -37,38 +37,38 @@ def domain(**changes: Any) -> Domain:
 @given(arrays(np.float64, (12, 3), elements=st.floats(0, 5) | st.just(float("nan"))))
 def test_training_pairs_are_never_outside(x: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> None:
     known = Domain.of(x, ["some words"] * 12, np.ones(12), np.ones(12, np.bool_))
-    assert not known.outside(x).any()
-    assert not known.foreign(["some words"]).any()
+    assert not known.outside_pairs(x).any()
+    assert not known.outside_texts(["some words"]).any()
     highest = np.nanmax(x, axis=0, initial=0)
     far = np.where(np.isnan(x).all(axis=0), 0, highest * 2 + 1)[np.newaxis]
-    assert known.outside(far).all() == (~np.isnan(x).all(axis=0)).any()
+    assert known.outside_pairs(far).all() == (~np.isnan(x).all(axis=0)).any()
 
 
 def test_other_lengths_and_scripts_are_foreign() -> None:
     home = domain()
     text = WORDS[0]
-    assert home.foreign([text, text * 50, text[:3], "نص عربي طويل بما يكفي ليقرأ في هذا"]).tolist() == [
+    assert home.outside_texts([text, text * 50, text[:3], "نص عربي طويل بما يكفي ليقرأ في هذا"]).tolist() == [
         False,
         True,
         True,
         True,
     ]
-    assert (script_of("ab ж"), script_of("12 ab"), script_of("2026!")) == ("LATIN", "LATIN", "")
+    assert (main_script("ab ж"), main_script("12 ab"), main_script("2026!")) == ("LATIN", "LATIN", "")
 
 
 @pytest.mark.parametrize(("candidates", "outside", "passed"), [(100, 60, 10), (100, 0, 95)])
 def test_a_share_too_large_is_complained_of(candidates: int, outside: int, passed: int) -> None:
-    home = domain(passed=0.5)
-    assert home.complaint(candidates, outside, passed)
-    assert not home.complaint(candidates, outside // 3, passed // 3)
+    home = domain(pass_share=0.5)
+    assert home.mismatch(DomainCounts(candidates, outside, passed))
+    assert not home.mismatch(DomainCounts(candidates, outside // 3, passed // 3))
     # A handful says nothing.
-    assert not home.complaint(10, 10, 10)
+    assert not home.mismatch(DomainCounts(10, 10, 10))
 
 
 def test_a_run_away_from_home_stops_unless_it_is_forced() -> None:
     with pytest.raises(RecipeError) as refused:
         nd.dedup(KNOWN.table, classifier=away())
-    assert says(refused.value, away().fingerprint, "not at home", "100%", "25%", "force_domain=True")
+    assert says(refused.value, away().fingerprint, "does not fit", "100%", "25%", "force_domain=True")
     forced = nd.dedup(KNOWN.table, classifier=away(), force_domain=True)
     plain = nd.dedup(KNOWN.table, classifier=trained(SETS))
     found = forced.summary["classifier"]
@@ -81,7 +81,7 @@ def test_a_run_away_from_home_stops_unless_it_is_forced() -> None:
 
 def away() -> Classifier:
     """A classifier that was trained on far longer texts, by its domain."""
-    return replace(trained(SETS), domain=domain(lengths=np.array([1e6, 1e6, 2e6, 2e6])))
+    return replace(trained(SETS), domain=domain(length_range=np.array([1e6, 1e6, 2e6, 2e6])))
 
 
 def test_a_query_says_what_lies_outside_and_stops_where_most_of_many_do() -> None:
@@ -109,9 +109,9 @@ def test_an_explanation_names_what_is_unlike_the_training() -> None:
     assert explained(replace(trained(SETS), domain=domain())) == ()
     assert says(explained(away())[0], "characters", "500,000 to 4,000,000")
     assert says(explained(replace(trained(SETS), domain=domain(scripts=("ARABIC",))))[0], "LATIN", "ARABIC")
-    measures = domain().measures.copy()
+    measures = domain().measure_ranges.copy()
     measures[2] = 0.1, 0.1, 0.2, 0.2
-    (only,) = explained(replace(trained(SETS), domain=domain(measures=measures)))
+    (only,) = explained(replace(trained(SETS), domain=domain(measure_ranges=measures)))
     assert says(only, "length_ratio", "0.1 to 0.2")
 
 
@@ -140,7 +140,7 @@ def test_a_flow_warns_once_and_goes_on_also_after_a_restart(tmp_path: Path) -> N
     store = tmp_path / "flow.db"
     settings: dict[str, Any] = {"window": None, "against": "everything", "path": store}
     with nd.Index(classifier=away(), **settings) as index:
-        with pytest.warns(ForeignDocuments, match="not at home.*100%.*force_domain"):
+        with pytest.warns(ForeignDocuments, match="does not fit.*100%.*force_domain"):
             verdicts = [index.add(one) for one in flow[:50]]
         asked = index.statistics.asked
     plain = nd.Index(classifier=trained(SETS), window=None, against="everything")
@@ -169,7 +169,7 @@ def test_what_was_taken_back_is_not_counted() -> None:
 def test_a_comparison_says_that_a_classifier_is_not_at_home() -> None:
     labels = [("d0", "d1", 1), ("d2", "d3", 0)]
     found = nd.compare(KNOWN.table, labels, recipes=["default"], classifiers=[away()], thresholds=[0.5])
-    (said,) = (sentence for sentence in found.warnings if "not at home" in sentence)
+    (said,) = (sentence for sentence in found.warnings if "does not fit" in sentence)
     assert says(said, away().fingerprint, "100%")
     scored = found.to_dict()["recipes"]
     assert "asked" not in scored[0]
@@ -178,11 +178,11 @@ def test_a_comparison_says_that_a_classifier_is_not_at_home() -> None:
 
 def test_a_file_keeps_the_domain() -> None:
     classifier = replace(trained(SETS), domain=domain())
-    again = unpacked(packed(classifier), "d").domain
+    again = unpack_classifier(pack_classifier(classifier), "d").domain
     assert again is not None
     assert classifier.domain is not None
     assert again.as_dict() == classifier.domain.as_dict()
-    assert packed(unpacked(packed(classifier), "d")) == packed(classifier)
+    assert pack_classifier(unpack_classifier(pack_classifier(classifier), "d")) == pack_classifier(classifier)
 
 
 def test_many_candidates_are_told_before_they_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trained_classifiers import FACTS, SETS, texts, trained
 
 import neardup as nd
-from neardup.classifier.evidence import Evidence, Learned
+from neardup.classifier.evidence import Evidence, EvidenceTable
 
 TABLE = texts(80, seed=21).table
 ROWS = st.lists(
@@ -25,7 +25,7 @@ ROWS = st.lists(
 def test_arrays_words_and_single_pairs_say_the_same(rows: list[list[float]], kernel: str, data: st.DataObject) -> None:
     classifier, x = trained(SETS, kernel), np.array(rows)
     edges = np.array(data.draw(st.lists(st.integers(-1, len(rows) - 1), max_size=6)), np.int64)
-    learned = Learned(classifier, x, edges)
+    learned = EvidenceTable(classifier, x, edges)
     columns = learned.columns(measures=True)
     assert len(learned) == len(edges)
     assert [len(column) for column in columns.values()] == [len(edges)] * 3

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.classifier.facts import Rows, facts_of, prefixes_of
+from neardup.classifier.facts import FeatureRows, extract_facts, extract_prefixes
 from neardup.text.normalize import normalize
 
 PIECES = st.sampled_from(
@@ -28,8 +28,8 @@ PIECES = st.sampled_from(
 TEXTS = st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=30)
 
 
-def sets(rows: Rows) -> list[set[int]]:
-    heads = rows.heads.tolist()
+def sets(rows: FeatureRows) -> list[set[int]]:
+    heads = rows.offsets.tolist()
     features = [rows.features[begin:end].tolist() for begin, end in pairwise(heads)]
     assert features == [sorted(set(some)) for some in features]
     return list(map(set, features))
@@ -47,7 +47,7 @@ def alike(found: list[set[int]], expected: list[set[object]]) -> None:
 @example(['Mr. Smith went. The U.S. Army, "The end', "said Mr. SMITH of NEW", "A LOUD LINE 5\nthen Quiet 5.0 May"])
 @example(["", "...5 .5 a.5 3..5", "1,000,5 1.000,50 0,500 1,00", "5."])
 def test_facts_are_those_of_a_plain_reading(texts: list[str]) -> None:
-    found = facts_of(pa.array(texts, pa.large_string()))
+    found = extract_facts(pa.array(texts, pa.large_string()))
     expected = [naive.find(text) for text in texts]
     alike(sets(found.numbers), [set(one.numbers) for one in expected])
     alike(sets(found.names), [set(one.names) for one in expected])
@@ -56,7 +56,7 @@ def test_facts_are_those_of_a_plain_reading(texts: list[str]) -> None:
 
 
 def numbers(text: str) -> set[int]:
-    return sets(facts_of(pa.array([text], pa.large_string())).numbers)[0]
+    return sets(extract_facts(pa.array([text], pa.large_string())).numbers)[0]
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def test_numbers_are_the_same_however_they_are_written(spellings: list[str]) -> 
 def test_names_are_words_that_need_no_upper_case(text: str, names: set[str]) -> None:
     found = naive.find(text).names
     assert {name for name in found if name.isascii() or name in names} >= names
-    assert sets(facts_of(pa.array([text], pa.large_string())).names)[0].__len__() == len(found)
+    assert sets(extract_facts(pa.array([text], pa.large_string())).names)[0].__len__() == len(found)
 
 
 def test_a_fact_is_known_by_its_place() -> None:
     texts = ["to arrange 1.5 billion dlrs", "to arrange 2.5 billion dlrs", "sold 1.5 pct of it"]
-    found = facts_of(pa.array(texts, pa.large_string()))
+    found = extract_facts(pa.array(texts, pa.large_string()))
     places, facts = sets(found.places), sets(found.facts)
     assert places[0] == places[1]
     assert facts[0] != facts[1]
@@ -109,13 +109,13 @@ def test_a_fact_is_known_by_its_place() -> None:
 
 @given(st.lists(TEXTS, max_size=5), st.integers(1, 6))
 def test_prefixes_are_first_letters(texts: list[str], letters: int) -> None:
-    found = sets(prefixes_of(pa.array(texts, pa.large_string()), letters))
+    found = sets(extract_prefixes(pa.array(texts, pa.large_string()), letters))
     alike(found, [set(naive.prefixes(normalize(text).split(), letters)) for text in texts])
 
 
 def test_long_texts_have_room() -> None:
     texts = ["1 " * 50_000, "a Bb " * 30_000, "", "9", "x " * 10]
-    found = facts_of(pa.array(texts, pa.large_string()))
+    found = extract_facts(pa.array(texts, pa.large_string()))
     assert found.numbers.sums.tolist() == [1, 0, 0, 1, 0]
-    many = facts_of(pa.array([" ".join(map(str, range(100_000)))], pa.large_string()))
+    many = extract_facts(pa.array([" ".join(map(str, range(100_000)))], pa.large_string()))
     assert many.numbers.sums.tolist() == [100_000]

@@ -21,7 +21,7 @@ from sentences import says
 from trained_classifiers import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
-from neardup.classifier.classifier import Classifier, rule_of
+from neardup.classifier.classifier import Classifier, parse_candidate_rule
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run
@@ -109,7 +109,7 @@ def test_pairs_are_those_of_the_candidate_rule_that_g_lets_pass(
     documents: list[str], vector: str, kernel: str, candidate_rule: float, cut: float, threads: int
 ) -> None:
     classifier = replace(
-        trained(vector, kernel), candidate_rule=rule_of(f"jaccard(words:1) >= {candidate_rule}"), cut=cut
+        trained(vector, kernel), candidate_rule=parse_candidate_rule(f"jaccard(words:1) >= {candidate_rule}"), cut=cut
     )
     result = nd.dedup(documents, classifier=classifier, threads=threads)
     expected = plain(documents, classifier)
@@ -177,10 +177,10 @@ def test_titles_and_times_are_taken_from_their_columns() -> None:
     assert not nd.dedup(unknown, classifier=classifier).pairs.to_arrow().equals(result.pairs.to_arrow())
     with pytest.raises(RecipeError) as caught:
         nd.dedup(renamed, classifier=classifier)
-    assert says(caught.value, "title is one", "measures", "none of the columns")
+    assert says(caught.value, "measure title needs a column", "none of the columns")
     with pytest.raises(RecipeError) as caught:
         nd.dedup(known, classifier=classifier, time_column="nope")
-    assert says(caught.value, "no column 'nope'", "name one of")
+    assert says(caught.value, "no column 'nope'", "choose one of")
 
 
 class Lengths:

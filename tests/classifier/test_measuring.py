@@ -19,9 +19,10 @@ from naive_text import naive_tokens
 from sentences import says
 
 import neardup as nd
-from neardup.classifier import values as measuring
-from neardup.classifier.values import NO_TIME, Measurer, Records
-from neardup.classifier.vector import FEATURE_MEASURES, VECTORS, Part, Vector, statistics_for
+from neardup.classifier import measurer as measuring
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import NO_TIME, Records
+from neardup.classifier.vector import FEATURE_MEASURES, VECTORS, Vector, VectorComponent, vector_statistics
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.features.extraction import extract_features, gram_hashes
@@ -59,7 +60,7 @@ class Letters:
 
 def counted(vector: Vector, texts: Sequence[str]) -> dict[str, Statistics]:
     corpus = corpus_of(list(texts), text_column=None, id_column=None, order_column=None)
-    return statistics_for(vector, corpus, threads=1)
+    return vector_statistics(vector, corpus, threads=1)
 
 
 def measurer_for(vector: Vector, texts: Sequence[str], threads: int = 1) -> Measurer:
@@ -94,13 +95,13 @@ class Plainly:
     def _frequencies(self, features: str) -> Any:
         return naive_features.frequencies(self._features(features, d) for d in range(len(self.records)))
 
-    def value(self, part: Part, d: int, e: int) -> float:
-        if part.compared:
+    def value(self, part: VectorComponent, d: int, e: int) -> float:
+        if part.row_name:
             features = part.features or part.name
             one, other = self.features(features, d), self.features(features, e)
             if not part.weights:
                 return naive.of_sets(part.measure, set(one), set(other))
-            statistics = self.statistics.get(part.counted)
+            statistics = self.statistics.get(part.df_features)
             bits = statistics.idf_bits(part.recipe) if statistics else 0
             df, count = self.frequencies(features), len(self.records)
             f, g = (naive_features.fixed_point_weights(side, part.weights, df, count, bits) for side in (one, other))
@@ -165,7 +166,7 @@ def test_every_measure_is_what_its_formula_says(documents: list[tuple[str, str |
     found = measurer.measure(measurer.prepare(records), left, right)
     plainly = Plainly(records, counted(vector, texts))
     for row, d, e in zip(found, left.tolist(), right.tolist(), strict=True):
-        for value, part in zip(row.tolist(), vector.parts, strict=True):
+        for value, part in zip(row.tolist(), vector.components, strict=True):
             expected = plainly.value(part, d, e)
             assert value == pytest.approx(expected, abs=1e-8, nan_ok=True), (str(part), texts[d], texts[e])
 
@@ -193,8 +194,8 @@ def test_threads_and_pieces_change_nothing(name: str, monkeypatch: pytest.Monkey
     usual = measurer_for(vector, texts)
     found = usual.measure(usual.prepare(Records(texts)), left, right)
     assert np.isfinite(found).all()
-    monkeypatch.setattr(measuring, "_PAIRS_AT_A_TIME", 7)
-    monkeypatch.setattr(measuring, "_CHARACTERS_AT_A_TIME", 50)
+    monkeypatch.setattr(measuring, "_BLOCK_PAIRS", 7)
+    monkeypatch.setattr(measuring, "_PIECE_CHARACTERS", 50)
     for threads in (1, 3):
         other = measurer_for(vector, texts, threads)
         assert np.array_equal(other.measure(other.prepare(Records(texts)), left, right), found)
@@ -225,8 +226,8 @@ def test_statistics_are_those_of_the_content() -> None:
     texts = ["<p>fox <b>jumped</b></p>", "<p>fox slept</p>"]
     corpus = corpus_of(texts, text_column=None, id_column=None, order_column=None)
     vector = Vector.parse("cosine(words:1:idf)")
-    assert statistics_for(vector, corpus, content="tags", threads=1)["words:1"].distinct == 3
-    assert statistics_for(vector, corpus, threads=1)["words:1"].distinct == 5
+    assert vector_statistics(vector, corpus, content="tags", threads=1)["words:1"].distinct == 3
+    assert vector_statistics(vector, corpus, threads=1)["words:1"].distinct == 5
 
 
 @pytest.mark.parametrize("repeats", [1_000, 12_000, 100_000])
@@ -300,7 +301,7 @@ def test_a_fifth_term_tells_them_apart() -> None:
 def test_the_two_are_identical_from_the_viewpoint_of_features() -> None:
     vector = Vector.parse("jaccard(terms:4), cosine(terms:4), euclidean(terms:4), dice(terms:4), jaccard(words:3)")
     corpus = corpus_of(COLLECTION, text_column=None, id_column=None, order_column=None)
-    measurer = Measurer(vector, statistics_for(vector, corpus, threads=1))
+    measurer = Measurer(vector, vector_statistics(vector, corpus, threads=1))
     row = measurer.measure(measurer.prepare(Records([A, B])), np.array([0]), np.array([1]))[0]
     assert row[:4].tolist() == [1.0] * 4
     assert row[4] < 0.8

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.classifier.facts import Rows
+from neardup.classifier.facts import FeatureRows
 from neardup.kernels.pairs import edit_distances
 
 NONE = np.empty(0, np.int64)
@@ -39,9 +39,9 @@ def edited(draw: st.DrawFn) -> tuple[list[int], list[int]]:
     return one, other
 
 
-def rows_of(*sequences: list[int]) -> Rows:
+def rows_of(*sequences: list[int]) -> FeatureRows:
     tokens = [HASHES[np.array(some, np.int64)] for some in sequences]
-    return Rows.of(np.array([len(some) for some in sequences], np.int64), np.concatenate(tokens))
+    return FeatureRows.from_sizes(np.array([len(some) for some in sequences], np.int64), np.concatenate(tokens))
 
 
 @given(edited())
@@ -52,14 +52,14 @@ def test_distances_and_common_subsequences_are_those_of_the_tables(pair: tuple[l
     rows = rows_of(*pair)
     left, right = np.array([0, 1, 0]), np.array([1, 0, 0])
     distances, lengths = np.empty(3, np.int64), np.empty(3, np.int64)
-    edit_distances(rows.heads, rows.features, left, right, distances, lengths)
+    edit_distances(rows.offsets, rows.features, left, right, distances, lengths)
     distance, common = naive.distance(*pair), naive.common(*pair)
     assert distances.tolist() == [distance, distance, 0]
     assert lengths.tolist() == [common, common, len(pair[0])]
     alone = np.empty(3, np.int64)
-    edit_distances(rows.heads, rows.features, left, right, alone, NONE)
+    edit_distances(rows.offsets, rows.features, left, right, alone, NONE)
     assert np.array_equal(alone, distances)
-    edit_distances(rows.heads, rows.features, left, right, NONE, alone)
+    edit_distances(rows.offsets, rows.features, left, right, NONE, alone)
     assert np.array_equal(alone, lengths)
 
 
@@ -71,10 +71,10 @@ WEIGHTS = st.dictionaries(st.integers(1, 30), st.integers(1, 1 << 30), max_size=
 def test_weighted_rows_are_compared_as_dicts(documents: list[dict[int, int]]) -> None:
     features = np.array([feature for document in documents for feature in document], np.uint64)
     weights = np.array([weight for document in documents for weight in document.values()], np.int64)
-    rows = Rows.of(np.array(list(map(len, documents)), np.int64), features, weights).ascending()
+    rows = FeatureRows.from_sizes(np.array(list(map(len, documents)), np.int64), features, weights).sort()
     left, right = np.divmod(np.arange(len(documents) ** 2), len(documents))
     ways = {(False, False), (True, False), (True, True)}
-    found = {way: rows.counts(left, right, weighted=way[0], minima=way[1]).tolist() for way in ways}
+    found = {way: rows.pair_counts(left, right, weighted=way[0], minima=way[1]).tolist() for way in ways}
     for i, (d, e) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         f, g = documents[d], documents[e]
         both = f.keys() & g.keys()
@@ -83,7 +83,7 @@ def test_weighted_rows_are_compared_as_dicts(documents: list[dict[int, int]]) ->
             assert found[True, True][i] == [sum(min(f[x], g[x]) for x in both), sum(f.values()), sum(g.values())]
             squares = [sum(x * x for x in side.values()) for side in (f, g)]
             plain = sum(f[x] * g[x] for x in both), *squares
-            assert rows.products(d, e) == plain
+            assert rows.exact_products(d, e) == plain
             assert found[True, False][i][1:] == [square if square < 2**61 else -1 for square in squares]
             assert max(squares) >= 2**61 or found[True, False][i][0] == plain[0]
 
@@ -95,8 +95,8 @@ def test_long_sequences_take_many_blocks(size: int) -> None:
     changed = tokens.copy()
     places = rng.permutation(size)[: size // 10]
     changed[places] += np.uint64(1)
-    rows = Rows.of(np.array([size, size, size - 1]), np.concatenate([tokens, changed, tokens[1:]]))
+    rows = FeatureRows.from_sizes(np.array([size, size, size - 1]), np.concatenate([tokens, changed, tokens[1:]]))
     distances, lengths = np.empty(2, np.int64), np.empty(2, np.int64)
-    edit_distances(rows.heads, rows.features, np.array([0, 0]), np.array([1, 2]), distances, lengths)
+    edit_distances(rows.offsets, rows.features, np.array([0, 0]), np.array([1, 2]), distances, lengths)
     assert distances.tolist() == [size // 10, 1]
     assert lengths.tolist() == [size - size // 10, size - 1]

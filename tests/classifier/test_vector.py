@@ -9,17 +9,17 @@ import pyarrow as pa
 import pytest
 from sentences import says
 
-from neardup.classifier.columns import TITLES, records_of_table
-from neardup.classifier.values import METHODS, NO_TIME
+from neardup.classifier.measurer import PAIR_FUNCTIONS
+from neardup.classifier.records import NO_TIME, TITLE_NAMES, read_records
 from neardup.classifier.vector import (
     COUNT_MEASURES,
     FEATURE_MEASURES,
-    JACCARD_OF,
-    OWN_FEATURES,
+    JACCARD_SHORTHANDS,
     PAIR_MEASURES,
+    VECTOR_FEATURES,
     VECTORS,
-    Part,
     Vector,
+    VectorComponent,
 )
 from neardup.errors import RecipeError
 
@@ -27,23 +27,27 @@ from neardup.errors import RecipeError
 @pytest.mark.parametrize(
     ("written", "part", "canonical"),
     [
-        ("jaccard(words:4)", Part("jaccard", "words:4"), "jaccard(words:4)"),
-        (" cosine( terms:64:tfidf ) ", Part("cosine", "terms:64", "tfidf"), "cosine(terms:64:tfidf)"),
-        ("dice(terms)", Part("dice", "terms:4"), "dice(terms:4)"),
-        ("cosine(terms:8:sentence:idf)", Part("cosine", "terms:8:sentence", "idf"), "cosine(terms:8:sentence:idf)"),
-        ("jaccard(qgrams:3:multiset)", Part("jaccard", "qgrams:3:multiset"), "jaccard(qgrams:3:multiset)"),
-        ("overlap(words:1:tf)", Part("overlap", "words:1", "tf"), "overlap(words:1:tf)"),
-        ("numbers", Part("numbers"), "numbers"),
-        ("jaccard(numbers)", Part("numbers"), "numbers"),
-        ("containment(names)", Part("containment", "names"), "containment(names)"),
-        ("swapped(prefixes)", Part("swapped", "prefixes:4"), "swapped(prefixes:4)"),
-        ("jaccard(prefixes:6)", Part("jaccard", "prefixes:6"), "jaccard(prefixes:6)"),
+        ("jaccard(words:4)", VectorComponent("jaccard", "words:4"), "jaccard(words:4)"),
+        (" cosine( terms:64:tfidf ) ", VectorComponent("cosine", "terms:64", "tfidf"), "cosine(terms:64:tfidf)"),
+        ("dice(terms)", VectorComponent("dice", "terms:4"), "dice(terms:4)"),
+        (
+            "cosine(terms:8:sentence:idf)",
+            VectorComponent("cosine", "terms:8:sentence", "idf"),
+            "cosine(terms:8:sentence:idf)",
+        ),
+        ("jaccard(qgrams:3:multiset)", VectorComponent("jaccard", "qgrams:3:multiset"), "jaccard(qgrams:3:multiset)"),
+        ("overlap(words:1:tf)", VectorComponent("overlap", "words:1", "tf"), "overlap(words:1:tf)"),
+        ("numbers", VectorComponent("numbers"), "numbers"),
+        ("jaccard(numbers)", VectorComponent("numbers"), "numbers"),
+        ("containment(names)", VectorComponent("containment", "names"), "containment(names)"),
+        ("swapped(prefixes)", VectorComponent("swapped", "prefixes:4"), "swapped(prefixes:4)"),
+        ("jaccard(prefixes:6)", VectorComponent("jaccard", "prefixes:6"), "jaccard(prefixes:6)"),
     ],
 )
-def test_a_part_is_read_and_written(written: str, part: Part, canonical: str) -> None:
-    assert Part.parse(written) == part
+def test_a_part_is_read_and_written(written: str, part: VectorComponent, canonical: str) -> None:
+    assert VectorComponent.parse(written) == part
     assert str(part) == canonical
-    assert Part.parse(canonical) == part
+    assert VectorComponent.parse(canonical) == part
 
 
 @pytest.mark.parametrize("written", ["short, default", "default,short", "cheap, default, cheap", "short, cheap, edit"])
@@ -54,7 +58,7 @@ def test_vectors_combine_and_what_they_share_counts_once(written: str) -> None:
 
 def test_the_two_of_the_paper_hold_its_five_measures() -> None:
     for name in ("terms-svm", "terms-svm-sentence"):
-        parts = Vector.parse(name).parts
+        parts = Vector.parse(name).components
         assert {part.name for part in parts} == {"jaccard", "cosine", "euclidean", "extended_jaccard", "dice"}
         assert all(part.features.startswith("terms") for part in parts)
         assert all(("sentence" in part.features) == name.endswith("sentence") for part in parts)
@@ -64,7 +68,7 @@ def test_the_two_of_the_paper_hold_its_five_measures() -> None:
     ("written", "message"),
     [
         ("", ("vector is empty", "name measures", "default,")),
-        ("jaccard(words:4),", ("nothing", "a comma")),
+        ("jaccard(words:4),", ("a comma has no measure",)),
         ("likeness", ("vector: 'likeness'", "not known", "default, cheap")),
         ("likeness(words:4)", ("vector: 'likeness(words:4)'", "not known", "length_ratio,")),
         ("hamming(words:2)", ("'hamming(words:2)'", "not known")),
@@ -79,7 +83,7 @@ def test_the_two_of_the_paper_hold_its_five_measures() -> None:
         ("weighted_jaccard(numbers)", ("weighted_jaccard takes weights", "numbers", "take jaccard")),
         ("apart(words:1:idf)", ("apart counts features", "no weights", "leave 'idf' out")),
         ("cosine(words:1:multiset:idf)", ("count repeats",)),
-        ("jaccard(checksum)", ("features 'checksum:sha1'", "one for each text", "words or qgrams")),
+        ("jaccard(checksum)", ("features 'checksum:sha1'", "one feature per text", "words or qgrams")),
         ("jaccard(numbers:4)", ("numbers take no number", "leave '4' out")),
         ("jaccard(prefixes:0)", ("prefixes: 0 letters", "1..100")),
     ],
@@ -91,12 +95,12 @@ def test_what_is_wrong_is_said_in_one_sentence(written: str, message: tuple[str,
 
 
 def test_the_tables_hold_together() -> None:
-    assert set(METHODS) == set(PAIR_MEASURES) - set(JACCARD_OF)
+    assert set(PAIR_FUNCTIONS) == set(PAIR_MEASURES) - set(JACCARD_SHORTHANDS)
     assert not set(PAIR_MEASURES) & (set(FEATURE_MEASURES) | set(VECTORS))
     assert set(COUNT_MEASURES) <= set(FEATURE_MEASURES)
-    assert set(JACCARD_OF) <= set(OWN_FEATURES)
+    assert set(JACCARD_SHORTHANDS) <= set(VECTOR_FEATURES)
     for measure in PAIR_MEASURES.values():
-        assert measure.takes in ("texts", "tokens", "facts", "titles", "times", "embeddings")
+        assert measure.input in ("texts", "tokens", "facts", "titles", "times", "embeddings")
         assert ("difference" in measure.formula) == (measure.range != "[0, 1]")
 
 
@@ -108,42 +112,42 @@ HOUR = 3_600_000_000
 
 def test_only_what_is_compared_is_read() -> None:
     table = pa.table({"text": ["a", "b"], "title": ["A", None], "time": ["x", "y"]})
-    found = records_of_table(table, ["a", "b"], PLAIN)
+    found = read_records(table, ["a", "b"], PLAIN)
     assert (list(found.texts), found.titles, found.times) == (["a", "b"], None, None)
-    found = records_of_table(table, ["a", "b"], TITLED)
+    found = read_records(table, ["a", "b"], TITLED)
     assert (found.titles, found.times) == (["A", None], None)
 
 
 def test_columns_are_found_by_their_usual_names_or_named() -> None:
-    for name in TITLES:
-        found = records_of_table(pa.table({"text": ["a"], name.upper(): ["T"]}), ["a"], TITLED)
+    for name in TITLE_NAMES:
+        found = read_records(pa.table({"text": ["a"], name.upper(): ["T"]}), ["a"], TITLED)
         assert found.titles == ["T"]
     both = pa.table({"subject": ["S"], "title": ["T"], "Name": [""], "number": [7]})
-    assert records_of_table(both, ["a"], TITLED).titles == ["T"]
-    assert records_of_table(both, ["a"], TITLED, title_column="subject").titles == ["S"]
-    assert records_of_table(both, ["a"], TITLED, title_column="Name").titles == [None]
-    assert records_of_table(both, ["a"], TITLED, title_column="number").titles == ["7"]
+    assert read_records(both, ["a"], TITLED).titles == ["T"]
+    assert read_records(both, ["a"], TITLED, title_column="subject").titles == ["S"]
+    assert read_records(both, ["a"], TITLED, title_column="Name").titles == [None]
+    assert read_records(both, ["a"], TITLED, title_column="number").titles == ["7"]
 
 
 @pytest.mark.parametrize(
     ("vector", "named", "said"),
     [
-        (TITLED, "", ("title is one", "measures", "none", "columns title, headline")),
-        (TITLED, "Title", ("title is one", "measures", "no column 'Title'", "one of text")),
-        (TIMED, "", ("hours_apart is one", "measures", "none", "columns timestamp, time")),
+        (TITLED, "", ("measure title needs a column", "none", "columns title, headline")),
+        (TITLED, "Title", ("measure title needs a column", "no column 'Title'", "one of text")),
+        (TIMED, "", ("measure hours_apart needs a column", "none", "columns timestamp, time")),
         (TIMED, "when", ("no column 'when'", "one of text", "time_column")),
     ],
 )
 def test_a_column_that_is_needed_and_missing_is_named(vector: Vector, named: str, said: tuple[str, ...]) -> None:
     with pytest.raises(RecipeError) as error:
-        records_of_table(pa.table({"text": ["a"]}), ["a"], vector, title_column=named, time_column=named)
+        read_records(pa.table({"text": ["a"]}), ["a"], vector, title_column=named, time_column=named)
     assert says(error.value, *said)
 
 
 def test_columns_of_arrow_times() -> None:
     day = pa.array([date(2024, 3, 1), None]).cast(pa.timestamp("us"))
     for kind in (pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.timestamp("ms", "Europe/Berlin"), pa.date32()):
-        times = records_of_table(pa.table({"time": day.cast(kind)}), ["a", "b"], TIMED).times
+        times = read_records(pa.table({"time": day.cast(kind)}), ["a", "b"], TIMED).times
         assert times is not None
         assert times.dtype == np.int64
         assert times.tolist() == [1_709_251_200_000_000, NO_TIME]

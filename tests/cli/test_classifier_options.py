@@ -205,8 +205,8 @@ def test_a_file_that_is_no_classifier_is_refused(news: Path, facts: Path, tmp_pa
     torn = tmp_path / "torn.neardup"
     torn.write_bytes(facts.read_bytes()[:-9])
     for file, parts in [
-        (news, ("no classifier file", "torn")),
-        (torn, ("no classifier file", "torn")),
+        (news, ("no classifier file", "truncated")),
+        (torn, ("no classifier file", "truncated")),
         (tmp_path / "none", ("read", "No such file or directory")),
     ]:
         message = refused("dedup", news, "--dry-run", "--classifier", file)

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from commands import FOX, ROSE, neardup, read_lines, refused, write_lines
-from flow_classifiers import classifier_of
+from flow_classifiers import make_classifier
 from sentences import says
 
 import neardup as nd
-from neardup.classifier.classifier import Classifier, rule_of
+from neardup.classifier.classifier import Classifier, parse_candidate_rule
 from neardup.classifier.domain import Domain
 from neardup.stream.store import Store, StoreIdentity
 
@@ -32,7 +32,7 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def classifier() -> Classifier:
-    return classifier_of("jaccard(words:1), length_ratio, title, hours_apart")
+    return make_classifier("jaccard(words:1), length_ratio, title, hours_apart")
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_replay_away_from_home_stops_before_anything_is_written(file: str, cla
     rows = [{"id": i, "time": f"2024-01-01T09:{i:02d}Z", "headline": None, "text": f"{FOX} {i}"} for i in range(30)]
     write_lines(Path("many.jsonl"), rows)
     command = ("replay", "many.jsonl", "--classifier", "away.neardup", "-o", "verdicts.csv", "--report", "page.html")
-    assert says(neardup(*command, code=2).stderr.splitlines()[-1], away.fingerprint, "not at home", "--force-domain")
+    assert says(neardup(*command, code=2).stderr.splitlines()[-1], away.fingerprint, "does not fit", "--force-domain")
     assert not Path("verdicts.csv").exists()
     assert not Path("page.html").exists()
     done = neardup(*command, "--force-domain", "--json")
@@ -72,8 +72,8 @@ def test_a_forced_run_away_from_home_says_so_again(file: str, classifier: Classi
     for command in (("dedup", "many.jsonl", "--dry-run"), ("pairs", "many.jsonl", "--print")):
         assert says(refused(*command, "--classifier", "away.neardup"), "at most 25% may", "--force-domain")
         forced = neardup(*command, "--classifier", "away.neardup", "--force-domain").stderr.splitlines()[-1]
-        assert says(forced, "not at home", "100% of ", "at most 25% may", "do not hold here")
-    assert "not at home" not in neardup("dedup", "many.jsonl", "--dry-run", "--classifier", file).stderr
+        assert says(forced, "does not fit", "100% of ", "at most 25% may", "do not hold here")
+    assert "does not fit" not in neardup("dedup", "many.jsonl", "--dry-run", "--classifier", file).stderr
 
 
 def judged(classifier: Classifier) -> list[nd.Verdict]:
@@ -154,7 +154,9 @@ SETTINGS = {"window": "24h", "window_by": "time", "against": "originals"}
 
 
 def test_pages_are_read_as_in_the_training_of_the_classifier(inbox: str, classifier: Classifier) -> None:
-    replace(classifier, candidate_rule=rule_of("jaccard(words:1) >= 0.3", content="tags")).save("tags.neardup")
+    replace(classifier, candidate_rule=parse_candidate_rule("jaccard(words:1) >= 0.3", content="tags")).save(
+        "tags.neardup"
+    )
     Path("in/d.html").write_text(f"<html><body><p>{ROSE}</p><p>again</p></body></html>")
     neardup(*WATCH, "--classifier", "tags.neardup", "--content", "tags")
     message = refused(*WATCH, "--classifier", "tags.neardup", "--content", "html")

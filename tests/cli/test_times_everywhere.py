@@ -17,8 +17,7 @@ from commands import neardup, read_lines, refused, write_lines
 from time_examples import NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
 
 import neardup as nd
-from neardup.classifier.columns import records_of_table
-from neardup.classifier.values import NO_TIME
+from neardup.classifier.records import NO_TIME, read_records
 from neardup.classifier.vector import Vector
 
 RULES = ("--features", "words:3", "--threshold", "0.9")
@@ -163,7 +162,7 @@ def test_the_times_of_a_watched_feed_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_classifier_that_compares_times(group: str) -> None:
     table = pa.Table.from_pylist(rows_of(group))
-    found = records_of_table(table, table["text"].to_pylist(), Vector.parse("hours_apart"), time_column="when").times
+    found = read_records(table, table["text"].to_pylist(), Vector.parse("hours_apart"), time_column="when").times
     assert found is not None
     assert found.tolist() == [NO_TIME if moment is None else since_1970(moment) for _, moment in GROUPS[group]]
 

@@ -12,7 +12,7 @@ from sentences import says
 
 import neardup as nd
 from neardup.training import fit as searching
-from neardup.training.fit import Point
+from neardup.training.fit import MachineOptions
 
 CHOICES = ("--vector", "jaccard(words:1), containment(words:2), numbers", "--candidate-rule", "jaccard(words:1) >= 0.2")
 
@@ -20,7 +20,7 @@ CHOICES = ("--vector", "jaccard(words:1), containment(words:2), numbers", "--can
 @pytest.fixture(autouse=True)
 def small_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small grid: what it is for is tested elsewhere."""
-    grid = {"linear": [Point("linear", 0.25)], "rbf": [Point("rbf", 1.0, 0.25)]}
+    grid = {"linear": [MachineOptions("linear", 0.25)], "rbf": [MachineOptions("rbf", 1.0, 0.25)]}
     monkeypatch.setattr(searching, "_COARSE", grid)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sentences import says
-from simple_classifiers import classifier_of
+from simple_classifiers import make_classifier
 
 from neardup.classifier.classifier import Classifier
 from neardup.documents import corpus_of
@@ -161,7 +161,7 @@ def test_where_all_is_judged_the_figures_are_the_truth(name: str) -> None:
 
 @pytest.mark.parametrize(("cut", "steep"), [(0.0, 1.0), (0.5, 60.0)])
 def test_a_classifier_is_judged_among_the_candidates_of_its_rule(cut: float, steep: float) -> None:
-    classifier = classifier_of(cut=cut, steep=steep, candidate_rule="jaccard(words:1) >= 0.2")
+    classifier = make_classifier(cut=cut, steep=steep, candidate_rule="jaccard(words:1) >= 0.2")
     returned = distinct(classifier.recipe, classifier)
     every = classifier.everything()
     candidates = distinct(every.recipe, every)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from simple_classifiers import classifier_of
+from simple_classifiers import make_classifier
 from test_compare import Pair, found, labels_of, parts_of, truths
 
 from neardup.documents import corpus_of
@@ -49,7 +49,7 @@ def compared(*classifiers: Any, **options: Any) -> Comparison:
 
 def returned(cut: float, steep: float, least: float) -> set[tuple[str, str]]:
     """The pairs that a run of all candidates finds with g >= cut and a probability of at least so much."""
-    every = classifier_of(cut=cut, steep=steep).everything()
+    every = make_classifier(cut=cut, steep=steep).everything()
     result = run(corpus_of(texts()), every.recipe, classifier=every, pairs_per_document=None)
     assert result.vectors is not None
     names = result.pairs.names
@@ -70,7 +70,7 @@ def returned(cut: float, steep: float, least: float) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(("cut", "steep"), [(0.0, 1.0), (0.7, 1.0), (1.35, 40.0)])
 def test_rows_of_a_classifier_are_what_runs_find(cut: float, steep: float) -> None:
     """With a steep sigmoid all probabilities are 0 or 1, and only g tells the working point."""
-    classifier = classifier_of(cut=cut, steep=steep)
+    classifier = make_classifier(cut=cut, steep=steep)
     scored = compared(classifier).recipes[1]
     truth = {(min(one, other), max(one, other)): bool(label) for one, other, label in labels()}
     assert (scored.name, scored.scale) == ("learned", "probability")

@@ -16,7 +16,7 @@ import pytest
 from labelling_room import PAIRS, Room
 from paths import SAMPLE
 
-from neardup.classifier.classifier import rule_of
+from neardup.classifier.classifier import parse_candidate_rule
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
@@ -40,7 +40,7 @@ from neardup.text.normalize import normalize
 
 ITEMS = [json.loads(line) for line in SAMPLE.read_text("utf-8").splitlines()]
 FAMILY = {item["id"]: item["family"] for item in ITEMS}
-RULE = rule_of("jaccard(words:3) >= 0.02")
+RULE = parse_candidate_rule("jaccard(words:3) >= 0.02")
 
 
 def sample() -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simple_classifiers import classifier_of
+from simple_classifiers import make_classifier
 
 from neardup.pages.sweep import Swept, swept
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
@@ -114,7 +114,7 @@ def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[in
 
 
 def test_a_classifier_is_moved_by_its_probability() -> None:
-    classifier = classifier_of(candidate_rule="jaccard(words:1) >= 0.2")
+    classifier = make_classifier(candidate_rule="jaccard(words:1) >= 0.2")
     items = items_of([(0, list("abcd")), (1, list("abcde")), (0, list("abxy")), (0, list("mnop")), (0, list("abcd"))])
     wanted = ReplaySettings(classifier.recipe, "12h", classifier=classifier)
     verdicts = verdicts_of(items, wanted)

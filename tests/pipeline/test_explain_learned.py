@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from sentences import says
 from trained_classifiers import DATED, FACTS, SETS, texts, trained
 
-from neardup.classifier.classifier import Classifier, rule_of
-from neardup.classifier.values import NO_TIME, Measurer, Records
+from neardup.classifier.classifier import Classifier, parse_candidate_rule
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import NO_TIME, Records
 from neardup.pipeline.explanation import Explanation, explain
 from neardup.pipeline.learned_explanation import ClassifierResult
 
@@ -92,7 +93,7 @@ def test_a_pair_outside_the_candidate_rule_says_so() -> None:
     assert says(threshold, "No threshold", "become candidates", "share no feature")
     assert says(shared, "become candidates", " 4 or more shared features")
     assert says(asked(PORT, OTHER, classifier).sentences[0], "They are no longer candidates at a threshold of ")
-    narrow = replace(classifier, candidate_rule=rule_of("jaccard(words:1) >= 0.9"), cut=-100.0)
+    narrow = replace(classifier, candidate_rule=parse_candidate_rule("jaccard(words:1) >= 0.9"), cut=-100.0)
     why = asked(PORT, OTHER, narrow)
     assert not why.match
     assert step_of(why).passed

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from commands import refused
-from flow_classifiers import classifier_of
+from flow_classifiers import make_classifier
 from sentences import says
 from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served, texts
 
@@ -202,7 +202,7 @@ def test_texts_are_asked_about(client: httpx.Client) -> None:
 
 def test_titles_and_times_count_where_a_classifier_goes_by_them(tmp_path: Path) -> None:
     """What explain and pairs say is what enter says, of documents that differ in title or in time alone."""
-    learned = classifier_of("title, hours_apart", weights=(1.0, -0.5), bias=0.0)
+    learned = make_classifier("title, hours_apart", weights=(1.0, -0.5), bias=0.0)
     with served(tmp_path, options=IndexOptions(classifier=learned)) as client:
         given = [
             document("a", FOX, title="A fox runs", timestamp="2026-01-01T08:00"),

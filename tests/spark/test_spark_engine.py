@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from flow_classifiers import classifier_of
+from flow_classifiers import make_classifier
 from sentences import says
 from test_spark_search import corpus
 
@@ -121,7 +121,7 @@ def test_a_classifier_with_titles_and_times_decides_as_in_memory(
     table = table_of(6, 80)
     table = table.append_column("title", pa.array([text[:9] for text in table["text"].to_pylist()]))
     summary = check_as_in_memory(
-        spark, table, "default", partitions=2, classifier=classifier_of("times"), time_column="when"
+        spark, table, "default", partitions=2, classifier=make_classifier("times"), time_column="when"
     )
     assert summary["search"]["candidates"] > 60
 
@@ -209,7 +209,7 @@ def test_an_index_that_does_not_fit_is_refused(spark: SparkSession, tmp_path: Pa
 def test_a_classifier_outside_its_domain_is_refused(spark: SparkSession) -> None:
     table = table_of(6, 80)
     part = Domain.of(np.zeros((1, 3)), ["x" * 10**6], np.ones(1), np.ones(1, np.bool_))
-    away = replace(classifier_of("sets"), domain=part)
+    away = replace(make_classifier("sets"), domain=part)
     with pytest.raises(RecipeError) as local:
         neardup.dedup(table.sort_by("id"), classifier=away)
     frame = spark.createDataFrame(table)

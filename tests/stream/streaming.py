@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from flow_classifiers import NaiveClassifierIndex, classifier_of
+from flow_classifiers import NaiveClassifierIndex, make_classifier
 from hypothesis import strategies as st
 from naive_window import Expected, NaiveIndex
 
@@ -59,16 +59,16 @@ RECIPES = {
 
 #: Linear and RBF, with cuts that let some candidates pass and some not.
 CLASSIFIERS = {
-    "sets": classifier_of("sets"),
-    "sets, bent": classifier_of("sets", gamma=0.7, bias=-0.1),
-    "facts": classifier_of("facts", bias=-0.2),
-    "facts, bent": classifier_of("facts", gamma=0.4, bias=0.0),
-    "weights": classifier_of("weights"),
-    "everything": classifier_of("sets").everything(),
+    "sets": make_classifier("sets"),
+    "sets, bent": make_classifier("sets", gamma=0.7, bias=-0.1),
+    "facts": make_classifier("facts", bias=-0.2),
+    "facts, bent": make_classifier("facts", gamma=0.4, bias=0.0),
+    "weights": make_classifier("weights"),
+    "everything": make_classifier("sets").everything(),
 }
 #: One that goes by times and titles: of texts that say no time, a question has none either.
 TIMED = "times"
-_TIMED = classifier_of("times", weights=(1.0, -0.6, 0.5), bias=0.0)
+_TIMED = make_classifier("times", weights=(1.0, -0.6, 0.5), bias=0.0)
 
 WORDS = ["fox", "dog", "the", "is", "Owl", "ran.", "said", "東京"]
 LONG = [[f"{start}{x}" for x in range(40)] for start in ("a", "b")]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flow_classifiers import classifier_of
+from flow_classifiers import make_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, documents, examples, said
@@ -179,7 +179,7 @@ def test_texts_are_kept_in_stores_only() -> None:
 
 
 def test_a_title_is_kept_where_a_classifier_goes_by_titles(tmp_path: Path) -> None:
-    learned = classifier_of("jaccard(words:2), title", bias=3.0)
+    learned = make_classifier("jaccard(words:2), title", bias=3.0)
     with nd.Index(classifier=learned, path=tmp_path / "news.db", keep_texts=True) as index:
         index.add_many([nd.Document("a", FOX, title="One"), nd.Document("b", FOX, title="Two")])
         assert store_of(index).stopped_text("b") == (FOX, "Two")

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flow_classifiers import classifier_of
+from flow_classifiers import make_classifier
 from naive_window import NaiveIndex
 from streaming import NOON, asked, documents, said
 
 import neardup as nd
-from neardup.classifier.values import Measurer, Records
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import Records
 from neardup.errors import InputError, UnknownDocument
 from neardup.recipe import Recipe
 
@@ -160,7 +161,7 @@ def test_threads_get_what_some_order_gives() -> None:
 
 
 def test_a_verdict_carries_what_it_went_by() -> None:
-    classifier = classifier_of("facts", bias=0.5)
+    classifier = make_classifier("facts", bias=0.5)
     texts = ["Acme paid 5 crowns to Borealis today", "Acme paid 6 crowns to Borealis today"]
     _, near, exact, last = nd.Index(classifier=classifier, window=None).add_many(
         documents([*texts, texts[0], "nothing"])

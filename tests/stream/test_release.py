@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flow_classifiers import classifier_of
+from flow_classifiers import make_classifier
 from streaming import HOUR, NOON, SetClock
 
 import neardup as nd
@@ -23,7 +23,7 @@ CHOICES: list[dict[str, Any]] = [
     {"window": "24h", "window_by": "hour"},
     {"against": "everything"},
     {"second_step": "edit >= 0.5"},
-    {"classifier": classifier_of("sets", bias=1.0)},
+    {"classifier": make_classifier("sets", bias=1.0)},
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.training.figures import Draws, draw
+from neardup.training.figures import Draws, draw_groups
 from neardup.training.training import LEAST_LABELS, quick_evaluation
 
 ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.booleans(), st.booleans()), min_size=1, max_size=30)
@@ -38,7 +38,7 @@ def plain(labels: list[bool], groups: list[int], verdicts: list[list[bool]], see
 @given(ROWS, st.integers(0, 2))
 def test_draws_are_those_of_loops(rows: list[tuple[bool, int, bool, bool]], seed: int) -> None:
     labels, groups, one, other = (list(column) for column in zip(*rows, strict=True))
-    drawn = draw(np.array(labels), np.array(groups), [np.array(one), np.array(other)], count=12, seed=seed)
+    drawn = draw_groups(np.array(labels), np.array(groups), [np.array(one), np.array(other)], count=12, seed=seed)
     assert drawn.table.tolist() == plain(labels, groups, [one, other], seed, 12)
     apart = {
         g
@@ -47,12 +47,12 @@ def test_draws_are_those_of_loops(rows: list[tuple[bool, int, bool, bool]], seed
         if sum(v for v, h, t in zip(one, groups, labels, strict=True) if h == g and t == kind)
         != sum(v for v, h, t in zip(other, groups, labels, strict=True) if h == g and t == kind)
     }
-    assert drawn.apart[0, 1] == drawn.apart[1, 0] == len(apart)
+    assert drawn.differing_groups[0, 1] == drawn.differing_groups[1, 0] == len(apart)
 
 
 def drawn_of(labels: list[int], *verdicts: list[int], groups: list[int] | None = None) -> Draws:
     truth = np.array(labels, np.bool_)
-    return draw(
+    return draw_groups(
         truth, np.arange(len(labels)) if groups is None else np.array(groups), [np.array(v) > 0 for v in verdicts]
     )
 
@@ -88,7 +88,7 @@ def test_several_measures_beat_one() -> None:
     x, labels = made(200)
     found = quick_evaluation(x, labels, np.arange(200))
     assert found is not None
-    assert not found.shared
+    assert not found.shares_documents
     assert (found.learned.f1.low or 0) > (found.threshold.f1.value or 1)
     assert found.learned.correct + found.learned.missed == 100
     assert quick_evaluation(x, labels, np.arange(200)) == found

@@ -17,19 +17,19 @@ from neardup.errors import NeardupError
 from neardup.training.fit import (
     KERNELS,
     LEAST_SLOPE,
-    Point,
+    MachineOptions,
+    MeasureThreshold,
     SearchResult,
-    Threshold,
     best_threshold,
     fit,
-    out_of_fold,
+    fit_sigmoid,
+    out_of_fold_scores,
     out_of_fold_threshold,
-    pieces_of,
-    quick,
+    quick_scorer,
+    scale_splits,
     search,
-    sigmoid_of,
 )
-from neardup.training.folds import Split, folds_of
+from neardup.training.folds import Split, make_folds
 
 VALUES = st.one_of(st.integers(0, 4).map(lambda v: v / 4), st.just(math.nan))
 TABLES = st.lists(st.tuples(VALUES, VALUES, st.booleans()), min_size=2, max_size=20).filter(
@@ -47,8 +47,8 @@ def test_no_threshold_is_better(rows: list[tuple[float, float, bool]]) -> None:
 
 def test_it_lies_halfway() -> None:
     x, labels = np.array([[0.2], [0.4], [0.8], [0.9]]), np.array([False, False, True, True])
-    assert best_threshold(x, labels) == Threshold(0, (0.4 + 0.8) / 2, False)
-    assert best_threshold(-x, labels) == Threshold(0, -(0.4 + 0.8) / 2, True)
+    assert best_threshold(x, labels) == MeasureThreshold(0, (0.4 + 0.8) / 2, False)
+    assert best_threshold(-x, labels) == MeasureThreshold(0, -(0.4 + 0.8) / 2, True)
     close = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
     assert best_threshold(close, np.array([False, True])).passes(close).tolist() == [False, True]
 
@@ -56,7 +56,7 @@ def test_it_lies_halfway() -> None:
 def test_what_is_not_known_does_not_pass() -> None:
     x = np.array([[math.nan], [0.3], [0.1]])
     for below in (False, True):
-        assert not Threshold(0, 0.2, below).passes(x)[0]
+        assert not MeasureThreshold(0, 0.2, below).passes(x)[0]
     unknown = best_threshold(np.full((3, 1), math.nan), np.array([True, False, True]))
     assert not unknown.passes(np.array([[1.0]]))[0]
 
@@ -78,21 +78,21 @@ SCORED = st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=4, max_si
 def test_the_sigmoid_is_that_of_the_paper(rows: list[tuple[float, bool]]) -> None:
     g, labels = [score for score, _ in rows], [label for _, label in rows]
     a, b = naive.sigmoid(g, labels)
-    found = sigmoid_of(np.array(g), np.array(labels))
+    found = fit_sigmoid(np.array(g), np.array(labels))
     if a > -LEAST_SLOPE:
-        assert not found.informed
+        assert not found.is_informative
         assert found.a == -LEAST_SLOPE
     else:
         # Where g hardly differs, many a and b give these probabilities.
-        assert found.informed
+        assert found.is_informative
         assert found.probability(np.array(g)) == pytest.approx([1 / (1 + math.exp(a * v + b)) for v in g], abs=1e-6)
 
 
 @given(SCORED)
 def test_nothing_nearby_is_likelier(rows: list[tuple[float, bool]]) -> None:
     g, labels = np.array([score for score, _ in rows]), np.array([label for _, label in rows])
-    found = sigmoid_of(g, labels)
-    if not found.informed:
+    found = fit_sigmoid(g, labels)
+    if not found.is_informative:
         return
     high, low = (labels.sum() + 1) / (labels.sum() + 2), 1 / ((~labels).sum() + 2)
     targets = np.where(labels, high, low)
@@ -107,16 +107,16 @@ def test_nothing_nearby_is_likelier(rows: list[tuple[float, bool]]) -> None:
 
 
 def test_huge_values_overflow_nothing() -> None:
-    found = sigmoid_of(np.array([-1e6, 1e6, -1.0, 1.0] * 5), np.array([False, True, False, True] * 5))
+    found = fit_sigmoid(np.array([-1e6, 1e6, -1.0, 1.0] * 5), np.array([False, True, False, True] * 5))
     assert np.isfinite(found.probability(np.array([-1e9, 1e9]))).all()
     assert np.isfinite(found.loss(np.array([-1e9, 1e9]), np.array([True, False]))).all()
 
 
 POINTS = [
-    Point("linear", 0.5),
-    Point("linear", 2.0, balanced=True),
-    Point("rbf", 4.0, 0.5),
-    Point("rbf", 1.0, 2.0, True),
+    MachineOptions("linear", 0.5),
+    MachineOptions("linear", 2.0, balanced=True),
+    MachineOptions("rbf", 4.0, 0.5),
+    MachineOptions("rbf", 1.0, 2.0, True),
 ]
 
 
@@ -131,42 +131,42 @@ def made(count: int = 80, seed: int = 0) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_out_of_fold_is_fitting_on_the_others(point: Point) -> None:
+def test_out_of_fold_is_fitting_on_the_others(point: MachineOptions) -> None:
     x, labels = made()
-    folds = folds_of(np.arange(80), np.arange(80, 160), labels, count=4, seed=0)
+    folds = make_folds(np.arange(80), np.arange(80, 160), labels, count=4, seed=0)
     assert folds is not None
-    g = out_of_fold(pieces_of(x, labels, folds.splits), point, 80)
+    g = out_of_fold_scores(scale_splits(x, labels, folds.splits), point, 80)
     for train, test in folds.splits:
         assert np.array_equal(g[test], fit(x[train], labels[train], point).decision_function(x[test]))
-    part = out_of_fold(pieces_of(x, labels, folds.splits[:1]), point, 80)
+    part = out_of_fold_scores(scale_splits(x, labels, folds.splits[:1]), point, 80)
     assert np.isnan(part[folds.splits[1].test]).all()
 
 
 def test_a_quick_machine_ranks() -> None:
     x, labels = made()
-    g = quick(x, labels)
+    g = quick_scorer(x, labels)
     others, truth = made(seed=1)
     assert g(others)[truth].mean() > g(others)[~truth].mean() + 0.5
-    assert np.array_equal(g(others), quick(x, labels)(others))
+    assert np.array_equal(g(others), quick_scorer(x, labels)(others))
     assert g(np.full((1, 5), np.nan)).shape == (1,)
 
 
 def test_scikit_learn_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(NeardupError) as caught:
-        quick(*made())
+        quick_scorer(*made())
     assert says(caught.value, "sklearn is not installed", "pip install 'neardup[learn]'")
 
 
-def splits_of(labels: Any) -> Any:
+def make_group_splits(labels: Any) -> Any:
     count = len(labels)
-    folds = folds_of(np.arange(count), np.arange(count, 2 * count), labels, count=3, seed=0)
+    folds = make_folds(np.arange(count), np.arange(count, 2 * count), labels, count=3, seed=0)
     assert folds is not None
     return folds.splits
 
 
 def found(x: Any, labels: Any, kernels: tuple[str, ...] = KERNELS, seed: int = 0) -> SearchResult:
-    return search(x, labels, np.arange(len(labels)), splits_of(labels), kernels=kernels, seed=seed)
+    return search(x, labels, np.arange(len(labels)), make_group_splits(labels), kernels=kernels, seed=seed)
 
 
 def overlapping(count: int, share: float, apart: float = 0.8, seed: int = 0) -> Any:
@@ -179,23 +179,23 @@ def test_a_ring_gets_the_rbf_kernel() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(0, 1, (200, 2))
     labels = (x**2).sum(axis=1) < 1.2
-    assert found(x, labels).point.kernel == "rbf"
-    assert found(x, labels, ("linear",)).point.kernel == "linear"
-    assert ((found(x, labels).g >= 0) == labels).mean() > 0.9
+    assert found(x, labels).options.kernel == "rbf"
+    assert found(x, labels, ("linear",)).options.kernel == "linear"
+    assert ((found(x, labels).scores >= 0) == labels).mean() > 0.9
 
 
 def test_g_is_moved_so_that_0_is_one_half() -> None:
     x, labels = overlapping(150, 0.3)
     chosen = found(x, labels, ("linear",))
-    g = out_of_fold(pieces_of(x, labels, splits_of(labels)), chosen.point, 150)
-    assert chosen.g == pytest.approx(g + chosen.offset, abs=1e-12)
-    assert chosen.sigmoid.probability(chosen.g) == pytest.approx(sigmoid_of(g, labels).probability(g), abs=1e-9)
-    assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero)
+    g = out_of_fold_scores(scale_splits(x, labels, make_group_splits(labels)), chosen.options, 150)
+    assert chosen.scores == pytest.approx(g + chosen.offset, abs=1e-12)
+    assert chosen.sigmoid.probability(chosen.scores) == pytest.approx(fit_sigmoid(g, labels).probability(g), abs=1e-9)
+    assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero_probability)
 
 
 def test_where_duplicates_are_rare_and_hard_to_tell_0_lies_lower() -> None:
     x, labels = overlapping(1200, 0.08, apart=0.35, seed=2)
     chosen = found(x, labels, ("linear",))
-    assert chosen.zero < 0.45
-    assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero)
-    assert (chosen.g >= 0).sum() > (chosen.sigmoid.probability(chosen.g) >= 0.5).sum()
+    assert chosen.zero_probability < 0.45
+    assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero_probability)
+    assert (chosen.scores >= 0).sum() > (chosen.sigmoid.probability(chosen.scores) >= 0.5).sum()

@@ -10,7 +10,7 @@ import pytest
 from paths import SHARED as DATA
 
 from neardup.documents import open_corpus
-from neardup.training.labelled import LabelOptions, labelled_pairs
+from neardup.training.pairs import LabelOptions, labelled_pairs
 from neardup.training.training import train
 
 pytestmark = [
@@ -39,9 +39,9 @@ def test_sentences_that_say_the_same() -> None:
             report=lambda stage, done, total: None,
         )
     assert training.summary["folds"]["by"] == "groups"
-    verdict = pairs.equal | (pairs.inside & classifier.passes(classifier.score(pairs.x)))
-    accuracy = float((verdict == pairs.duplicate).mean())
-    f1 = 2 * float((verdict & pairs.duplicate).sum()) / float(verdict.sum() + pairs.duplicate.sum())
+    verdict = pairs.has_equal_texts | (pairs.is_candidate & classifier.passes(classifier.score(pairs.x)))
+    accuracy = float((verdict == pairs.is_duplicate).mean())
+    f1 = 2 * float((verdict & pairs.is_duplicate).sum()) / float(verdict.sum() + pairs.is_duplicate.sum())
     assert accuracy >= 0.72
     assert f1 >= 0.80
     # What training promised holds on others, within the error of 500 pairs and of itself.

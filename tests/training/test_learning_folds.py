@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.training.folds import LEAST_OF_A_CLASS, Folds, connected, deal, folds_of
+from neardup.training.folds import LEAST_PER_CLASS, Folds, assign_folds, make_folds, pair_groups
 
 PAIRS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(31, 60), st.booleans()),
@@ -31,8 +31,8 @@ def check(folds: Folds, left: Any, right: Any, labels: Any, decided: Any) -> Non
     for train, test in folds.splits:
         assert not set(train.tolist()) & set(test.tolist())
         usable = labels[train[decided[train]]]
-        assert min(usable.sum(), (~usable).sum()) >= LEAST_OF_A_CLASS
-        if folds.by != "pairs":
+        assert min(usable.sum(), (~usable).sum()) >= LEAST_PER_CLASS
+        if folds.unit != "pairs":
             seen = set(left[train].tolist()) | set(right[train].tolist())
             assert not seen & (set(left[test].tolist()) | set(right[test].tolist()))
 
@@ -41,8 +41,8 @@ def check(folds: Folds, left: Any, right: Any, labels: Any, decided: Any) -> Non
 def test_no_document_is_on_both_sides(pairs: list[tuple[int, int, bool]], count: int, seed: int, some: int) -> None:
     left, right, labels = arrays(pairs)
     decided = np.arange(len(labels)) % 3 < some
-    folds = folds_of(left, right, labels, count=count, seed=seed, decided=decided)
-    again = folds_of(left, right, labels, count=count, seed=seed, decided=decided)
+    folds = make_folds(left, right, labels, count=count, seed=seed, decided=decided)
+    again = make_folds(left, right, labels, count=count, seed=seed, decided=decided)
     if folds is None or again is None:
         assert folds is again
         return
@@ -56,7 +56,7 @@ def test_no_document_is_on_both_sides(pairs: list[tuple[int, int, bool]], count:
 def test_groups_are_those_found_by_walking(pairs: list[tuple[int, int, bool]]) -> None:
     left, right, _ = arrays(pairs)
     expected = naive.groups([pair[:2] for pair in pairs])
-    found = connected(left, right).tolist()
+    found = pair_groups(left, right).tolist()
     assert [found.index(f) for f in found] == [expected.index(e) for e in expected]
 
 
@@ -66,33 +66,33 @@ def test_groups_are_dealt_as_plainly(pairs: list[tuple[int, int, bool]], count: 
     groups = left % 7
     shuffled = np.random.default_rng(seed).permutation(len(np.unique(groups))).tolist()
     expected = naive.dealt(groups.tolist(), labels.tolist(), count, shuffled)
-    assert deal(groups, labels, count, seed).tolist() == expected
+    assert assign_folds(groups, labels, count, seed).tolist() == expected
 
 
 def test_groups_where_pairs_hang_together_little() -> None:
     left, right = np.arange(0, 60, 2), np.arange(1, 60, 2)
-    folds = folds_of(left, right, np.arange(30) % 2 == 0, count=5, seed=0)
+    folds = make_folds(left, right, np.arange(30) % 2 == 0, count=5, seed=0)
     assert folds is not None
-    assert (folds.by, folds.number, len(folds.splits), folds.left_out) == ("groups", 5, 5, 0.0)
-    assert folds.largest == pytest.approx(1 / 30)
-    few = folds_of(left[:8], right[:8], np.arange(8) % 2 == 0, count=5, seed=0)
+    assert (folds.unit, folds.fold_count, len(folds.splits), folds.left_out_share) == ("groups", 5, 5, 0.0)
+    assert folds.largest_share == pytest.approx(1 / 30)
+    few = make_folds(left[:8], right[:8], np.arange(8) % 2 == 0, count=5, seed=0)
     assert few is not None
-    assert few.number == 5
+    assert few.fold_count == 5
 
 
 def test_documents_where_one_group_holds_most() -> None:
     rng = np.random.default_rng(0)
     left, right = rng.integers(0, 40, 200), rng.integers(40, 80, 200)
     labels = left % 5 == right % 5
-    folds = folds_of(left, right, labels, count=4, seed=0)
+    folds = make_folds(left, right, labels, count=4, seed=0)
     assert folds is not None
-    assert (folds.by, folds.number) == ("documents", 4)
-    assert folds.largest > 0.9
+    assert (folds.unit, folds.fold_count) == ("documents", 4)
+    assert folds.largest_share > 0.9
     assert len(folds.splits) <= 4 * 5 // 2
     check(folds, left, right, labels, np.ones(200, np.bool_))
     judged = np.array([len(split.train) + len(split.test) for split in folds.splits]) / 200
-    assert folds.left_out == pytest.approx(1 - judged.mean())
-    assert folds.left_out > 0.2
+    assert folds.left_out_share == pytest.approx(1 - judged.mean())
+    assert folds.left_out_share > 0.2
 
 
 def test_families_of_duplicates_stay_together_among_documents() -> None:
@@ -100,9 +100,9 @@ def test_families_of_duplicates_stay_together_among_documents() -> None:
     families = [(3 * f + a, 3 * f + b, True) for f in range(20) for a, b in ((0, 1), (1, 2))]
     between = [(3 * f, 3 * ((f + 1) % 20) + 1, False) for f in range(20)]
     left, right, labels = arrays([*families, *between])
-    folds = folds_of(left, right, labels, count=4, seed=0)
+    folds = make_folds(left, right, labels, count=4, seed=0)
     assert folds is not None
-    assert folds.by == "documents"
+    assert folds.unit == "documents"
     for _, test in folds.splits:
         for family in range(20):
             rows = np.flatnonzero((left // 3 == family) & labels)
@@ -111,9 +111,9 @@ def test_families_of_duplicates_stay_together_among_documents() -> None:
 
 def test_pairs_where_one_document_is_in_all() -> None:
     left, right = np.zeros(40, np.int64), np.arange(1, 41)
-    folds = folds_of(left, right, np.arange(40) % 2 == 0, count=5, seed=0)
+    folds = make_folds(left, right, np.arange(40) % 2 == 0, count=5, seed=0)
     assert folds is not None
-    assert (folds.by, folds.largest) == ("pairs", 1.0)
+    assert (folds.unit, folds.largest_share) == ("pairs", 1.0)
     # The other document of each pair is on one side only.
     for train, test in folds.splits:
         assert not set(right[train].tolist()) & set(right[test].tolist())
@@ -121,4 +121,4 @@ def test_pairs_where_one_document_is_in_all() -> None:
 
 def test_none_where_a_class_is_too_small() -> None:
     left, right = np.arange(0, 20, 2), np.arange(1, 20, 2)
-    assert folds_of(left, right, np.arange(10) < 2, count=5, seed=0) is None
+    assert make_folds(left, right, np.arange(10) < 2, count=5, seed=0) is None

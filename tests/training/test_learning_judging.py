@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neardup.classifier.classifier import cut_of
+from neardup.classifier.classifier import find_cut
 from neardup.training import fit as searching
-from neardup.training.fit import Point, fit, machine_of, search
-from neardup.training.folds import Folds, connected, folds_of
-from neardup.training.labelled import LabelledPairs
-from neardup.training.training import PRECISIONS, FittedMachine, learn
+from neardup.training.fit import MachineOptions, extract_machine, fit, search
+from neardup.training.folds import Folds, make_folds, pair_groups
+from neardup.training.pairs import LabelledPairs
+from neardup.training.training import PRECISIONS, FittedMachine, fit_and_judge
 
 
 @pytest.fixture(autouse=True)
 def small_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few points: what is tested is who judges whom."""
-    grid = {"linear": [Point("linear", 0.25)], "rbf": [Point("rbf", 1.0, 0.25)]}
+    grid = {"linear": [MachineOptions("linear", 0.25)], "rbf": [MachineOptions("rbf", 1.0, 0.25)]}
     monkeypatch.setattr(searching, "_COARSE", grid)
 
 
@@ -28,15 +28,15 @@ def made(count: int = 90, seed: int = 0) -> LabelledPairs:
     x = rng.normal(np.where(labels, 1.0, -1.0)[:, np.newaxis], 1.2, (count, 3))
     kind = np.arange(count) % 15
     return LabelledPairs(
-        names=[str(name) for name in range(2 * count)],
+        document_ids=[str(name) for name in range(2 * count)],
         left=np.arange(count),
         right=np.arange(count, 2 * count),
-        duplicate=labels,
+        is_duplicate=labels,
         family=np.arange(count),
         x=x,
-        equal=kind == 0,
+        has_equal_texts=kind == 0,
         similarity=np.zeros(count),
-        inside=kind != 1,
+        is_candidate=kind != 1,
         texts=[""] * 2 * count,
         statistics={},
         documents=2 * count,
@@ -45,13 +45,13 @@ def made(count: int = 90, seed: int = 0) -> LabelledPairs:
 
 
 def folds(task: LabelledPairs) -> Folds:
-    found = folds_of(task.left, task.right, task.duplicate, count=3, seed=0, decided=task.decided)
+    found = make_folds(task.left, task.right, task.is_duplicate, count=3, seed=0, decided=task.is_decided)
     assert found is not None
     return found
 
 
 def learned(task: LabelledPairs, parted: Folds) -> FittedMachine:
-    return learn(task, parted, kernels=("linear", "rbf"), seed=0, report=lambda done, total: None)
+    return fit_and_judge(task, parted, kernels=("linear", "rbf"), seed=0, report=lambda done, total: None)
 
 
 def test_each_fold_is_judged_by_what_the_others_choose() -> None:
@@ -59,21 +59,23 @@ def test_each_fold_is_judged_by_what_the_others_choose() -> None:
     parted = folds(task)
     held_out = learned(task, parted).held_out
     for train, test in parted.splits:
-        train, test = train[task.decided[train]], test[task.decided[test]]
-        x, labels, left, right = task.x[train], task.duplicate[train], task.left[train], task.right[train]
-        inner = folds_of(left, right, labels, count=3, seed=0)
+        train, test = train[task.is_decided[train]], test[task.is_decided[test]]
+        x, labels, left, right = task.x[train], task.is_duplicate[train], task.left[train], task.right[train]
+        inner = make_folds(left, right, labels, count=3, seed=0)
         assert inner is not None
-        chosen = search(x, labels, connected(left, right), inner.splits, kernels=("linear", "rbf"), seed=0)
-        estimator = fit(x, labels, chosen.point)
-        machine = machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b, chosen.offset)
+        chosen = search(x, labels, pair_groups(left, right), inner.splits, kernels=("linear", "rbf"), seed=0)
+        estimator = fit(x, labels, chosen.options)
+        machine = extract_machine(estimator, chosen.sigmoid.a, chosen.sigmoid.b, chosen.offset)
         g = machine.score(task.x[test])
-        assert np.array_equal(held_out.score[test], g)
-        assert np.array_equal(held_out.probability[test], machine.probability(g))
+        assert np.array_equal(held_out.scores[test], g)
+        assert np.array_equal(held_out.probabilities[test], machine.probability(g))
         assert np.array_equal(held_out.contributions[test], machine.contributions(task.x[test]))
-        assert np.array_equal(held_out.verdict[test], g >= 0)
+        assert np.array_equal(held_out.verdicts[test], g >= 0)
         for precision in PRECISIONS:
-            cut, _ = cut_of(chosen.g, labels, precision)
-            assert np.array_equal(held_out.at[precision][test], np.zeros(len(test), bool) if cut is None else g >= cut)
+            cut, _ = find_cut(chosen.scores, labels, precision)
+            assert np.array_equal(
+                held_out.precision_verdicts[precision][test], np.zeros(len(test), bool) if cut is None else g >= cut
+            )
 
 
 def test_labels_that_are_judged_have_no_say() -> None:
@@ -81,21 +83,21 @@ def test_labels_that_are_judged_have_no_say() -> None:
     parted = folds(task)
     before = learned(task, parted).held_out
     train, test = parted.splits[0]
-    turned = task.duplicate.copy()
+    turned = task.is_duplicate.copy()
     turned[test] = ~turned[test]
-    after = learned(replace(task, duplicate=turned), parted).held_out
-    assert np.array_equal(before.score[test], after.score[test], equal_nan=True)
-    assert np.array_equal(before.verdict[test], after.verdict[test])
-    assert np.array_equal(before.threshold[test], after.threshold[test])
-    assert not np.array_equal(before.score[train], after.score[train], equal_nan=True)
+    after = learned(replace(task, is_duplicate=turned), parted).held_out
+    assert np.array_equal(before.scores[test], after.scores[test], equal_nan=True)
+    assert np.array_equal(before.verdicts[test], after.verdicts[test])
+    assert np.array_equal(before.threshold_verdicts[test], after.threshold_verdicts[test])
+    assert not np.array_equal(before.scores[train], after.scores[train], equal_nan=True)
 
 
 def test_the_final_machine_is_of_all_decided_pairs() -> None:
     task = made()
     found = learned(task, folds(task))
-    x, labels = task.x[task.decided], task.duplicate[task.decided]
-    estimator = fit(x, labels, found.chosen.point)
-    assert found.machine.score(x) == pytest.approx(estimator.decision_function(x) + found.chosen.offset, abs=1e-9)
+    x, labels = task.x[task.is_decided], task.is_duplicate[task.is_decided]
+    estimator = fit(x, labels, found.search.options)
+    assert found.machine.score(x) == pytest.approx(estimator.decision_function(x) + found.search.offset, abs=1e-9)
     assert found.support_vectors == len(estimator.named_steps["svm"].support_)
-    assert len(found.chosen.g) == int(task.decided.sum())
-    assert (found.machine.a, found.machine.b) == (found.chosen.sigmoid.a, found.chosen.sigmoid.b)
+    assert len(found.search.scores) == int(task.is_decided.sum())
+    assert (found.machine.a, found.machine.b) == (found.search.sigmoid.a, found.search.sigmoid.b)

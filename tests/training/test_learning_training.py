@@ -13,12 +13,12 @@ from sentences import says
 from trained_classifiers import Texts
 
 import neardup as nd
-from neardup.classifier.classifier import rule_of
+from neardup.classifier.classifier import parse_candidate_rule
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.training import fit as searching
-from neardup.training.fit import Point
-from neardup.training.labelled import LabelOptions, labelled_pairs
+from neardup.training.fit import MachineOptions
+from neardup.training.pairs import LabelOptions, labelled_pairs
 from neardup.training.training import Training, train
 
 VECTOR = "jaccard(words:1), containment(words:2), numbers, cosine(words:1:tfidf)"
@@ -28,7 +28,7 @@ RULE = "jaccard(words:1) >= 0.2"
 @pytest.fixture(autouse=True)
 def small_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small grid: what it is for is tested elsewhere."""
-    grid = {"linear": [Point("linear", 0.25)], "rbf": [Point("rbf", 1.0, 0.25)]}
+    grid = {"linear": [MachineOptions("linear", 0.25)], "rbf": [MachineOptions("rbf", 1.0, 0.25)]}
     monkeypatch.setattr(searching, "_COARSE", grid)
 
 
@@ -136,7 +136,7 @@ def test_training_sees_what_a_run_sees(made: tuple[Texts, list[Row]], candidate_
         corpus_of(known.table),
         rows,
         vector,
-        rule_of(candidate_rule),
+        parse_candidate_rule(candidate_rule),
         LabelOptions(),
         threads=1,
         report=lambda stage, done, total: None,
@@ -145,8 +145,8 @@ def test_training_sees_what_a_run_sees(made: tuple[Texts, list[Row]], candidate_
     result = nd.dedup(known.table, classifier=classifier)
     found = {(left, right) for left, right, _ in result.pairs}
     left, right = (np.array([int(pairs.ids(row)[side][1:]) for row in range(len(pairs))]) for side in (0, 1))
-    assert [pairs.ids(row) in found for row in range(len(pairs))] == pairs.inside.tolist()
-    rest = pairs.decided
+    assert [pairs.ids(row) in found for row in range(len(pairs))] == pairs.is_candidate.tolist()
+    rest = pairs.is_decided
     went_by = result.learned(left[rest], right[rest])
     assert went_by is not None
     assert np.array_equal(went_by.vectors, pairs.x[rest])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flow_classifiers import classifier_of
+from flow_classifiers import make_classifier
 from newsroom import Newsroom, edited, feed_of, lines_of, text_of
 from page_markup import Markup
 from sentences import says
@@ -212,11 +212,11 @@ def test_a_store_without_an_item_says_so(room: Newsroom, tmp_path: Path) -> None
 
 
 def test_a_learned_store_needs_its_classifier(tmp_path: Path) -> None:
-    with Index(classifier=classifier_of("facts", bias=0.4), path=tmp_path / "s.db") as index:
+    with Index(classifier=make_classifier("facts", bias=0.4), path=tmp_path / "s.db") as index:
         index.add(Document("a", text_of(1)))
     report = StoreReport(store=str(tmp_path / "s.db"), output=str(tmp_path / "page.html"))
     with pytest.raises(StoreError, match="classifier="):
         report.write()
     with pytest.raises(RecipeError, match="not of that classifier"):
-        replace(report, classifier=classifier_of("times", bias=1.0)).write()
-    assert len(replace(report, classifier=classifier_of("facts", bias=0.4)).write()) == 1
+        replace(report, classifier=make_classifier("times", bias=1.0)).write()
+    assert len(replace(report, classifier=make_classifier("facts", bias=0.4)).write()) == 1

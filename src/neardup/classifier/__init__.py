@@ -1,4 +1,4 @@
-"""A classifier: what it is made of, what it says of a pair, and the file that it is kept in."""
+"""A classifier: the measures of a pair, the machine that scores them, its evidence, and its file."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from neardup.recipe import AnyRecipe, Recipe
 from neardup.recipe.named import Choices, chosen
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Classifier, Given
+    from neardup.classifier.classifier import Classifier, ClassifierLike
 
 
 def recipe_and_classifier(
     recipe: AnyRecipe,
     choices: Choices,
-    classifier: Given | None,
+    classifier: ClassifierLike | None,
     *,
     title_column: str | None = None,
     time_column: str | None = None,
     force_domain: bool = False,
 ) -> tuple[Recipe, Classifier | None]:
-    """Return what is to be done: the chosen recipe, or that of a classifier with the classifier.
+    """Return the recipe of a run and its classifier: a classifier brings its own recipe.
 
-    Beside a classifier only ``keep`` may be chosen.
+    Raises
+    ------
+    RecipeError
+        If an option other than ``keep`` is chosen along with a classifier, or one for classifiers without it.
     """
     if classifier is None:
         if title_column is not None:
@@ -32,8 +35,8 @@ def recipe_and_classifier(
         if force_domain:
             raise RecipeError("force_domain=True is for a classifier; give one with classifier=, or leave it out")
         return chosen(recipe, choices), None
-    from neardup.classifier.classifier import classifier_of, recipe_beside
+    from neardup.classifier.classifier import classifier_recipe, resolve_classifier
 
-    found = classifier_of(classifier, title_column=title_column, time_column=time_column)
-    asked = {"recipe": None if recipe == "default" else recipe} | choices
-    return recipe_beside(found, asked), replace(found, force_domain=force_domain)
+    resolved = resolve_classifier(classifier, title_column=title_column, time_column=time_column)
+    all_choices = {"recipe": None if recipe == "default" else recipe} | choices
+    return classifier_recipe(resolved, all_choices), replace(resolved, force_domain=force_domain)

@@ -1,4 +1,7 @@
-"""The support vector machine as plain arrays, so that deciding needs no library and gives the same bits everywhere."""
+"""A classifier: its candidate rule, its support vector machine as plain arrays, and its file.
+
+Deciding needs no machine learning library, and gives the same bits everywhere.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.columns import columns_for, records_of_table
 from neardup.classifier.facts import facts_digest
-from neardup.classifier.values import Records
+from neardup.classifier.records import Records, needed_columns, read_records
 from neardup.classifier.vector import Vector
 from neardup.errors import InputError, OutputError, RecipeError, option
 from neardup.features.statistics import Statistics
@@ -38,21 +40,28 @@ if TYPE_CHECKING:
     from neardup.classifier.domain import Domain, DomainCounts
 
 
-#: Full documents that share fewer of their three-word shingles have not been seen to be near-duplicates.
+#: The default: full documents below it share too few three-word shingles to be near-duplicates.
 CANDIDATE_RULE = "jaccard(words:3) >= 0.1"
 
 
-def rule_of(text: str = CANDIDATE_RULE, *, content: str = "") -> Recipe:
-    """Return the recipe whose pairs a classifier looks at.
+def parse_candidate_rule(text: str = CANDIDATE_RULE, *, content: str = "") -> Recipe:
+    """Return the recipe that finds a classifier's candidates.
 
-    It is written ``MEASURE(FEATURES) >= NUMBER``, with a measure of feature sets. Raising the number gives fewer
-    candidate pairs, faster, and may lose near-duplicates for good.
+    The rule is written ``MEASURE(FEATURES) >= NUMBER``, with a measure of feature sets. Raising the number gives fewer
+    candidates, faster, but a near-duplicate below it is lost.
+
+    Raises
+    ------
+    RecipeError
+        If the text is no such rule.
     """
     try:
         step = SecondStep.parse(text)
     except RecipeError as error:
-        said, own = str(error).partition(";")[0], f"second_step {text!r}"
-        reason = said.removeprefix(own) if said.startswith(own) else f": {said.removeprefix('second_step: ')}"
+        clause, prefix = str(error).partition(";")[0], f"second_step {text!r}"
+        reason = (
+            clause.removeprefix(prefix) if clause.startswith(prefix) else f": {clause.removeprefix('second_step: ')}"
+        )
         raise RecipeError(f"candidate rule {text!r}{reason}; write it like {CANDIDATE_RULE}") from None
     if step.measure not in SET_MEASURES:
         raise RecipeError(
@@ -63,47 +72,47 @@ def rule_of(text: str = CANDIDATE_RULE, *, content: str = "") -> Recipe:
     )
 
 
-def rule_text(rule: Recipe) -> str:
-    """Return a candidate rule as it is written on the command line."""
+def format_candidate_rule(rule: Recipe) -> str:
+    """Return a candidate rule as written on the command line."""
     return f"{rule.measure}({rule.features}) >= {rule.threshold:g}"
 
 
-def platt_probability(f: Floats) -> Floats:
-    """Return 1 / (1 + exp(f)), Platt's probability, without overflow."""
-    return np.asarray(1 / (1 + np.exp(np.clip(f, -700, 700))), np.float64)
+def platt_probability(exponents: Floats) -> Floats:
+    """Return Platt's probability 1 / (1 + exp(exponent)) without overflow."""
+    return np.asarray(1 / (1 + np.exp(np.clip(exponents, -700, 700))), np.float64)
 
 
 class Machine(NamedTuple):
-    """What g(x) = sum of dual_s K(support_s, z) + intercept is made of, with z = (x - center) / scale.
+    """A support vector machine: g(x) = sum over s of dual_s K(support_s, z) + intercept, with z = (x - center) / scale.
 
     K is the dot product (linear) or exp(-gamma |u - z|**2) (RBF). Source: ICGICT 2014, 3.2.3 and formula (12).
     """
 
-    #: float64[r]: taken for a measure that is not known of a pair: the median in training.
+    #: float64[r]: replaces an unknown measure: its median in training.
     fill: Floats
     #: float64[r]: mean and standard deviation of each measure in training.
     center: Floats
     scale: Floats
-    #: Of the RBF kernel; 0 for the linear kernel. Raising it makes g follow single training pairs more closely.
+    #: Of the RBF kernel; 0 for the linear kernel. Raising it makes g follow individual training pairs more closely.
     gamma: float
-    #: float64[s, r]: support vectors, standardised; for the linear kernel the one row of weights w.
+    #: float64[s, r]: standardized support vectors; for the linear kernel a single row, the weights w.
     support: Floats
-    #: float64[s]: alpha_s t_s of each; 1 for the row of weights.
+    #: float64[s]: alpha_s t_s of each support vector; 1 for the row of weights.
     dual: Floats
     intercept: float
-    #: Platt's sigmoid: the probability is 1 / (1 + exp(a g + b)); a is below 0, so it rises with g.
+    #: Platt's sigmoid: the probability is 1 / (1 + exp(a g + b)); a is negative, so it rises with g.
     a: float
     b: float
 
-    def score(self, x: Floats, skipped: int = -1) -> Floats:
-        """Return g of each row of x; with ``skipped`` = j, as if measure j had its mean."""
-        out = np.empty(len(x))
-        shape = self.fill, self.center, self.scale, self.gamma, self.support, self.dual, self.intercept
-        discriminant(np.ascontiguousarray(x, np.float64), skipped, *shape, out)
-        return out
+    def score(self, x: Floats, neutral_measure: int = -1) -> Floats:
+        """Return g of each row of x, as if the neutral measure had its training mean (-1 for none)."""
+        scores = np.empty(len(x))
+        arrays = self.fill, self.center, self.scale, self.gamma, self.support, self.dual, self.intercept
+        discriminant(np.ascontiguousarray(x, np.float64), neutral_measure, *arrays, scores)
+        return scores
 
     def probability(self, g: Floats) -> Floats:
-        """Return how probable it is that pairs with such a g are near-duplicates."""
+        """Return the probability that a pair with this g is a near-duplicate, for each g."""
         return platt_probability(self.a * g + self.b)
 
     @property
@@ -112,53 +121,53 @@ class Machine(NamedTuple):
         return "rbf" if self.gamma else "linear"
 
     def contributions(self, x: Floats) -> Floats:
-        """Return by how much each measure moves g away from where its mean would leave it: float64[n, r].
+        """Return the contribution of each measure: g minus g with this measure at its mean, float64[n, r].
 
-        With the linear kernel that is w_j z_j, and the contributions and the intercept add up to g.
+        With the linear kernel it is w_j z_j, and the contributions and the intercept add up to g.
         """
-        whole = self.score(x)
-        return np.column_stack([whole - self.score(x, skipped=j) for j in range(x.shape[1])])
+        scores = self.score(x)
+        return np.column_stack([scores - self.score(x, neutral_measure=j) for j in range(x.shape[1])])
 
 
 class WorkingPoint(NamedTuple):
-    """A cut of g, and how well it did on the training pairs, each scored by a machine that had not seen it."""
+    """A cut of g, with its precision and recall on the training pairs, each scored out of fold."""
 
     #: A candidate is a near-duplicate if g(x) >= cut.
     cut: float
-    #: The share of near-duplicates among the pairs at or above it; 1 where there are none.
+    #: The share of near-duplicates among the pairs at or above the cut; 1 if there are none.
     precision: float
-    #: The share of near-duplicates that are at or above it; 1 where there are none.
+    #: The share of near-duplicates at or above the cut; 1 if there are none.
     recall: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Classifier:
-    """What was learned from labelled pairs (ICGICT 2014, 3.2.2 to 3.3), and all that is needed to decide on others.
+    """A decision learned from labelled pairs (ICGICT 2014, 3.2.2 to 3.3), and all that it needs for other pairs.
 
     Attributes
     ----------
     candidate_rule : Recipe
-        Its pairs are the candidates: whatever lies below its threshold is no near-duplicate, unseen.
+        Finds the candidates: a pair below its threshold is no near-duplicate, and its measures are not computed.
     vector : Vector
-        The measures that make up x.
+        The r measures that make up x.
     statistics : mapping of str to Statistics
-        Document frequencies of the training collection, by features, for measures that need them. They are frozen,
-        so that a pair's x depends on its two documents alone.
+        Document frequencies of the training collection by features, for the measures that need them. They are frozen,
+        so x depends on the two documents of a pair only.
     machine : Machine
         Gives g(x) and the probability.
     cut : float
         A candidate is a near-duplicate if g(x) >= cut; 0 unless a working point was chosen. Raising it finds fewer.
     scores, labels : float64[m], bool[m]
-        g and the truth of the training pairs, each scored by a machine that had not seen it: what working points
-        are chosen by.
+        g and the label of each training pair, scored by a machine that was not trained on it; working points are
+        chosen on them.
     training : dict
         Figures, counts, options and versions, ready for JSON.
     domain : Domain, optional
-        What its training pairs were like; without it nothing is known of where it is at home.
+        Ranges of the training pairs; without it, no run is checked.
     force_domain : bool
-        Whether a run goes on, and a flow says nothing, where it is not at home.
+        Whether to skip the check that a run lies inside the domain.
     title_column, time_column : str
-        Where titles and times are, for measures that compare them; empty to find them by their names.
+        Columns of titles and times, for measures that compare them; empty for the usual names.
     """
 
     candidate_rule: Recipe
@@ -176,43 +185,45 @@ class Classifier:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sixteen hex digits of all that the answer depends on."""
-        said = [str(self.vector), repr(self.cut), self.dependencies]
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
-        for part in self.machine:
-            digest.update(np.ascontiguousarray(part, "<f8").tobytes())
-        for name, known in sorted(self.statistics.items()):
-            digest.update(json.dumps([name, known.documents, known.distinct, known.largest_square_sum]).encode())
-            digest.update(known.features.astype("<u8").tobytes())
-            digest.update(known.df.astype("<i8").tobytes())
+        """Sixteen hex digits, a digest of everything that decisions depend on."""
+        settings = [str(self.vector), repr(self.cut), self.dependencies]
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        for array in self.machine:
+            digest.update(np.ascontiguousarray(array, "<f8").tobytes())
+        for name, counts in sorted(self.statistics.items()):
+            totals = [name, counts.documents, counts.distinct, counts.largest_square_sum]
+            digest.update(json.dumps(totals).encode())
+            digest.update(counts.features.astype("<u8").tobytes())
+            digest.update(counts.df.astype("<i8").tobytes())
         return digest.hexdigest()[:16]
 
     @property
     def dependencies(self) -> dict[str, str]:
-        """What the candidate rule and the vector depend on, as short texts by name."""
-        made = [part.recipe for part in self.vector.parts if part.of_recipe]
+        """Versions of the algorithms and tables that the candidate rule and the vector use, by name."""
+        recipes = [component.recipe for component in self.vector.components if component.has_recipe]
         # Titles, prefixes and tokens are words.
-        return dependencies_of(self.candidate_rule, Recipe(features="words:1"), *made, tables={"facts": facts_digest()})
+        words = Recipe(features="words:1")
+        return dependencies_of(self.candidate_rule, words, *recipes, tables={"facts": facts_digest()})
 
     @property
     def recipe(self) -> Recipe:
-        """The candidate rule, with the classifier as its second step."""
+        """The candidate rule with the classifier as its second step."""
         return self.candidate_rule.changed(name="learned", second_step=learned_step(self.fingerprint))
 
     def score(self, x: Floats) -> Floats:
-        """Return g of vectors of similarities: float64[n] of float64[n, r]."""
+        """Return g of similarity vectors: float64[n] for float64[n, r]."""
         return self.machine.score(x)
 
     def probability(self, g: Floats) -> Floats:
-        """Return how probable near-duplicates are among pairs with such a g."""
+        """Return the probability that a pair with this g is a near-duplicate, for each g."""
         return self.machine.probability(g)
 
     def contributions(self, x: Floats) -> Floats:
-        """Return by how much each measure moves g away from where its mean would leave it."""
+        """Return the contribution of each measure to g: float64[n, r]."""
         return self.machine.contributions(x)
 
     def passes(self, g: Floats) -> Bools:
-        """Return which pairs are near-duplicates."""
+        """Return which pairs with these g are near-duplicates: bool[n]."""
         return np.asarray(g >= self.cut, np.bool_)
 
     @property
@@ -224,150 +235,153 @@ class Classifier:
         return WorkingPoint(self.cut, precision, recall)
 
     def records(self, table: pa.Table, texts: Sequence[str]) -> Records:
-        """Return what is compared of the rows of a table, whose texts (or contents) are given.
+        """Return the records of a table's rows, whose compared texts are ``texts``.
 
         Raises
         ------
         RecipeError
-            If titles or times are needed and there is no column of them.
+            If the table lacks a title or time column that the vector needs.
         """
         columns = {"title_column": self.title_column, "time_column": self.time_column}
-        return records_of_table(table, texts, self.vector, **columns)
+        return read_records(table, texts, self.vector, **columns)
 
     @property
     def needs_columns(self) -> bool:
-        """Whether titles or times are compared besides texts."""
+        """Whether titles or times are compared, too."""
         return self.vector.needs_titles or self.vector.needs_times
 
     def check_columns(self, names: Sequence[str]) -> None:
-        """Refuse inputs without a column of titles or times that is needed.
+        """Check that an input with these column names has the title and time columns that the vector needs.
 
         Raises
         ------
         RecipeError
-            If there is none among the columns of these names.
+            If one is missing.
         """
-        columns_for(self.vector, names, title_column=self.title_column, time_column=self.time_column)
+        needed_columns(self.vector, names, title_column=self.title_column, time_column=self.time_column)
 
     def everything(self) -> Classifier:
-        """Return the classifier that passes every candidate, for those who look at probabilities."""
+        """Return the classifier that passes every candidate, so that their probabilities can be examined."""
         return replace(self, cut=float("-inf"))
 
-    def complaint(self, asked: DomainCounts) -> str:
-        """Return that it is not at home in the documents it was asked about, and why; empty where nothing says so.
+    def complaint(self, counts: DomainCounts) -> str:
+        """Return a sentence on why a run with these counts is outside the domain; empty if it is inside.
 
-        Where everything passes by intent, nothing does.
+        A classifier that passes everything is never outside.
         """
-        if self.domain is None or self.cut == float("-inf") or not (why := self.domain.complaint(*asked)):
+        if self.domain is None or self.cut == float("-inf") or not (why := self.domain.mismatch(counts)):
             return ""
-        return f"classifier {self.fingerprint} is not at home in these documents: {why}"
+        return f"classifier {self.fingerprint} does not fit these documents: {why}"
 
-    def check_domain(self, asked: DomainCounts) -> None:
-        """Refuse a run in which it is not at home, unless that is forced.
+    def check_domain(self, counts: DomainCounts) -> None:
+        """Check that a run with these counts is inside the domain, unless ``force_domain``.
 
         Raises
         ------
         RecipeError
-            If too large a share of the pairs that it judged is outside, or passed.
+            If too large a share of the candidates is outside the domain, or passed.
         """
         if self.force_domain:
             return
-        if why := self.complaint(asked):
+        if why := self.complaint(counts):
             raise RecipeError(
-                f"{why}; train one on labels of such documents, or go on with "
+                f"{why}; train one on labels of such documents, or continue with "
                 f"{option('--force-domain', 'force_domain=True')}"
             )
 
     def at_precision(self, wanted: float) -> Classifier:
-        """Return the classifier at the lowest cut that had such a precision on the training pairs, unseen.
+        """Return the classifier with the lowest cut that reached a precision in (0, 1] on the training pairs.
+
+        Each training pair is scored by a machine that was not trained on it. Raising the precision raises the cut, so
+        that fewer pairs are found.
 
         Raises
         ------
         RecipeError
-            If no cut had.
+            If no cut reached it.
         """
         if not 0 < wanted <= 1:
             raise RecipeError(f"precision {wanted} is outside (0, 1]; give a share such as 0.99")
-        cut, best = cut_of(self.scores, self.labels, wanted)
+        cut, best = find_cut(self.scores, self.labels, wanted)
         if cut is None:
             raise RecipeError(
-                f"precision {wanted:g} was reached at no cut on the training pairs, {best:.3f} was the most; ask for "
-                "less, or label more pairs and train again"
+                f"no cut reached precision {wanted:g} on the training pairs, where the best is {best:.3f}; choose a "
+                "lower one, or label more pairs and train again"
             )
         return replace(self, cut=cut)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the classifier to a classifier file, whole or not at all; ``load_classifier`` reads it.
+        """Write the classifier file atomically; ``load_classifier`` reads it.
 
         Raises
         ------
         OutputError
-            If there is one already and ``force`` is not given, or it cannot be written.
+            If the file exists and ``force`` is False, or it cannot be written.
         """
         name = os.fspath(path)
         if not force and os.path.lexists(name):
-            way_out = option("--force", "force=True")
-            raise OutputError(f"{name} exists; choose another name, or replace it with {way_out}")
-        write(name, packed(self))
+            force_option = option("--force", "force=True")
+            raise OutputError(f"{name} exists; choose another name, or replace it with {force_option}")
+        write(name, pack_classifier(self))
 
     def __repr__(self) -> str:
         return f"<classifier {self.fingerprint}: {self.vector} on pairs with {self.candidate_rule.in_words()}>"
 
 
-def cut_of(scores: Floats, labels: Bools, precision: float) -> tuple[float | None, float]:
-    """Return the lowest cut at or above which a share of the pairs are duplicates, and the highest share at any cut.
+def find_cut(scores: Floats, labels: Bools, precision: float) -> tuple[float | None, float]:
+    """Return the lowest cut with at least this precision (None if no cut has it), and the highest precision of any cut.
 
-    The scores are those of machines that had not seen the pairs. Raising ``precision`` raises the cut, or leaves none.
+    ``scores`` (float64[m]) come from machines that were not trained on the pair. Raising ``precision`` raises the cut.
     """
     order = np.argsort(-scores, kind="stable")
-    ranked, right = scores[order], np.cumsum(labels[order])
-    # Pairs of one score pass together.
+    ranked, duplicates = scores[order], np.cumsum(labels[order])
+    # Pairs with equal scores pass together.
     ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], len(ranked) > 0))
-    shares = right[ends] / (ends + 1)
-    reached = ends[shares >= precision]
-    return (float(ranked[reached[-1]]) if len(reached) else None), float(shares.max(initial=0.0))
+    precisions = duplicates[ends] / (ends + 1)
+    sufficient = ends[precisions >= precision]
+    return (float(ranked[sufficient[-1]]) if len(sufficient) else None), float(precisions.max(initial=0.0))
 
 
-#: Raised whenever an older neardup could not read the file rightly.
+#: Incremented whenever an older neardup would misread the file.
 FORMAT = 3
 _KIND = "neardup classifier"
-#: Only files of format 1 have an entry of this name.
+#: An entry that only files of format 1 have.
 _ENTRY_OF_FORMAT_1 = "model.skops"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-#: The length of a SHA-256 in hex digits.
-_SEAL = 64
-#: The arrays of a machine, and how many dimensions each has.
+#: Hex digits of the SHA-256 at the end of the file.
+_DIGEST_LENGTH = 64
+#: The arrays of a machine, with their numbers of dimensions.
 _ARRAYS = {"fill": 1, "center": 1, "scale": 1, "support": 2, "dual": 1}
 
 
 def load_classifier(path: str | PathLike[str]) -> Classifier:
-    """Return the classifier that a classifier file holds.
+    """Return the classifier in a classifier file.
 
     Raises
     ------
     InputError
-        If it is no such file, torn, changed, of another format, or made by what gives other features than this
-        neardup with this Python.
+        If it is no classifier file, is truncated, changed or of another format, or was trained with other versions of
+        the algorithms or of Unicode.
     """
-    return unpacked(read(path, "give what neardup train wrote"), os.fspath(path))
+    return unpack_classifier(read(path, "give what neardup train wrote"), os.fspath(path))
 
 
-def packed(classifier: Classifier) -> bytes:
-    """Return a classifier as the bytes of its file: a zip of arrays and a manifest; equal ones give equal bytes."""
+def pack_classifier(classifier: Classifier) -> bytes:
+    """Return the bytes of a classifier file: a zip of a manifest and arrays; equal classifiers give equal bytes."""
     machine = classifier.machine
     arrays: dict[str, npt.NDArray[Any]] = {name: getattr(machine, name) for name in _ARRAYS}
     arrays |= {"scores": classifier.scores, "labels": classifier.labels}
-    counted: list[dict[str, Any]] = []
-    for number, (features, one) in enumerate(sorted(classifier.statistics.items())):
-        counted.append(
+    statistics: list[dict[str, Any]] = []
+    for number, (features, counts) in enumerate(sorted(classifier.statistics.items())):
+        statistics.append(
             {
                 "features": features,
-                "documents": one.documents,
-                "distinct": one.distinct,
-                "heaviest": one.largest_square_sum,
+                "documents": counts.documents,
+                "distinct": counts.distinct,
+                "heaviest": counts.largest_square_sum,
             }
         )
-        arrays |= {f"features-{number}": one.features, f"df-{number}": one.df}
+        arrays |= {f"features-{number}": counts.features, f"df-{number}": counts.df}
     manifest = {
         "kind": _KIND,
         "format": FORMAT,
@@ -375,64 +389,68 @@ def packed(classifier: Classifier) -> bytes:
         "candidate_rule": classifier.candidate_rule.to_toml(),
         "depends_on": classifier.dependencies,
         "vector": str(classifier.vector),
-        # As text: it may be an infinity, which JSON does not have.
+        # As text, because JSON has no infinity.
         "cut": repr(classifier.cut),
         "columns": {"title": classifier.title_column, "time": classifier.time_column},
         "machine": {"kernel": machine.kernel, "gamma": machine.gamma, "intercept": machine.intercept},
         "calibration": {"a": machine.a, "b": machine.b},
-        "statistics": counted,
+        "statistics": statistics,
         "training": dict(classifier.training),
         "domain": None if classifier.domain is None else classifier.domain.as_dict(),
         "versions": {"neardup": __version__, "unicode": unicodedata.unidata_version},
     }
     text = json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True, default=float)
-    out = io.BytesIO()
-    # Stored, because zlib compresses to other bytes from version to version.
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        archive.comment = b"0" * _SEAL
+    buffer = io.BytesIO()
+    # Stored, because compressed bytes differ between versions of zlib.
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = b"0" * _DIGEST_LENGTH
         archive.writestr(zipfile.ZipInfo("manifest.json", _EPOCH), text)
         for name, values in arrays.items():
             content = io.BytesIO()
             np.save(content, values.astype(values.dtype.newbyteorder("<")), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), content.getvalue())
-    body = out.getvalue()[:-_SEAL]
+    body = buffer.getvalue()[:-_DIGEST_LENGTH]
     return body + _digest(body)
 
 
-def unpacked(data: bytes, name: str) -> Classifier:
-    """Return the classifier that bytes hold; ``name`` is what messages call them."""
+def unpack_classifier(data: bytes, name: str) -> Classifier:
+    """Return the classifier in the bytes of a file; messages call it ``name``.
+
+    Raises
+    ------
+    InputError
+        As for ``load_classifier``.
+    """
     entries = _entries(data, name)
-    again = "train it again"
+    way_out = "train it again"
     try:
         manifest = json.loads(entries["manifest.json"])
         if manifest["kind"] != _KIND:
             raise InputError(f"{name} is no classifier file; give what neardup train wrote")
         if manifest["format"] != FORMAT:
-            raise InputError(f"{name} has format {manifest['format']!r} and only {FORMAT} is known; {again}")
+            raise InputError(f"{name} has format {manifest['format']!r}, and this neardup reads {FORMAT}; {way_out}")
         classifier = _classifier(manifest, entries)
         if clause := difference(dict(manifest.get("depends_on", {})), classifier.dependencies):
-            raise InputError(f"{name} was trained {clause}; {again}")
+            raise InputError(f"{name} was trained {clause}; {way_out}")
         if classifier.fingerprint != manifest["fingerprint"]:
-            raise InputError(f"{name} does not give the classifier that was saved; {again}")
+            raise InputError(f"{name} does not give the classifier that was saved; {way_out}")
     except InputError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError, RecipeError) as error:
-        raise InputError(f"{name} holds no classifier that can be read ({error}); {again}") from None
+        raise InputError(f"{name} holds no readable classifier ({error}); {way_out}") from None
     return classifier
 
 
 def _entries(data: bytes, name: str) -> dict[str, bytes]:
-    """Return the entries of a file of which no byte was changed."""
-    if len(data) < _SEAL or _digest(data[:-_SEAL]) != data[-_SEAL:]:
-        raise InputError(
-            f"{name} is no classifier file, or one that is torn or was changed; give what neardup train wrote"
-        )
+    """Return the entries of a file whose digest is right."""
+    if len(data) < _DIGEST_LENGTH or _digest(data[:-_DIGEST_LENGTH]) != data[-_DIGEST_LENGTH:]:
+        raise InputError(f"{name} is no classifier file, or it is truncated or changed; give what neardup train wrote")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
             if any(entry.filename == _ENTRY_OF_FORMAT_1 for entry in entries):
-                raise InputError(f"{name} has format 1 and only {FORMAT} is known; train it again")
-            # What is stored is no larger than the file that holds it.
+                raise InputError(f"{name} has format 1, and this neardup reads {FORMAT}; train it again")
+            # An uncompressed entry is no larger than the file, so reading it is safe.
             if all(entry.compress_type == zipfile.ZIP_STORED for entry in entries):
                 return {entry.filename: archive.read(entry) for entry in entries}
     except (zipfile.BadZipFile, LookupError, ValueError, OSError, EOFError, RuntimeError):
@@ -441,7 +459,7 @@ def _entries(data: bytes, name: str) -> dict[str, bytes]:
 
 
 def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifier:
-    """Return the classifier of a manifest and its arrays, in which all shapes go together."""
+    """Return the classifier of a manifest and its arrays, whose shapes must agree."""
     from neardup.classifier.domain import Domain
 
     def array(entry: str, kind: Any, dimensions: int = 1) -> npt.NDArray[Any]:
@@ -452,34 +470,35 @@ def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifi
             raise ValueError(f"{entry} is not finite")
         return np.ascontiguousarray(values, kind)
 
-    vector, known, sigmoid = Vector.parse(manifest["vector"]), manifest["machine"], manifest["calibration"]
+    vector, scalars, sigmoid = Vector.parse(manifest["vector"]), manifest["machine"], manifest["calibration"]
     machine = Machine(
         **{name: array(name, np.float64, dimensions) for name, dimensions in _ARRAYS.items()},
-        gamma=float(known["gamma"]),
-        intercept=float(known["intercept"]),
+        gamma=float(scalars["gamma"]),
+        intercept=float(scalars["intercept"]),
         a=float(sigmoid["a"]),
         b=float(sigmoid["b"]),
     )
     scores, labels = array("scores", np.float64), array("labels", np.bool_)
     statistics = {
-        one["features"]: Statistics(
-            int(one["documents"]),
-            int(one["distinct"]),
-            int(one["heaviest"]),
+        counts["features"]: Statistics(
+            int(counts["documents"]),
+            int(counts["distinct"]),
+            int(counts["heaviest"]),
             array(f"features-{number}", np.uint64),
             array(f"df-{number}", np.int64),
         )
-        for number, one in enumerate(manifest["statistics"])
+        for number, counts in enumerate(manifest["statistics"])
     }
-    columns, rows = {machine.fill.shape, machine.center.shape, machine.scale.shape}, machine.support.shape
-    if columns != {(len(vector),)} or rows != (len(machine.dual), len(vector)) or scores.shape != labels.shape:
+    shapes = {machine.fill.shape, machine.center.shape, machine.scale.shape}
+    is_rectangular = machine.support.shape == (len(machine.dual), len(vector))
+    if shapes != {(len(vector),)} or not is_rectangular or scores.shape != labels.shape:
         raise ValueError("its arrays differ in length")
-    if any(one.features.shape != one.df.shape for one in statistics.values()):
-        raise ValueError("its counts differ in length")
-    if {part.counted for part in vector.parts if part.counted} - statistics.keys():
-        raise ValueError("counts are missing")
-    if known["kernel"] != machine.kernel or not np.isfinite([*machine[-3:], machine.gamma]).all():
-        raise ValueError(f"kernel {known['kernel']!r}")
+    if any(counts.features.shape != counts.df.shape for counts in statistics.values()):
+        raise ValueError("its document frequencies differ in length")
+    if {component.df_features for component in vector.components} - {""} - statistics.keys():
+        raise ValueError("document frequencies are missing")
+    if scalars["kernel"] != machine.kernel or not np.isfinite([*machine[-3:], machine.gamma]).all():
+        raise ValueError(f"kernel {scalars['kernel']!r}")
     return Classifier(
         candidate_rule=parse_recipe(manifest["candidate_rule"], "its candidate rule"),
         vector=vector,
@@ -499,50 +518,63 @@ def _digest(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest().encode()
 
 
-#: A classifier, or the file that holds it.
-Given = Classifier | str | os.PathLike[str]
-_WHY = {
+#: A classifier or the path of its file.
+ClassifierLike = Classifier | str | os.PathLike[str]
+_CONFLICTS = {
     "recipe": "brings its own recipe; leave one of the two out",
     "content": "was trained on {content}; leave it out",
-    "threshold": "has a cut in its place; choose its working point with {precision}",
+    "threshold": "has a cut instead; choose its working point with {precision}",
 }
 
 
-def classifier_of(given: Given, *, title_column: str | None = None, time_column: str | None = None) -> Classifier:
-    """Return a classifier, from its file where a path is given.
+def resolve_classifier(
+    classifier: ClassifierLike, *, title_column: str | None = None, time_column: str | None = None
+) -> Classifier:
+    """Return a classifier, loaded if it is a path, with the chosen columns in place of those of its training.
 
-    Other columns than those of the training may be given; one of times may be there for other reasons.
+    Raises
+    ------
+    RecipeError
+        If a title column is chosen and no measure compares titles. A time column may serve another purpose.
     """
-    classifier = given if isinstance(given, Classifier) else load_classifier(given)
-    if title_column is not None and not classifier.vector.needs_titles:
-        raise RecipeError(f"title column {title_column!r} is asked for by no measure of this classifier; leave it out")
+    loaded = classifier if isinstance(classifier, Classifier) else load_classifier(classifier)
+    if title_column is not None and not loaded.vector.needs_titles:
+        raise RecipeError(f"title column {title_column!r}: no measure of this classifier compares titles; leave it out")
     return replace(
-        classifier,
-        title_column=classifier.title_column if title_column is None else title_column,
-        time_column=classifier.time_column if time_column is None else time_column,
+        loaded,
+        title_column=loaded.title_column if title_column is None else title_column,
+        time_column=loaded.time_column if time_column is None else time_column,
     )
 
 
-def recipe_beside(
+def classifier_recipe(
     classifier: Classifier,
     choices: Mapping[str, Any],
     *,
     say: Callable[[str, Any], str] = lambda name, value: f"{name}={value!r}",
     precision: str = "classifier.at_precision(0.99)",
 ) -> Recipe:
-    """Return a classifier's recipe, in the keep order that was asked for.
+    """Return a classifier's recipe with the chosen keep order.
 
-    Of the ``choices`` (None for what was not asked for) only ``keep``, and the ``content`` that it was trained on, go
-    with it. ``say`` gives an option as the caller writes it, ``precision`` how the caller chooses a working point.
+    Parameters
+    ----------
+    choices : mapping of str to value
+        Options of a recipe, None if not chosen. Only ``keep`` may differ from the classifier's own.
+    say : callable
+        Formats an option as the caller writes it.
+    precision : str
+        How the caller chooses a working point.
+
+    Raises
+    ------
+    RecipeError
+        If another option is chosen.
     """
+    rule = classifier.candidate_rule
     for name, value in choices.items():
-        if value is None or name == "keep" or (name == "content" and value == classifier.candidate_rule.content):
+        if value is None or name == "keep" or (name == "content" and value == rule.content):
             continue
-        content = (
-            f"content {classifier.candidate_rule.content!r}"
-            if classifier.candidate_rule.content
-            else "texts as they are"
-        )
-        why = _WHY.get(name, _WHY["recipe"]).format(content=content, precision=precision)
+        content = f"content {rule.content!r}" if rule.content else "texts as they are"
+        why = _CONFLICTS.get(name, _CONFLICTS["recipe"]).format(content=content, precision=precision)
         raise RecipeError(f"{say(name, value)} does not go with a classifier, which {why}")
-    return classifier.recipe.changed(keep=choices.get("keep") or classifier.candidate_rule.keep)
+    return classifier.recipe.changed(keep=choices.get("keep") or rule.keep)

@@ -1,4 +1,4 @@
-"""What a classifier went by on pairs: the score g(x), the probability, and what each measure contributes."""
+"""The evidence of a classifier on pairs: the score g(x), the probability, and the contribution of each measure."""
 
 from __future__ import annotations
 
@@ -13,84 +13,92 @@ from neardup.kernels import Floats, Integers
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
 
-#: What stands in the place of measures where two texts are equal byte for byte.
+#: The evidence of two texts that are equal byte for byte.
 EQUAL_TEXTS = "equal texts"
-#: Where all measures lie where their means do.
+#: The evidence where every measure lies at its training mean.
 NO_CONTRIBUTION = "no measure contributes"
-#: In a few words there are at most so many contributions, and none that would be +0.00.
-_STRONGEST = 3
-_SHOWN = 0.005
+#: The text form lists at most this many contributions, and none that rounds to 0.00.
+_MOST_LISTED = 3
+_LEAST_LISTED = 0.005
 
 
 class Contribution(NamedTuple):
-    """What one measure had to do with a classifier."""
+    """What one measure adds to a score."""
 
     #: Its name in the classifier's vector.
     measure: str
-    #: What it says of the pair; None where that is not known, and the median in training stands in for it.
+    #: Its value for the pair; None if it is unknown, and the training median is used instead.
     value: float | None
-    #: By how much it moves the score away from where its mean in training would leave it: above 0 towards
-    #: near-duplicates.
+    #: The score minus the score with this measure at its training mean: above 0 speaks for near-duplicates.
     amount: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the contribution for JSON."""
         return {"measure": self.measure, "value": self.value, "contribution": self.amount}
 
 
 class Evidence(NamedTuple):
-    """What a classifier went by on one pair."""
+    """Why a classifier decided as it did on one pair."""
 
-    #: The discriminant g(x); None for texts that are equal byte for byte, which are near-duplicates unasked.
+    #: The discriminant g(x); None for equal texts, which are near-duplicates without a decision.
     score: float | None
-    #: How probable near-duplicates are among pairs of such a score; 1 for equal texts.
+    #: The probability that a pair with this score is a near-duplicate; 1 for equal texts.
     probability: float
-    #: Of all measures, the strongest first; none for equal texts.
+    #: Of all measures, the strongest first; empty for equal texts.
     contributions: tuple[Contribution, ...] = ()
-    #: The score with all measures at their means in training: with a linear kernel, it and the contributions add up to
-    #: the score.
+    #: The score with all measures at their training means. With a linear kernel, start and contributions add up to the
+    #: score.
     start: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return the evidence for JSON."""
         return {
             "score": self.score,
             "probability": self.probability,
             "start": self.start,
-            "measures": [one.as_dict() for one in self.contributions],
+            "measures": [contribution.as_dict() for contribution in self.contributions],
         }
 
     def __str__(self) -> str:
         if self.score is None:
             return EQUAL_TEXTS
-        strongest = self.contributions[:_STRONGEST]
-        return _in_words([one.measure for one in strongest], [one.amount for one in strongest])
+        strongest = self.contributions[:_MOST_LISTED]
+        return _format_contributions(
+            [contribution.measure for contribution in strongest], [contribution.amount for contribution in strongest]
+        )
 
 
-class Learned:
-    """What a classifier went by on n pairs, in arrays.
+class EvidenceTable:
+    """The evidence on n pairs, in arrays.
 
-    Values (float64[n, r]) are nan where not known, and contributions and scores for equal texts; ``start`` is the score
-    with all measures at their means in training.
+    Attributes
+    ----------
+    vectors, contributions : float64[n, r]
+        Values of the measures, NaN if unknown, and their contributions; NaN for equal texts.
+    score, probability : float64[n]
+        The score is NaN for equal texts, whose probability is 1.
+    start : float
+        The score with all measures at their training means.
     """
 
-    def __init__(self, classifier: Classifier, vectors: Floats, edges: Integers) -> None:
-        """Take for each pair its row of vectors; -1 says that both texts are equal."""
+    def __init__(self, classifier: Classifier, vectors: Floats, vector_rows: Integers) -> None:
+        """Take pair i's measures from ``vectors[vector_rows[i]]``; a row of -1 stands for equal texts."""
         self.names = classifier.vector.names
         self.start = float(classifier.score(classifier.machine.center[np.newaxis])[0])
-        self._equal = edges < 0
-        asked = np.flatnonzero(~self._equal)
-        x = np.ascontiguousarray(vectors[edges[asked]], np.float64)
+        self._equal = vector_rows < 0
+        scored = np.flatnonzero(~self._equal)
+        x = np.ascontiguousarray(vectors[vector_rows[scored]], np.float64)
         score = classifier.score(x)
-        self.vectors, self.contributions = self._spread(x, asked), self._spread(classifier.contributions(x), asked)
-        self.score = self._spread(score, asked)
-        self.probability = np.where(self._equal, 1.0, self._spread(classifier.probability(score), asked))
+        self.vectors = self._scatter(x, scored)
+        self.contributions = self._scatter(classifier.contributions(x), scored)
+        self.score = self._scatter(score, scored)
+        self.probability = np.where(self._equal, 1.0, self._scatter(classifier.probability(score), scored))
 
     def __len__(self) -> int:
         return len(self._equal)
 
     def evidence(self, pair: int) -> Evidence:
-        """Return what decided about one pair."""
+        """Return the evidence on one pair."""
         if self._equal[pair]:
             return Evidence(None, 1.0)
         values = self.vectors[pair].tolist()
@@ -101,44 +109,48 @@ class Learned:
         return Evidence(float(self.score[pair]), float(self.probability[pair]), tuple(contributions), self.start)
 
     def columns(self, *, measures: bool = False) -> dict[str, pa.Array]:
-        """Return columns for a table of the pairs: g, evidence in a few words and, if wanted, measures in full.
+        """Return the columns ``score`` and ``evidence`` for a table of the pairs, and with ``measures`` all of these.
 
-        Measures have their values and contributions in a struct, null for equal texts.
+        ``measures`` is a struct of each measure's value and contribution, null for equal texts.
         """
-        found = {"score": pa.array(self.score, mask=self._equal), "evidence": pa.array(self._words(), pa.string())}
+        found = {"score": pa.array(self.score, mask=self._equal), "evidence": pa.array(self._texts(), pa.string())}
         if measures:
             kind = pa.struct(
                 [(name, pa.struct({"value": pa.float64(), "contribution": pa.float64()})) for name in self.names]
             )
-            found["measures"] = pa.array(map(self._named, range(len(self))), kind, size=len(self))
+            found["measures"] = pa.array(map(self._measure_dict, range(len(self))), kind, size=len(self))
         return found
 
-    def _words(self) -> list[str]:
-        order = _strongest_first(self.contributions)[:, :_STRONGEST]
+    def _texts(self) -> list[str]:
+        """Return ``str`` of each pair's evidence."""
+        order = _strongest_first(self.contributions)[:, :_MOST_LISTED]
         strongest = np.take_along_axis(self.contributions, order, axis=1).tolist()
         return [
-            EQUAL_TEXTS if equal else _in_words([self.names[j] for j in row], contributions)
-            for equal, row, contributions in zip(self._equal.tolist(), order.tolist(), strongest, strict=True)
+            EQUAL_TEXTS if equal else _format_contributions([self.names[j] for j in row], amounts)
+            for equal, row, amounts in zip(self._equal.tolist(), order.tolist(), strongest, strict=True)
         ]
 
-    def _named(self, pair: int) -> dict[str, dict[str, float | None]] | None:
+    def _measure_dict(self, pair: int) -> dict[str, dict[str, float | None]] | None:
         if self._equal[pair]:
             return None
         return {
-            one.measure: {"value": one.value, "contribution": one.amount} for one in self.evidence(pair).contributions
+            contribution.measure: {"value": contribution.value, "contribution": contribution.amount}
+            for contribution in self.evidence(pair).contributions
         }
 
-    def _spread(self, values: Floats, asked: Integers) -> Floats:
-        whole = np.full((len(self._equal), *values.shape[1:]), np.nan)
-        whole[asked] = values
-        return whole
+    def _scatter(self, values: Floats, pairs: Integers) -> Floats:
+        """Return values of some pairs as values of all, NaN for the rest."""
+        found = np.full((len(self._equal), *values.shape[1:]), np.nan)
+        found[pairs] = values
+        return found
 
 
 def _strongest_first(contributions: Floats) -> Integers:
     return np.asarray(np.argsort(-np.abs(contributions), axis=1, kind="stable"), np.int64)
 
 
-def _in_words(names: Sequence[str], contributions: Sequence[float]) -> str:
-    """Return contributions on one line, the strongest first."""
-    said = [f"{name} {amount:+.2f}" for name, amount in zip(names, contributions, strict=True) if abs(amount) >= _SHOWN]
-    return ", ".join(said) or NO_CONTRIBUTION
+def _format_contributions(names: Sequence[str], amounts: Sequence[float]) -> str:
+    listed = [
+        f"{name} {amount:+.2f}" for name, amount in zip(names, amounts, strict=True) if abs(amount) >= _LEAST_LISTED
+    ]
+    return ", ".join(listed) or NO_CONTRIBUTION

@@ -1,4 +1,4 @@
-"""Documents as rows of features in ascending order, so that two rows are compared in one pass."""
+"""Sorted rows of features, compared in one pass; facts of texts: their numbers and names, and where they occur."""
 
 from __future__ import annotations
 
@@ -38,67 +38,64 @@ from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 _NO_WEIGHTS = np.empty(0, np.int64)
 
 
-class Rows(NamedTuple):
-    """The features of documents: those of d are features[heads[d]:heads[d + 1]]."""
+class FeatureRows(NamedTuple):
+    """Features of n documents, one row each: row d is features[offsets[d]:offsets[d + 1]]."""
 
-    #: int64[n + 1]: where the features of each document begin.
-    heads: Integers
-    #: uint64[m]: ascending in each row, none twice; but tokens in their order, repeats repeated.
+    #: int64[n + 1]: where each row begins.
+    offsets: Integers
+    #: uint64[m]: distinct and ascending in each row; but token rows keep the order of the text, with repetitions.
     features: Words
     #: int64[m]: at least 1; empty for sets.
     weights: Integers
-    #: int64[n]: the sum of a row's weights, and that of their squares, or -1 where it is 2**61 or more; the number of
-    #: features, for sets.
+    #: int64[n]: sum of a row's weights, and sum of their squares, or -1 if it is 2**61 or more; of a set, its size.
     sums: Integers
     squares: Integers
 
     @classmethod
-    def of(cls, sizes: Integers, features: Words, weights: Integers = _NO_WEIGHTS) -> Self:
-        """Return rows of so many features each, which lie one behind the other, as they are."""
-        heads = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    def from_sizes(cls, sizes: Integers, features: Words, weights: Integers = _NO_WEIGHTS) -> Self:
+        """Return consecutive rows of the given sizes (int64[n])."""
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         sums = squares = sizes
         if len(weights):
             sums, squares = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
-            weight_sums(heads, weights, sums, squares)
-        return cls(heads, features, weights, sums, squares)
+            weight_sums(offsets, weights, sums, squares)
+        return cls(offsets, features, weights, sums, squares)
 
     @classmethod
-    def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """Return the rows of some documents, then those of others."""
-        if len(parts) == 1:
-            return parts[0]
-        sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(part.heads) for part in parts)])
-        features = np.concatenate([np.empty(0, np.uint64), *(part.features for part in parts)])
-        weights = np.concatenate([_NO_WEIGHTS, *(part.weights for part in parts)])
-        return cls.of(sizes, features, weights)
+    def concatenate(cls, blocks: Sequence[FeatureRows]) -> FeatureRows:
+        """Return the rows of all blocks, one block after the other."""
+        if len(blocks) == 1:
+            return blocks[0]
+        sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(block.offsets) for block in blocks)])
+        features = np.concatenate([np.empty(0, np.uint64), *(block.features for block in blocks)])
+        weights = np.concatenate([_NO_WEIGHTS, *(block.weights for block in blocks)])
+        return cls.from_sizes(sizes, features, weights)
 
-    def ascending(self) -> Self:
-        """Sort the features of each row in place, and the weights with them; return the rows."""
-        sort_rows(self.heads, self.features, self.weights)
+    def sort(self) -> Self:
+        """Sort each row's features, and their weights, in place; return the rows."""
+        sort_rows(self.offsets, self.features, self.weights)
         return self
 
-    def counts(self, left: Integers, right: Integers, *, weighted: bool = False, minima: bool = False) -> Integers:
-        """Return int64[k, 3], the o, a and b of ``neardup.recipe.measures`` for pairs of rows.
+    def pair_counts(self, left: Integers, right: Integers, *, weighted: bool = False, minima: bool = False) -> Integers:
+        """Return int64[k, 3]: o, a and b of ``neardup.recipe.measures`` for k pairs of rows.
 
-        Of a row whose square is too large, a or b is -1 and o is none: ``products`` has them.
-
-        Unweighted, they are sets; with ``minima``, o is the sum of the smaller weights, else the dot product.
+        Unweighted rows are sets. Weighted, o is the dot product, or with ``minima`` the sum of the smaller weights.
+        Where a square does not fit, a or b is -1 and o is meaningless: ``exact_products`` gives all three.
         """
         shared = np.empty(len(left), np.int64)
         if not weighted:
-            count_overlaps(self.heads, self.features, left, right, shared)
-            return np.column_stack(
-                [shared, self.heads[left + 1] - self.heads[left], self.heads[right + 1] - self.heads[right]]
-            )
-        shared_weights(self.heads, self.features, self.weights, not minima, left, right, shared)
+            count_overlaps(self.offsets, self.features, left, right, shared)
+            a, b = (self.offsets[rows + 1] - self.offsets[rows] for rows in (left, right))
+            return np.column_stack([shared, a, b])
+        shared_weights(self.offsets, self.features, self.weights, not minima, left, right, shared)
         totals = self.sums if minima else self.squares
         return np.column_stack([shared, totals[left], totals[right]])
 
-    def products(self, left: int, right: int) -> tuple[int, int, int]:
-        """Return the dot product of two rows' weights and both squares, whatever their size."""
+    def exact_products(self, left: int, right: int) -> tuple[int, int, int]:
+        """Return the dot product of two rows' weights and both squares, in Python's integers of any size."""
         f, g = (
-            dict(zip(self.features[part].tolist(), self.weights[part].tolist(), strict=True))
-            for part in (slice(*self.heads[row : row + 2]) for row in (left, right))
+            dict(zip(self.features[span].tolist(), self.weights[span].tolist(), strict=True))
+            for span in (slice(*self.offsets[row : row + 2]) for row in (left, right))
         )
         return (
             sum(f[x] * g[x] for x in f.keys() & g.keys()),
@@ -107,74 +104,78 @@ class Rows(NamedTuple):
         )
 
 
-#: After a pause, the first word of a quotation begins a sentence.
+#: A quotation after one of these pauses begins a sentence.
 PAUSES = ",:;\u060c\u061b\u3001"
 QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f"
 _CLASSES = {"Nd": DIGIT, "Lu": UPPER, "Lt": UPPER, "Ll": LETTER, "Lm": LETTER, "Lo": LETTER}
 _CLASSES |= dict.fromkeys(("Mn", "Mc", "Me"), MARK)
-
-
-#: The digest of the tables, for all versions of Unicode among `KNOWN_VERSIONS`.
+#: The digest of the tables, the same for all versions of Unicode in `KNOWN_VERSIONS`.
 _DIGEST = "cfcd6e832af9c80c"
 
 
 class Facts(NamedTuple):
-    """The facts of texts: one row for each text, ascending, none twice."""
+    """Facts of texts, one row of distinct ascending hashes per text."""
 
-    #: Hashes of values, and of names in lower case.
-    numbers: Rows
-    names: Rows
-    #: Hashes of the words before and after each fact, and of those with the fact between them.
-    places: Rows
-    facts: Rows
+    #: Values of numbers.
+    numbers: FeatureRows
+    #: Names in lower case.
+    names: FeatureRows
+    #: The place of each fact: the words before and after it.
+    places: FeatureRows
+    #: Each fact with its place.
+    facts: FeatureRows
 
 
 @cache
 def fact_tables() -> tuple[Bytes, Bytes, npt.NDArray[np.int32]]:
-    """Return the class, the digit and the lower-case letter of each code point, as the kernel takes them."""
+    """Return the class, digit value and lower-case letter of each code point, for ``find_facts``."""
     classes = np.full(TABLE_SIZE, OTHER, np.uint8)
     values = np.zeros(TABLE_SIZE, np.uint8)
     lower = np.arange(TABLE_SIZE, dtype=np.int32)
-    known = properties()
-    classes[known.newer & known.alnum] = LETTER
-    for cp in np.flatnonzero(~(known.newer | known.ignorable)).tolist():
+    table = properties()
+    classes[table.newer & table.alnum] = LETTER
+    for cp in np.flatnonzero(~(table.newer | table.ignorable)).tolist():
         character = chr(cp)
-        kind = _CLASSES.get(unicodedata.category(character), OTHER)
-        classes[cp] = kind
-        if kind == DIGIT:
+        classes[cp] = _CLASSES.get(unicodedata.category(character), OTHER)
+        if classes[cp] == DIGIT:
             values[cp] = unicodedata.decimal(character)
-        elif kind == UPPER and len(character.lower()) == 1:
+        elif classes[cp] == UPPER and len(character.lower()) == 1:
             lower[cp] = ord(character.lower())
     classes[in_ranges(UNSPACED_RANGES, TABLE_SIZE) & (classes == LETTER)] = SINGLE
     classes[in_ranges(IGNORABLE_RANGES, TABLE_SIZE)] = IGNORED
-    for characters, kind in ((ASCII_TERMINATORS + TERMINATORS, STOP), (PAUSES, PAUSE), (QUOTES, QUOTE), ("\n", FEED)):
-        classes[[ord(character) for character in characters]] = kind
+    punctuation = {ASCII_TERMINATORS + TERMINATORS: STOP, PAUSES: PAUSE, QUOTES: QUOTE, "\n": FEED}
+    for characters, character_class in punctuation.items():
+        classes[[ord(character) for character in characters]] = character_class
     return classes, values, lower
 
 
 def facts_digest() -> str:
-    """Return a digest of `fact_tables`, sixteen hex digits; computed for an unknown version of Unicode alone."""
+    """Return the digest of `fact_tables`, sixteen hex digits; it is computed only for an unknown Unicode version."""
     return _DIGEST if unicodedata.unidata_version in KNOWN_VERSIONS else arrays_digest(fact_tables())
 
 
-def facts_of(texts: pa.LargeStringArray) -> Facts:
+def extract_facts(texts: pa.LargeStringArray) -> Facts:
     """Return the facts of texts."""
     data, offsets = text_buffers(_composed(texts))
-    room = (int(offsets[-1] - offsets[0]) + len(texts)) // 2 + len(texts)
-    found = [np.empty(room, np.uint64) for _ in range(4)]
+    capacity = (int(offsets[-1] - offsets[0]) + len(texts)) // 2 + len(texts)
+    columns = [np.empty(capacity, np.uint64) for _ in range(4)]
     sizes = np.empty((len(texts), 4), np.int64)
-    find_facts(data, offsets, fact_tables(), *found, sizes)
-    return Facts(*(Rows.of(size, some[: size.sum()].copy()) for size, some in zip(sizes.T, found, strict=True)))
+    find_facts(data, offsets, fact_tables(), *columns, sizes)
+    rows = (
+        FeatureRows.from_sizes(column_sizes, hashes[: column_sizes.sum()].copy())
+        for column_sizes, hashes in zip(sizes.T, columns, strict=True)
+    )
+    return Facts(*rows)
 
 
-def prefixes_of(texts: pa.LargeStringArray, letters: int) -> Rows:
-    """Return the first letters of the words of texts, as hashes: a stem for languages that inflect at the end."""
+def extract_prefixes(texts: pa.LargeStringArray, letters: int) -> FeatureRows:
+    """Return hashes of the first letters of each text's words: stems, for languages that inflect at the end."""
     data, offsets = text_buffers(texts)
     text, spans = normalize_texts(data, offsets, "words")
-    found = np.empty(int((spans[:, 1] - spans[:, 0] + 1).sum()) // 2 + len(texts), np.uint64)
+    hashes = np.empty(int((spans[:, 1] - spans[:, 0] + 1).sum()) // 2 + len(texts), np.uint64)
     sizes = np.empty(len(texts), np.int64)
-    token_prefixes(text, spans, letters, found, sizes)
-    return Rows.of(sizes, found[: sizes.sum()].copy())
+    token_prefixes(text, spans, letters, hashes, sizes)
+    return FeatureRows.from_sizes(sizes, hashes[: sizes.sum()].copy())
 
 
 def _composed(texts: pa.LargeStringArray) -> pa.LargeStringArray:

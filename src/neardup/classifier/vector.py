@@ -1,4 +1,4 @@
-"""The measures of a similarity vector besides those of ``neardup.recipe.measures``, in tables."""
+"""Similarity vectors: their measures, beyond those of ``neardup.recipe.measures``, and how they are written."""
 
 from __future__ import annotations
 
@@ -19,45 +19,44 @@ from neardup.recipe.measures import MEASURES
 
 
 class CountMeasure(NamedTuple):
-    """A measure of two feature sets, by o = |A and B|, a = |A| and b = |B|, that tells a few from many.
+    """A measure of two feature sets by counts: o = |A and B|, a = |A| and b = |B|.
 
-    A count alone grows with the length of texts, so that a machine would take long texts for what it never saw; each
-    of these stays below 1.
+    A ratio cannot tell few features from many. A bare count grows with the length of the texts, far beyond the range
+    of the training pairs, so each of these measures is bounded by 1.
     """
 
     #: In the symbols of ``neardup.recipe.measures``.
     formula: str
     #: What it says that a ratio does not.
     meaning: str
-    #: ``value(o, a, b)`` on arrays of integers.
+    #: ``value(o, a, b)`` on integer arrays.
     value: Callable[[Any, Any, Any], Any]
 
 
 class PairMeasure(NamedTuple):
-    """A measure of two documents that takes no features of a recipe."""
+    """A measure of two documents that compares no features of a recipe."""
 
-    #: What it is; a difference where it says so, else more is more alike.
+    #: A similarity, unless it ends in "a difference".
     formula: str
     source: str
-    #: What it looks at: ``texts``, ``tokens`` (of the normalizer ``words``), ``facts`` (``neardup.classifier.facts``),
+    #: What it compares: ``texts``, ``tokens`` (of the normalizer ``words``), ``facts`` (``neardup.classifier.facts``),
     #: ``titles``, ``times`` or ``embeddings``.
-    takes: str
+    input: str
     range: str = "[0, 1]"
 
 
-class OwnFeatures(NamedTuple):
-    """A kind of features that similarity vectors have and recipes do not."""
+class VectorFeatures(NamedTuple):
+    """A kind of features that exists in similarity vectors only, not in recipes."""
 
     meaning: str
-    #: The number behind the name where it is left out; 0 where there is none.
+    #: The number after the name if it is left out; 0 for a kind without a number.
     default: int = 0
 
 
-#: Shared features, and changed ones, of which the measure is one half.
+#: The number of shared, or of changed, features for which a count measure is 1/2.
 HALF_SHARED, HALF_CHANGED = 64, 4
-#: How many features are in both texts or in one alone, which a ratio does not say.
 COUNT_MEASURES: dict[str, CountMeasure] = {
-    "shared": CountMeasure("o / (o + 64)", "how much there is to go by", lambda o, a, b: o / (o + HALF_SHARED)),
+    "shared": CountMeasure("o / (o + 64)", "how much evidence there is", lambda o, a, b: o / (o + HALF_SHARED)),
     "apart": CountMeasure(
         "d / (d + 4) of d = a + b - 2 o, a difference",
         "how much changed",
@@ -65,21 +64,21 @@ COUNT_MEASURES: dict[str, CountMeasure] = {
     ),
     "swapped": CountMeasure(
         "d / (d + 4) of d = min(a, b) - o, a difference",
-        "how much was put in the place of something else: a text that was only cut or continued has 0",
+        "how much was replaced: 0 for a text that was only cut or continued",
         lambda o, a, b: (np.minimum(a, b) - o) / (np.minimum(a, b) - o + HALF_CHANGED),
     ),
 }
-#: The measures that compare feature sets or weighted vectors, with features in brackets.
+#: Measures of feature sets or weighted vectors, written with features in brackets.
 FEATURE_MEASURES = (*(name for name, m in MEASURES.items() if {"sets", "weights"} & set(m.takes)), *COUNT_MEASURES)
-#: Those that add up the smaller of two weights; the others of weighted vectors take products.
-SUMS_OF_MINIMA = ("weighted_jaccard", "overlap", "containment")
-OWN_FEATURES: dict[str, OwnFeatures] = {
-    "numbers": OwnFeatures("the distinct numbers of a text, by value"),
-    "names": OwnFeatures("the distinct names of a text: words in upper case where none must be"),
-    "prefixes": OwnFeatures("the first letters of each word, so many: a stem", 4),
+#: Measures of weighted vectors that add up the smaller of two weights; the others add up products.
+MINIMUM_MEASURES = ("weighted_jaccard", "overlap", "containment")
+VECTOR_FEATURES: dict[str, VectorFeatures] = {
+    "numbers": VectorFeatures("the distinct numbers of a text, by value"),
+    "names": VectorFeatures("the distinct names of a text: capitalized words where grammar asks for no capital"),
+    "prefixes": VectorFeatures("the first N letters of each word: a stem", 4),
 }
-#: Those that stand for jaccard(...) of the same.
-JACCARD_OF = ("numbers", "names")
+#: Measures that are short for jaccard(...) of the same features.
+JACCARD_SHORTHANDS = ("numbers", "names")
 PAIR_MEASURES: dict[str, PairMeasure] = {
     "length_ratio": PairMeasure(
         "tokens of the shorter text / tokens of the longer one", "Wan, Dras, Dale & Paris, ALTW 2006", "tokens"
@@ -91,11 +90,11 @@ PAIR_MEASURES: dict[str, PairMeasure] = {
         "longest common subsequence of tokens / tokens of the shorter text", "Lin & Och, ACL 2004 (ROUGE-L)", "tokens"
     ),
     "edit": PairMeasure("1 - Levenshtein distance / length of the longer text", "blog of 19 April 2020", "texts"),
-    "numbers": PairMeasure("jaccard(numbers)", "Socher et al., NIPS 2011, who ask whether they are the same", "facts"),
+    "numbers": PairMeasure("jaccard(numbers)", "Socher et al., NIPS 2011, who test for equality", "facts"),
     "names": PairMeasure("jaccard(names)", "own", "facts"),
-    "facts": PairMeasure("facts of both at their places / places of facts of both, at most 1", "own", "facts"),
+    "facts": PairMeasure("facts that both have at the same place / places that both have, at most 1", "own", "facts"),
     "facts_changed": PairMeasure(
-        "d / (d + 4) of d = places of facts of both less facts of both at their places, a difference",
+        "d / (d + 4) of d = places that both have - facts that both have at the same place, a difference",
         "own",
         "facts",
         "[0, 1)",
@@ -106,16 +105,16 @@ PAIR_MEASURES: dict[str, PairMeasure] = {
 }
 
 
-_PART = re.compile(r"\s*(?P<name>[a-z_]+)\s*(?:\(\s*(?P<features>[^(),]*?)\s*\))?\s*")
-_OWN = re.compile(r"(?P<kind>[a-z]+)(?::(?P<number>\d+))?")
+_COMPONENT = re.compile(r"\s*(?P<name>[a-z_]+)\s*(?:\(\s*(?P<features>[^(),]*?)\s*\))?\s*")
+_VECTOR_FEATURES = re.compile(r"(?P<kind>[a-z]+)(?::(?P<number>\d+))?")
 _WEIGHTS = ("tf", "idf", "tfidf")
 
 _TERMS = (
     "jaccard({0}), cosine({0}), euclidean({0}), dice({0}), cosine({0}:tfidf), euclidean({0}:tfidf), "
     "extended_jaccard({0}:tfidf), dice({0}:tfidf)"
 )
-#: Vectors by name; a name may stand among measures and other names. All of ``default`` and ``cheap`` takes time that
-#: grows with the length of the texts, not with its square, and nothing of the collection.
+#: Vectors by name; a list of measures may contain such names. ``default`` and ``cheap`` take time linear in the length
+#: of the texts and need no document frequencies.
 VECTORS: dict[str, str] = {
     "default": (
         "jaccard(words:4), containment(words:4), containment(words:1), shared(words:1), swapped(words:1), "
@@ -137,25 +136,25 @@ VECTORS: dict[str, str] = {
 }
 
 
-class Part(NamedTuple):
-    """One measure of a similarity vector."""
+class VectorComponent(NamedTuple):
+    """One component of a similarity vector: a measure and what it compares."""
 
     #: A name of ``FEATURE_MEASURES`` or of ``PAIR_MEASURES``.
     name: str
-    #: What a measure of features compares: those of recipes, or of ``OWN_FEATURES``; empty for the others.
+    #: The compared features, of a recipe or of ``VECTOR_FEATURES``; empty for a pair measure.
     features: str = ""
     #: ``tf``, ``idf`` or ``tfidf``; empty for sets.
     weights: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> Part:
-        """Return the part that a text like ``cosine(terms:64:tfidf)`` names."""
-        match = _PART.fullmatch(text)
+    def parse(cls, text: str) -> VectorComponent:
+        """Return the component written as ``text``, such as ``cosine(terms:64:tfidf)``."""
+        match = _COMPONENT.fullmatch(text)
         name = match["name"] if match else ""
         if match is None or (name not in FEATURE_MEASURES and name not in PAIR_MEASURES):
-            takes = f"{', '.join(FEATURE_MEASURES)} with features in brackets, as in jaccard(words:4)"
             raise RecipeError(
-                f"vector: {text.strip()!r} is not known; choose from {', '.join(PAIR_MEASURES)}, or from {takes}"
+                f"vector: {text.strip()!r} is not known; choose from {', '.join(PAIR_MEASURES)}, or from "
+                f"{', '.join(FEATURE_MEASURES)} with features in brackets, as in jaccard(words:4)"
             )
         written = match["features"]
         if name in PAIR_MEASURES:
@@ -165,151 +164,151 @@ class Part(NamedTuple):
         if not written:
             raise RecipeError(f"vector: {name} takes features in brackets; write it like {name}(words:4)")
         try:
-            return cls._compared(name, written)
+            return cls._of_features(name, written)
         except RecipeError as error:
             raise RecipeError(f"vector: {text.strip()}: {error}") from None
 
     @classmethod
-    def _compared(cls, name: str, written: str) -> Part:
-        """Return the part of a measure and its features."""
-        own = _OWN.fullmatch(written)
-        if own is not None and own["kind"] in OWN_FEATURES:
+    def _of_features(cls, name: str, written: str) -> VectorComponent:
+        match = _VECTOR_FEATURES.fullmatch(written)
+        if match is not None and match["kind"] in VECTOR_FEATURES:
             if name in MEASURES and "sets" not in MEASURES[name].takes:
-                raise RecipeError(f"{name} takes weights, which {own['kind']} do not have; take jaccard")
-            features = _own_features(own["kind"], own["number"])
-            return cls(features) if name == "jaccard" and features in JACCARD_OF else cls(name, features)
+                raise RecipeError(f"{name} takes weights, which {match['kind']} do not have; take jaccard")
+            features = _vector_features(match["kind"], match["number"])
+            return cls(features) if name == "jaccard" and features in JACCARD_SHORTHANDS else cls(name, features)
         features, _, weights = written.rpartition(":")
         if weights not in _WEIGHTS:
             features, weights = written, ""
         if weights and name in COUNT_MEASURES:
             raise RecipeError(f"{name} counts features and takes no weights; leave {weights!r} out")
-        # The recipe refuses what does not go together.
+        # Making the recipe checks the combination.
         features = cls(name, features, weights).recipe.features
         if features.startswith("checksum"):
-            raise RecipeError(f"features {features!r} are one for each text; take words or qgrams")
+            raise RecipeError(f"features {features!r} give one feature per text; take words or qgrams")
         return cls(name, features, weights)
 
     @property
-    def of_recipe(self) -> bool:
-        """Whether it compares features that a recipe has."""
-        return bool(self.features) and self.features.partition(":")[0] not in OWN_FEATURES
+    def has_recipe(self) -> bool:
+        """Whether it compares features of a recipe."""
+        return bool(self.features) and self.features.partition(":")[0] not in VECTOR_FEATURES
 
     @property
     def measure(self) -> str:
         """The measure that compares the features."""
-        return "jaccard" if self.name in JACCARD_OF else self.name
+        return "jaccard" if self.name in JACCARD_SHORTHANDS else self.name
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe that makes the features, where ``of_recipe``."""
-        measure = "weighted_jaccard" if self.adds_minima else self.name if self.name in MEASURES else "jaccard"
+        """The recipe that extracts the features, if ``has_recipe``."""
+        measure = "weighted_jaccard" if self.uses_minima else self.name if self.name in MEASURES else "jaccard"
         return Recipe(features=self.features, weights=self.weights, measure=measure, threshold=1.0)
 
     @property
-    def adds_minima(self) -> bool:
+    def uses_minima(self) -> bool:
         """Whether it adds up the smaller of two weights."""
-        return bool(self.weights) and self.name in SUMS_OF_MINIMA
+        return bool(self.weights) and self.name in MINIMUM_MEASURES
 
     @property
-    def compared(self) -> str:
-        """What is compared, as one text: features with their weights; empty where it is no features."""
-        if self.name in JACCARD_OF:
+    def row_name(self) -> str:
+        """The name of the compared rows: features with their weights; empty if it compares no features."""
+        if self.name in JACCARD_SHORTHANDS:
             return self.name
         return ":".join(filter(None, (self.features, self.weights)))
 
     @property
-    def counted(self) -> str:
-        """The features whose document frequencies this part needs; empty where it needs none.
+    def df_features(self) -> str:
+        """The features whose document frequencies it needs; empty if it needs none.
 
-        All terms go by the same frequencies, however many are chosen, from the document or from its sentences.
+        All ``terms`` share one table of frequencies, whatever their number and whether they are chosen per document or
+        per sentence.
         """
-        if not self.of_recipe or not self.recipe.needs_statistics:
+        if not self.has_recipe or not self.recipe.needs_statistics:
             return ""
         return "terms:1" if self.features.startswith("terms") else self.features
 
     def __str__(self) -> str:
-        return f"{self.name}({self.compared})" if self.features else self.name
+        return f"{self.name}({self.row_name})" if self.features else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A selection of measures, in order: the vector SV(d1, d2) of a pair of documents.
+    """The measures of a pair of documents, in order: the similarity vector SV(d1, d2).
 
     Source: ICGICT 2014, definition 1, where the user picks measures of term vectors.
     """
 
-    parts: tuple[Part, ...]
+    components: tuple[VectorComponent, ...]
 
     def __post_init__(self) -> None:
-        if not self.parts:
+        if not self.components:
             raise RecipeError(f"vector is empty; name measures, or take one of {', '.join(VECTORS)}")
-        for i, part in enumerate(self.parts):
-            if part in self.parts[:i]:
-                raise RecipeError(f"vector: {part} stands there twice; name it once")
+        for i, component in enumerate(self.components):
+            if component in self.components[:i]:
+                raise RecipeError(f"vector: {component} is named twice; name it once")
 
     @classmethod
     def parse(cls, text: str) -> Vector:
-        """Return the vector that a text names: ``default`` and the like, measures separated by commas, or both.
+        """Return the vector written as ``text``: measures and names of vectors, separated by commas.
 
-        A measure that is named again, as where two vectors share it, counts once, at its first place.
+        A repeated measure, as when two named vectors share one, counts once, in its first position.
         """
-        return cls(tuple(dict.fromkeys(_parts(text))))
+        return cls(tuple(dict.fromkeys(_parse_components(text))))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each measure is called, in order."""
-        return tuple(map(str, self.parts))
+        """The names of the measures, in order."""
+        return tuple(map(str, self.components))
 
     @property
     def needs_statistics(self) -> bool:
-        """Whether document frequencies of the collection are needed."""
-        return any(part.counted for part in self.parts)
+        """Whether it needs document frequencies of the collection."""
+        return any(component.df_features for component in self.components)
 
     @property
     def needs_titles(self) -> bool:
-        """Whether titles of documents are compared."""
-        return self._takes("titles")
+        """Whether it compares titles."""
+        return self._compares("titles")
 
     @property
     def needs_times(self) -> bool:
-        """Whether times of documents are compared."""
-        return self._takes("times")
+        """Whether it compares times."""
+        return self._compares("times")
 
     @property
     def needs_encoder(self) -> bool:
-        """Whether an encoder must be handed over."""
-        return self._takes("embeddings")
+        """Whether it compares embeddings."""
+        return self._compares("embeddings")
 
-    def _takes(self, what: str) -> bool:
-        return any(part.name in PAIR_MEASURES and PAIR_MEASURES[part.name].takes == what for part in self.parts)
+    def _compares(self, kind: str) -> bool:
+        return any(PAIR_MEASURES[part.name].input == kind for part in self.components if part.name in PAIR_MEASURES)
 
     def __len__(self) -> int:
-        return len(self.parts)
+        return len(self.components)
 
     def __str__(self) -> str:
         return ", ".join(self.names)
 
 
-def _parts(text: str) -> Iterator[Part]:
+def _parse_components(text: str) -> Iterator[VectorComponent]:
     if not text.strip():
         return
     for written in text.split(","):
         name = written.strip()
         if not name:
-            raise RecipeError(f"vector {text.strip()!r}: nothing stands before or behind a comma; leave it out")
+            raise RecipeError(f"vector {text.strip()!r}: a comma has no measure before or after it; leave it out")
         if name in VECTORS:
-            yield from _parts(VECTORS[name])
+            yield from _parse_components(VECTORS[name])
         elif re.fullmatch(r"[\w-]+", name) and name not in (*PAIR_MEASURES, *FEATURE_MEASURES):
             raise RecipeError(
                 f"vector: {name!r} is not known; take one of {', '.join(VECTORS)}, one of {', '.join(PAIR_MEASURES)}, "
                 "or a measure with features, such as jaccard(words:4)"
             )
         else:
-            yield Part.parse(written)
+            yield VectorComponent.parse(written)
 
 
-def _own_features(kind: str, number: str | None) -> str:
-    default = OWN_FEATURES[kind].default
+def _vector_features(kind: str, number: str | None) -> str:
+    default = VECTOR_FEATURES[kind].default
     if number is None:
         return f"{kind}:{default}" if default else kind
     if not default:
@@ -319,17 +318,16 @@ def _own_features(kind: str, number: str | None) -> str:
     return f"{kind}:{int(number)}"
 
 
-def statistics_for(
+def vector_statistics(
     vector: Vector, corpus: Corpus, *, content: str = "", threads: int | None = None, report: Progress | None = None
 ) -> dict[str, Statistics]:
-    """Return the document frequencies that a vector's measures go by, each by the ``counted`` of its parts.
+    """Return the document frequencies that a vector needs, by the ``df_features`` of its components.
 
-    The corpus is read once for each kind of feature that is counted, and not at all where none is.
+    Each kind of feature takes one pass over the corpus.
     """
-    found: dict[str, Statistics] = {}
-    for part in vector.parts:
-        if part.counted and part.counted not in found:
-            found[part.counted] = gather_statistics(
-                corpus, part.recipe.changed(content=content), threads=threads, progress=report
-            )
-    return found
+    statistics: dict[str, Statistics] = {}
+    for component in vector.components:
+        if component.df_features and component.df_features not in statistics:
+            recipe = component.recipe.changed(content=content)
+            statistics[component.df_features] = gather_statistics(corpus, recipe, threads=threads, progress=report)
+    return statistics

@@ -74,9 +74,9 @@ class QueueOptions:
     @property
     def recipe(self) -> Recipe:
         """The candidate rule, as a recipe."""
-        from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
+        from neardup.classifier.classifier import CANDIDATE_RULE, parse_candidate_rule
 
-        return rule_of(
+        return parse_candidate_rule(
             CANDIDATE_RULE if self.candidate_rule is None else self.candidate_rule,
             content=resolve_content(self.html, self.content) or "",
         )
@@ -172,7 +172,7 @@ def _serve(
     page_options: PageOptions,
     run_options: RunOptions,
 ) -> None:
-    from neardup.classifier.vector import Vector, statistics_for
+    from neardup.classifier.vector import Vector, vector_statistics
     from neardup.labelling.index import LabelIndex
     from neardup.labelling.queue import ActiveLearningQueue, Model, pool_of
     from neardup.labelling.server import PACKAGES, serve
@@ -200,7 +200,7 @@ def _serve(
             labels = stack.enter_context(LabelStore(store))
             index = LabelIndex(labels, material)
             notes = index.check()
-            statistics = statistics_for(
+            statistics = vector_statistics(
                 vector, corpus, content=candidate_rule.content, threads=run_options.threads, report=progress
             )
         for note in notes:

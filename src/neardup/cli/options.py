@@ -134,14 +134,14 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
         return recipe
 
     def _classifier_recipe(self, classifier: Classifier, settings: dict[str, Any]) -> Recipe:
-        from neardup.classifier.classifier import recipe_beside
+        from neardup.classifier.classifier import classifier_recipe
 
         def option_text(name: str, value: Any) -> str:
             if name == "content" and self.html:
                 return "--html"
             return f"--recipe {value}" if name == "recipe" else " ".join(command_words(name, value))
 
-        return recipe_beside(classifier, settings, say=option_text, precision="--precision 0.99")
+        return classifier_recipe(classifier, settings, say=option_text, precision="--precision 0.99")
 
 
 def _read_boilerplate(path: str) -> str:
@@ -222,9 +222,9 @@ class ClassifierOptions:
         if self.classifier is None:
             refuse_ignored(_CLASSIFIER_OPTIONS, FOR_CLASSIFIERS)
             return None
-        from neardup.classifier.classifier import classifier_of
+        from neardup.classifier.classifier import resolve_classifier
 
-        classifier = classifier_of(self.classifier, **columns)
+        classifier = resolve_classifier(self.classifier, **columns)
         return classifier if self.precision is None else classifier.at_precision(self.precision)
 
 

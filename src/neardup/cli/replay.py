@@ -114,7 +114,7 @@ def print_totals(
         "window": f"at most {counted(totals.most_held, 'document')}, {sized(totals.most_bytes)}",
         "time an item": f"{_microseconds(totals.cpu, totals)} of processor time, {_microseconds(totals.wall, totals)} "
         "elapsed, on average",
-        "classifier": totals.asked.in_words,
+        "classifier": totals.asked.description,
         "balance": _balance(totals, downstream),
     }
     rows |= {name: place or "" for name, place in places.items()}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from neardup.evaluation.scores import Figure
-    from neardup.training.training import Training, Wrong
+    from neardup.training.training import MisjudgedPair, Training
 
 #: How many misjudged pairs and how many duplicates outside the candidate rule are printed; --summary has all.
 _MISJUDGED_PRINTED, _OUTSIDE_PRINTED = 10, 5
@@ -142,7 +142,7 @@ def _print_misjudged(console: Console, training: Training) -> None:
             console.print(Padding(Text(reasons), (0, 0, 0, 5)))
 
 
-def _describe_misjudged(pair: Wrong) -> tuple[str, str]:
+def _describe_misjudged(pair: MisjudgedPair) -> tuple[str, str]:
     """Return a pair with its label and score, and the measures that misled the classifier."""
     ids = f"{printable_line(pair.id1)} - {printable_line(pair.id2)}"
     label = f"{ids}: labelled {'a duplicate' if pair.duplicate else 'different'}"
@@ -226,14 +226,14 @@ def train(
     outputs = {"-o": output, "--summary": summary, "--quarantine": read_options.quarantine}
     check_outputs([*inputs, labels], outputs, force=force, checks={"-o": check_local_file})
 
-    from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
-    from neardup.training.fit import KERNELS, library
+    from neardup.classifier.classifier import CANDIDATE_RULE, parse_candidate_rule
+    from neardup.training.fit import KERNELS, load_sklearn
     from neardup.training.training import train as train_corpus
 
     # Fails if scikit-learn is missing, before kernels are compiled for nothing.
-    library()
+    load_sklearn()
     main_content = resolve_content(html, content) or ""
-    rule = rule_of(CANDIDATE_RULE if candidate_rule is None else candidate_rule, content=main_content)
+    rule = parse_candidate_rule(CANDIDATE_RULE if candidate_rule is None else candidate_rule, content=main_content)
     with read_options.open(inputs) as corpus:
         kernels = ["pairs.count_overlaps", "pairs.discriminant"]
         with reading_progress(corpus, rule, kernels=kernels) as progress:

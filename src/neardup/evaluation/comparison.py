@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from neardup.classifier.classifier import Given
+from neardup.classifier.classifier import ClassifierLike
 from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus, corpus_of, write_table
 from neardup.documents.output import OutputFile, check_place, is_table_name
@@ -342,7 +342,7 @@ def compare(
     labels: Any = None,
     *,
     recipes: Sequence[AnyRecipe] | None = None,
-    classifiers: Sequence[Given] = (),
+    classifiers: Sequence[ClassifierLike] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] | None = None,
     label_column: str | None = None,

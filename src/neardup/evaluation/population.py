@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, rule_of
+from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, parse_candidate_rule
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
 from neardup.evaluation.estimates import Moves, doubt
@@ -233,7 +233,7 @@ def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
 
 def _above_another(recipe: Recipe, candidate_rule: str, run: Runner) -> Population:
     """Return the pairs above another measure's threshold, and those that the recipe returns."""
-    wide = rule_of(candidate_rule, content=recipe.content)
+    wide = parse_candidate_rule(candidate_rule, content=recipe.content)
     every, mine = run(wide), run(recipe)
     pairs, found = distinct_pairs(every), distinct_pairs(mine)
     documents = len(every.texts)

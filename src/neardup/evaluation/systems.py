@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Classifier, Given, classifier_of
+from neardup.classifier.classifier import Classifier, ClassifierLike, resolve_classifier
 from neardup.errors import RecipeError
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pipeline.result import Result
@@ -154,16 +154,16 @@ def recipe_systems(recipes: Sequence[AnyRecipe] | None, content: str | None, ask
 
 
 def classifier_systems(
-    classifiers: Sequence[Given], title_column: str | None, time_column: str | None, asked: Sequence[float]
+    classifiers: Sequence[ClassifierLike], title_column: str | None, time_column: str | None, asked: Sequence[float]
 ) -> list[System]:
     """Return classifiers, called after their files; columns as in training, unless others are given."""
-    known = [classifier_of(given, time_column=time_column) for given in classifiers]
+    known = [resolve_classifier(given, time_column=time_column) for given in classifiers]
     titled = [one.vector.needs_titles for one in known]
     if title_column is not None and not any(titled):
         raise RecipeError(f"title column {title_column!r} is for classifiers that compare titles; leave it out")
     found = []
     for given, classifier, compares in zip(classifiers, known, titled, strict=True):
-        classifier = classifier_of(classifier, title_column=title_column if compares else None)
+        classifier = resolve_classifier(classifier, title_column=title_column if compares else None)
         name = Path(given).stem if isinstance(given, str | os.PathLike) else classifier.recipe.name
         says = f"{classifier.vector} on pairs with {classifier.candidate_rule.in_words()}"
         recipe = classifier.recipe.changed(name=name, description=says)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup.classifier.values import Measurer
+from neardup.classifier.measurer import Measurer
 from neardup.classifier.vector import Vector
 from neardup.exploration.sample import Survey, hashes_of
 from neardup.exploration.views import CUTOFFS

@@ -144,7 +144,7 @@ class Pairs:
 
         Of a run against a reference, ``right_from`` says whether right is of the ``input`` or of the ``reference``;
         left is always of the input. Where a classifier decided, the score and its contributions follow
-        (``Learned.columns``).
+        (``EvidenceTable.columns``).
 
         Parameters
         ----------

@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.values import Measurer, Records
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import Records
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.errors import InputError
@@ -26,8 +27,8 @@ from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.text.normalize import normalize
-from neardup.training.fit import quick
-from neardup.training.folds import connected
+from neardup.training.fit import quick_scorer
+from neardup.training.folds import pair_groups
 from neardup.training.training import LEAST_LABELS, QuickEvaluation, quick_evaluation
 
 #: Why a pair is asked, and how the page says so once it is judged.
@@ -327,7 +328,7 @@ class Model:
             return
         lessons = lessons_of(self._known)
         enough = min(lessons.classes) >= LEAST_OF_A_CLASS
-        self._g = quick(self._x(lessons.places), lessons.same) if enough else None
+        self._g = quick_scorer(self._x(lessons.places), lessons.same) if enough else None
         self._pool_g = None if self._g is None else self._g(self._pool_x.result())
         self._fitted = version
 
@@ -356,7 +357,7 @@ class Model:
         found = None
         if min(lessons.classes) >= LEAST_LABELS:
             x = self._x(lessons.places)
-            found = quick_evaluation(x, lessons.same, connected(*np.array(lessons.places, np.int64).T))
+            found = quick_evaluation(x, lessons.same, pair_groups(*np.array(lessons.places, np.int64).T))
         with self._lock:
             self._judged = version, lessons, found
 
@@ -374,7 +375,7 @@ def _facts(lessons: Lessons | None, found: QuickEvaluation | None, vector: Vecto
         need = f"It takes {LEAST_LABELS} of each: there are {same} same and {different} different."
         return [Fact("F1", "too early to say", f"How well the labels can be learned. {need}")]
     measure = vector.names[found.measure]
-    flattered = " Many pairs share documents, which flatters both." if found.shared else ""
+    flattered = " Many pairs share documents, which flatters both." if found.shares_documents else ""
     return [
         Fact(
             "model F1",

@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from neardup.classifier.evidence import Learned
+from neardup.classifier.evidence import EvidenceTable
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
 from neardup.kernels import Integers
@@ -164,7 +164,7 @@ class _Documents:
         edges = found.edges(gone, found.kept.keeper[gone])
         self._edges = dict(zip(gone.tolist(), edges.tolist(), strict=True))
         if found.classifier is not None and found.matches.vectors is not None:
-            learned = Learned(found.classifier, found.matches.vectors, edges)
+            learned = EvidenceTable(found.classifier, found.matches.vectors, edges)
             self._learned = {place: str(learned.evidence(at)) for at, place in enumerate(self._edges) if edges[at] >= 0}
         return {place: self._material.shown(place) for place in places}
 
@@ -245,7 +245,7 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
         outside = ""
         if known["outside"] is not None and known["candidates"]:
             share = known["outside"] / known["candidates"]
-            outside = f", {share:.0%} of them outside of what it was trained on"
+            outside = f", {share:.0%} of them outside its training domain"
         facts["classifier"] = (
             f"{known['fingerprint']}, {cut}; {known['passed']:,} of {known['candidates']:,} candidates of its rule "
             f"pass ({known['candidate_rule']}){outside}; it compares {known['vector']}"

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.classifier.columns import TITLES, records_of_table, usual_column
-from neardup.classifier.values import Records
+from neardup.classifier.records import TITLE_NAMES, Records, find_usual_column, read_records
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.documents.records import Names, value_texts
@@ -91,7 +90,7 @@ class Material:
         rows = self.names.rows[wanted]
         table = self._corpus.take(rows)
         texts = compared_texts(table[self._corpus.text_column].to_pylist(), self._recipe, self._threads)
-        titles, times = self._values(table, "title_column", TITLES), self._values(table, "time_column", TIME_NAMES)
+        titles, times = self._values(table, "title_column", TITLE_NAMES), self._values(table, "time_column", TIME_NAMES)
         for place, text, title, time in zip(wanted, texts, titles, times, strict=True):
             self._held[place] = Shown(self.id(place), title, text, time[:_LONGEST_TIME])
 
@@ -101,7 +100,7 @@ class Material:
         if named and named not in table.column_names:
             columns, flag = ", ".join(table.column_names), "--" + option.replace("_", "-")
             raise InputError(f"there is no column {named!r} for {flag}; the columns are {columns}")
-        column = named or usual_column(table.column_names, usual)
+        column = named or find_usual_column(table.column_names, usual)
         if not column or column == self._corpus.text_column:
             return [""] * table.num_rows
         return value_texts(table[column])
@@ -124,4 +123,4 @@ class Material:
         if not (vector.needs_titles or vector.needs_times):
             return Records(texts)
         columns: dict[str, Any] = self._columns
-        return records_of_table(self._corpus.take(self.names.rows[positions]), texts, vector, **columns)
+        return read_records(self._corpus.take(self.names.rows[positions]), texts, vector, **columns)

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.classifier.classifier import Classifier
-from neardup.classifier.evidence import EQUAL_TEXTS, Evidence, Learned
-from neardup.classifier.values import Measurer, Records
-from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, Part
+from neardup.classifier.evidence import EQUAL_TEXTS, Evidence, EvidenceTable
+from neardup.classifier.measurer import Measurer
+from neardup.classifier.records import Records
+from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, VectorComponent
 from neardup.features.embeddings import Encoder
 
 Floats = npt.NDArray[np.float64]
@@ -59,7 +60,7 @@ class ClassifierResult:
     def evidence(self) -> Evidence:
         """Score, probability and all measures; also for pairs outside the candidate rule."""
         edge = -1 if self.equal else 0
-        return Learned(self.classifier, self.vector[np.newaxis], np.array([edge])).evidence(0)
+        return EvidenceTable(self.classifier, self.vector[np.newaxis], np.array([edge])).evidence(0)
 
     @property
     def value(self) -> float:
@@ -91,7 +92,7 @@ class ClassifierResult:
         if self.equal or not self.is_candidate:
             return None
         best, smallest = None, np.inf
-        for j, part in enumerate(self.classifier.vector.parts):
+        for j, part in enumerate(self.classifier.vector.components):
             if np.isnan(self.vector[j]) or not _between_0_and_1(part):
                 continue
             trials = np.tile(self.vector, (len(_TRIAL_VALUES), 1))
@@ -154,11 +155,11 @@ def classifier_result(
     measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder)
     x = measurer.measure(measurer.prepare(records), np.array([0]), np.array([1]))
     domain = classifier.domain
-    outside = () if domain is None else domain.reasons(x[0], records.texts, classifier.vector.names)
+    outside = () if domain is None else domain.outside_reasons(x[0], records.texts, classifier.vector.names)
     return ClassifierResult(classifier, x[0], records.texts[0] == records.texts[1], is_candidate, outside)
 
 
-def _between_0_and_1(part: Part) -> bool:
+def _between_0_and_1(part: VectorComponent) -> bool:
     if part.features:
         return part.name not in COUNT_MEASURES
     return PAIR_MEASURES[part.name].range == _UNIT_RANGE

@@ -41,7 +41,7 @@ from neardup.version import __version__
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.values import Records
+    from neardup.classifier.records import Records
 
 #: A smaller budget is a number whose unit was forgotten.
 _MIN_MEMORY = 1_000_000
@@ -390,7 +390,7 @@ def load_records(
     classifier: Classifier | None = None,
 ) -> Records:
     """Return of raw rows what a second step looks at: ``load_texts``, and titles and times where a classifier asks."""
-    from neardup.classifier.values import Records
+    from neardup.classifier.records import Records
 
     if classifier is None or not classifier.needs_columns:
         return Records(load_texts(corpus, recipe, rows, threads))

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
-from neardup.classifier.evidence import Learned
-from neardup.classifier.values import NO_TIME, Records
+from neardup.classifier.evidence import EvidenceTable
+from neardup.classifier.records import NO_TIME, Records
 from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import InputError, RecipeError, check_count, option, shown
@@ -196,7 +196,7 @@ def apply_classifier(
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
-) -> tuple[Matching, Learned, DomainCounts]:
+) -> tuple[Matching, EvidenceTable, DomainCounts]:
     """Apply a classifier to candidates; return those that pass, the most probable first, with its evidence.
 
     Documents whose text equals the query pass without being judged, as in a run.
@@ -207,7 +207,7 @@ def apply_classifier(
         If most of many candidates are unlike the training pairs.
     """
     if not len(found.document):
-        no_evidence = Learned(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
+        no_evidence = EvidenceTable(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
         return found, no_evidence, DomainCounts()
     documents = np.sort(found.document)
     candidates = load_records(corpus, classifier.candidate_rule, names.rows[documents], threads, classifier)
@@ -232,7 +232,7 @@ def apply_classifier(
     edges = np.append(np.full(len(equal), -1), np.arange(len(decision.vectors)))
     order = np.lexsort((rows, -similarity))
     matching = Matching(documents[rows[order]], counts[order], similarity[order])
-    return matching, Learned(classifier, decision.vectors, edges[order]), domain_counts
+    return matching, EvidenceTable(classifier, decision.vectors, edges[order]), domain_counts
 
 
 class Answer(Table):
@@ -246,7 +246,7 @@ class Answer(Table):
         Number of documents that passed the first of two steps.
     stages : list of Stage
         Cost of each stage.
-    learned : Learned or None
+    learned : EvidenceTable or None
         The evidence of the classifier for each row; None without one.
     counts : DomainCounts or None
         How many pairs the classifier judged, and how many of them are unlike its training pairs; None without a
@@ -260,7 +260,7 @@ class Answer(Table):
         documents: int,
         stages: list[Stage],
         candidates: int,
-        learned: Learned | None = None,
+        learned: EvidenceTable | None = None,
         counts: DomainCounts | None = None,
     ) -> None:
         self._names, self._found, self.counts = names, found, counts
@@ -275,7 +275,7 @@ class Answer(Table):
     def to_arrow(self, *, full: bool = False) -> pa.Table:
         """Return a table of document and similarity.
 
-        With a classifier, the score and its contributions follow (``Learned.columns``).
+        With a classifier, the score and its contributions follow (``EvidenceTable.columns``).
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.classifier.evidence import Learned
+from neardup.classifier.evidence import EvidenceTable
 from neardup.documents import Corpus
 from neardup.errors import RecipeError
 from neardup.keep.keepers import Floats, Integers
@@ -70,7 +70,7 @@ class Result:
         pairs = joined.representative, joined.left, joined.right, similarity
         self._learned = None
         if classifier is not None and joined.vectors is not None:
-            self._learned = partial(Learned, classifier, joined.vectors)
+            self._learned = partial(EvidenceTable, classifier, joined.vectors)
         self.pairs = Pairs(documents.names, *pairs, more=self._columns if self._learned else None)
         self._found = findings_of(corpus, recipe, documents, joined, self.pairs, classifier=classifier, margin=margin)
         self._kept, self._families = self._found.kept, self._found.families
@@ -149,7 +149,7 @@ class Result:
             }
         }
 
-    def learned(self, left: Integers, right: Integers) -> Learned | None:
+    def learned(self, left: Integers, right: Integers) -> EvidenceTable | None:
         """Return the evidence of the classifier for matching documents, by position; None without a classifier."""
         return self._learned(self.pairs.edge_of(left, right)) if self._learned else None
 
@@ -160,7 +160,7 @@ class Result:
         """Return a table of the dropped documents: dropped, keeper (ids), similarity, family.
 
         In a run against a reference, ``keeper_from`` says where the keeper is: ``input`` or ``reference``. With a
-        classifier, the score and its contributions follow (``Learned.columns``).
+        classifier, the score and its contributions follow (``EvidenceTable.columns``).
         """
         at = np.flatnonzero(self._found.goes)
         names = self._documents.names

@@ -29,7 +29,7 @@ from neardup.search.matches import Matches, groups_that_fit
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.values import Records
+    from neardup.classifier.records import Records
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -103,7 +103,7 @@ def decide(
     progress: Callable[[int, int], None],
 ) -> Decided:
     """Return what ``check_classifier`` let pass says of pairs of records, by their places."""
-    from neardup.classifier.values import Measurer
+    from neardup.classifier.measurer import Measurer
 
     measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder, threads=threads)
     prepared = measurer.prepare(records)
@@ -111,7 +111,7 @@ def decide(
     vectors = [np.empty((0, len(classifier.vector)))]
     scores = [np.empty(0)]
     home, outside = classifier.domain, 0
-    foreign = np.zeros(len(records), np.bool_) if home is None else home.foreign(records.texts)
+    foreign = np.zeros(len(records), np.bool_) if home is None else home.outside_texts(records.texts)
     for begin in range(0, len(left), _PAIRS_AT_A_TIME):
         part = slice(begin, begin + _PAIRS_AT_A_TIME)
         x = measurer.measure(prepared, left[part], right[part])
@@ -120,7 +120,7 @@ def decide(
         vectors.append(x[passed[part]])
         scores.append(g[passed[part]])
         if home is not None:
-            outside += int((home.outside(x) | foreign[left[part]] | foreign[right[part]]).sum())
+            outside += int((home.outside_pairs(x) | foreign[left[part]] | foreign[right[part]]).sum())
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
     counts = counts_of(classifier, np.concatenate(scores))
     return Decided(passed, np.concatenate(vectors), counts, None if home is None else outside)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from neardup.classifier.classifier import Classifier, classifier_of
+from neardup.classifier.classifier import Classifier, resolve_classifier
 from neardup.errors import InputError, StoreError, option
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
@@ -211,7 +211,7 @@ class Indexes:
             raise InputError(
                 f"classifier {name!r} is no name of a file in the folder of classifiers; give its name alone"
             )
-        return classifier_of(Path(self._classifiers) / name)
+        return resolve_classifier(Path(self._classifiers) / name)
 
     def note_address(self, address: str) -> None:
         """Tell other processes that find a store in use where the service answers."""

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
-from neardup.classifier.columns import columns_for
+from neardup.classifier.records import needed_columns
 from neardup.documents import Batch, Corpus
 from neardup.documents.inputs import InputFile
 from neardup.documents.lines import LineSource
@@ -358,7 +358,7 @@ def classifier_columns(classifier: Classifier, names: Sequence[str]) -> dict[str
         If a column is missing.
     """
     columns = {"title_column": classifier.title_column, "time_column": classifier.time_column}
-    title, time = columns_for(classifier.vector, names, **columns)
+    title, time = needed_columns(classifier.vector, names, **columns)
     return {name: column for name, column in (("title", title), ("time", time)) if column}
 
 

@@ -38,7 +38,7 @@ from neardup.spark.stages import Stages
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from neardup.classifier.classifier import Given
+    from neardup.classifier.classifier import ClassifierLike
     from neardup.documents import TextColumn
     from neardup.recipe.named import Choices
 
@@ -72,7 +72,7 @@ def run(
     frame: DataFrame,
     recipe: AnyRecipe | None = None,
     *,
-    classifier: Given | None = None,
+    classifier: ClassifierLike | None = None,
     force_domain: bool = False,
     text_column: TextColumn = None,
     id_column: str | None = None,

@@ -22,9 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming import StatefulProcessor
 
-from neardup.classifier.classifier import Classifier, Given
-from neardup.classifier.columns import TITLES
-from neardup.classifier.columns import column_of as measured_column
+from neardup.classifier.classifier import Classifier, ClassifierLike
+from neardup.classifier.records import TITLE_NAMES, find_measure_column
 from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8, as_bytes, invalid_utf8, is_text_type
 from neardup.documents.tables import TIME_NAMES, TextColumn
 from neardup.errors import InputError, RecipeError, option
@@ -80,7 +79,7 @@ def stream(
     frame: DataFrame,
     recipe: AnyRecipe = "default",
     *,
-    classifier: Given | None = None,
+    classifier: ClassifierLike | None = None,
     window: str | int | timedelta | None = "24h",
     window_by: str = "time",
     against: str = "originals",
@@ -206,7 +205,9 @@ def _title_column(frame: DataFrame, named: str | None, classifier: Classifier | 
         if named:
             raise RecipeError(f"title_column {named!r} is for classifiers that compare titles; leave it out")
         return ""
-    return measured_column(frame.columns, named or classifier.title_column, TITLES, "title", option("--title-column"))
+    return find_measure_column(
+        frame.columns, named or classifier.title_column, TITLE_NAMES, "title", option("--title-column")
+    )
 
 
 #: What must stay the same when a stream goes on from a checkpoint, and how messages name it.
@@ -256,7 +257,7 @@ class StreamConfig(NamedTuple):
 
 def stream_config(
     recipe: AnyRecipe,
-    classifier: Given | None,
+    classifier: ClassifierLike | None,
     window: str | int | timedelta | None,
     window_by: str,
     against: str,

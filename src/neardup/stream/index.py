@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from neardup.classifier.classifier import Classifier, Given, classifier_of, recipe_beside
-from neardup.classifier.values import NO_TIME
+from neardup.classifier.classifier import Classifier, ClassifierLike, classifier_recipe, resolve_classifier
+from neardup.classifier.records import NO_TIME
 from neardup.documents.streams import read_ahead
 from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError, UnknownDocument, option
 from neardup.features.reading import gather_text_statistics
@@ -75,7 +75,7 @@ def make_verdicts(
 
 
 def resolve_recipe(
-    recipe: AnyRecipe | None, classifier: Given | None, choices: Mapping[str, Any]
+    recipe: AnyRecipe | None, classifier: ClassifierLike | None, choices: Mapping[str, Any]
 ) -> tuple[Recipe, Classifier | None]:
     """Return the recipe of a flow and its classifier, which is loaded if it is a path.
 
@@ -83,12 +83,12 @@ def resolve_recipe(
     """
     if classifier is None:
         return chosen("default" if recipe is None else recipe, choices), None
-    found = classifier_of(classifier)
+    found = resolve_classifier(classifier)
     if found.vector.needs_encoder:
         raise RecipeError(
             "the classifier uses 'semantic', and a flow makes no embeddings; train one on a vector without it"
         )
-    return recipe_beside(found, {"recipe": recipe, **choices}), found
+    return classifier_recipe(found, {"recipe": recipe, **choices}), found
 
 
 def record_of(document: Document, seconds: float | None) -> Record:
@@ -199,7 +199,7 @@ class Index:
         self,
         recipe: AnyRecipe | None = None,
         *,
-        classifier: Given | None = None,
+        classifier: ClassifierLike | None = None,
         window: str | int | timedelta | None = "24h",
         window_by: str = "time",
         against: str = "originals",

@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import Contribution
-from neardup.classifier.values import NO_TIME
+from neardup.classifier.records import NO_TIME
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block, row_heads

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
-from neardup.classifier.columns import TITLES, column_of
 from neardup.classifier.domain import DomainCounts
 from neardup.classifier.evidence import EQUAL_TEXTS
+from neardup.classifier.records import TITLE_NAMES, find_measure_column
 from neardup.documents import Batch, Corpus, Names, Writer, join_ids
 from neardup.documents.records import as_bytes, lengths_of, value_texts
 from neardup.errors import InputError, OutputError, RecipeError
@@ -529,7 +529,7 @@ def title_column(corpus: Corpus, rows: Integers, classifier: Classifier) -> str:
     Raises ``RecipeError`` if there is none.
     """
     names = corpus.take(rows[:_SAMPLED_ROWS]).column_names
-    return column_of(names, classifier.title_column, TITLES, "title", "--title-column")
+    return find_measure_column(names, classifier.title_column, TITLE_NAMES, "title", "--title-column")
 
 
 def titles_of(corpus: Corpus, rows: Integers, report: Progress) -> Any:

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.domain import Domain, DomainCounts
-from neardup.classifier.evidence import Contribution, Learned
-from neardup.classifier.facts import Rows
-from neardup.classifier.values import Measurer, Prepared, Records
+from neardup.classifier.evidence import Contribution, EvidenceTable
+from neardup.classifier.facts import FeatureRows
+from neardup.classifier.measurer import Measurer, PreparedDocuments
+from neardup.classifier.records import Records
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
@@ -32,14 +33,14 @@ MAX_DOCUMENTS, MAX_CHARACTERS = 4096, 1 << 22
 class _Prepared(NamedTuple):
     """A document prepared for a classifier."""
 
-    rows: dict[str, Rows]
+    rows: dict[str, FeatureRows]
     text: str
     time: int
     foreign: bool  #: whether training had no text of its length or script
 
 
 class _PreparedCache:
-    """Prepared documents by serial, so that few are prepared twice."""
+    """PreparedDocuments documents by serial, so that few are prepared twice."""
 
     def __init__(self, measurer: Measurer, domain: Domain | None) -> None:
         self._measurer, self._domain = measurer, domain
@@ -55,19 +56,21 @@ class _PreparedCache:
     def add(self, serials: Sequence[int], records: Records) -> None:
         """Prepare documents and cache them."""
         prepared = self._measurer.prepare(records)
-        foreign = np.zeros(len(records), np.bool_) if self._domain is None else self._domain.foreign(records.texts)
+        foreign = (
+            np.zeros(len(records), np.bool_) if self._domain is None else self._domain.outside_texts(records.texts)
+        )
         times = np.zeros(len(records), np.int64) if records.times is None else records.times
         for i, serial in enumerate(serials):
             rows = {name: _row(all_rows, i) for name, all_rows in prepared.rows.items()}
             self._prepared[serial] = _Prepared(rows, records.texts[i], int(times[i]), bool(foreign[i]))
             self._characters += len(records.texts[i])
 
-    def take(self, serials: Sequence[int]) -> tuple[Prepared, npt.NDArray[np.bool_]]:
+    def take(self, serials: Sequence[int]) -> tuple[PreparedDocuments, npt.NDArray[np.bool_]]:
         """Return documents in the form that the measurer takes, and which of them are foreign."""
         documents = [self._prepared[serial] for serial in serials]
-        rows = {name: Rows.joined([one.rows[name] for one in documents]) for name in documents[0].rows}
+        rows = {name: FeatureRows.concatenate([one.rows[name] for one in documents]) for name in documents[0].rows}
         times = np.array([one.time for one in documents], np.int64)
-        prepared = Prepared(len(documents), rows, [one.text for one in documents], times, None)
+        prepared = PreparedDocuments(len(documents), rows, [one.text for one in documents], times, None)
         return prepared, np.array([one.foreign for one in documents], np.bool_)
 
     def forget_from(self, serial: int) -> None:
@@ -75,11 +78,13 @@ class _PreparedCache:
         self._prepared = {number: one for number, one in self._prepared.items() if 0 <= number < serial}
 
 
-def _row(rows: Rows, i: int) -> Rows:
+def _row(rows: FeatureRows, i: int) -> FeatureRows:
     """Return one of several rows."""
-    begin, end = rows.heads[i : i + 2].tolist()
-    heads = np.array([0, end - begin], np.int64)
-    return Rows(heads, rows.features[begin:end], rows.weights[begin:end], rows.sums[i : i + 1], rows.squares[i : i + 1])
+    begin, end = rows.offsets[i : i + 2].tolist()
+    offsets = np.array([0, end - begin], np.int64)
+    return FeatureRows(
+        offsets, rows.features[begin:end], rows.weights[begin:end], rows.sums[i : i + 1], rows.squares[i : i + 1]
+    )
 
 
 class PassedPairs(NamedTuple):
@@ -158,8 +163,8 @@ class ClassifierStep:
         scores = self._classifier.score(vectors)
         passes = self._classifier.passes(scores)
         if self._domain is not None and serial >= 0:
-            outside = self._domain.outside(vectors) | foreign[:-1] | foreign[-1]
-            self.counts = self.counts.plus(outside, passes)
+            outside = self._domain.outside_pairs(vectors) | foreign[:-1] | foreign[-1]
+            self.counts = self.counts.add(outside, passes)
         passed = np.flatnonzero(passes)
         counts = counts_of(self._classifier, scores[passed])
         return PassedPairs(passed, similarities("learned", counts), counts, scores[passed], vectors[passed])
@@ -173,7 +178,7 @@ class ClassifierStep:
 
     def contributions(self, vector: Floats) -> tuple[Contribution, ...]:
         """Return the contributions of the measures to the score of a pair, the largest first."""
-        return Learned(self._classifier, vector[np.newaxis], np.zeros(1, np.int64)).evidence(0).contributions
+        return EvidenceTable(self._classifier, vector[np.newaxis], np.zeros(1, np.int64)).evidence(0).contributions
 
     def forget_from(self, serial: int) -> None:
         """Forget documents from a serial on, since their serials will be used again."""

@@ -1,1 +1,1 @@
-"""From labelled pairs to a classifier: folds, fitting, calibration, and figures that can be trusted."""
+"""Training of a classifier on labelled pairs: folds, options, calibration, cross-validated figures."""

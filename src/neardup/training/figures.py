@@ -1,8 +1,8 @@
 """Precision, recall, F1 and accuracy of verdicts on labelled pairs, with bootstrap intervals over groups.
 
-As in ``evaluation.scores``: groups of documents are drawn with replacement, because pairs of one group stand or fall
-together (Efron & Tibshirani 1993, chapter 13). All verdicts are judged on the same draws, so that differences between
-two have intervals, too.
+As in ``evaluation.scores``, groups of connected pairs are drawn with replacement, because pairs of one group depend on
+each other (Efron & Tibshirani 1993, chapter 13). All verdicts use the same draws, so their differences have intervals,
+too.
 """
 
 from __future__ import annotations
@@ -17,40 +17,42 @@ from neardup.kernels import Bools, Floats, Integers
 
 
 class Figures(NamedTuple):
-    """What verdicts are worth."""
+    """Quality of verdicts, with 95% intervals, and their counts."""
 
-    #: With 95% intervals.
     precision: Figure
     recall: Figure
     f1: Figure
     accuracy: Figure
-    #: Duplicates found, others taken for duplicates, duplicates not found, others told apart.
+    #: Duplicates found.
     correct: int
+    #: Other pairs taken for duplicates.
     wrong: int
+    #: Duplicates not found.
     missed: int
+    #: Other pairs recognized as such.
     rejected: int
 
 
 class Gain(NamedTuple):
-    """How far one verdict leads another in F1."""
+    """The lead of one verdict over another in F1."""
 
     #: Over the same draws of groups.
     difference: Figure
-    #: Whether its interval does not hold 0, and the two differ in six groups or more.
+    #: Whether its interval excludes 0 and the two verdicts differ in at least six groups.
     beyond_chance: bool
 
 
 class Draws(NamedTuple):
-    """Draws of groups, in which several verdicts are counted."""
+    """Counts of v verdicts in s draws of groups."""
 
-    #: float64[s + 1, 2 v + 2]: found and wrong pairs of each of v verdicts, duplicates and others: first as they are,
-    #: then in s draws.
+    #: float64[s + 1, 2 v + 2]: correct and wrong pairs of each verdict, then duplicates and other pairs. The first row
+    #: holds the labelled pairs themselves, the others the draws.
     table: Floats
-    #: int64[v, v]: in how many groups two verdicts find other duplicates or take others for duplicates.
-    apart: Integers
+    #: int64[v, v]: the number of groups in which two verdicts differ in their correct or wrong pairs.
+    differing_groups: Integers
 
     def figures(self, verdict: int) -> Figures:
-        """Return what one of the verdicts is worth."""
+        """Return the figures of one verdict."""
         correct, wrong, duplicates, others = self._columns(verdict)
         return Figures(
             precision=_figure(ratio(correct, correct + wrong)),
@@ -64,11 +66,11 @@ class Draws(NamedTuple):
         )
 
     def gain(self, verdict: int, over: int) -> Gain:
-        """Return how far a verdict leads another."""
+        """Return the lead of a verdict over another."""
         difference = _figure(self._f1(verdict) - self._f1(over))
         low, high = difference.low, difference.high
-        clear = low is not None and high is not None and (low > 0 or high < 0)
-        return Gain(difference, bool(clear and self.apart[verdict, over] >= LEAST_GROUPS))
+        excludes_zero = low is not None and high is not None and (low > 0 or high < 0)
+        return Gain(difference, bool(excludes_zero and self.differing_groups[verdict, over] >= LEAST_GROUPS))
 
     def _columns(self, verdict: int) -> tuple[Floats, Floats, Floats, Floats]:
         return self.table[:, 2 * verdict], self.table[:, 2 * verdict + 1], self.table[:, -2], self.table[:, -1]
@@ -78,23 +80,25 @@ class Draws(NamedTuple):
         return np.where(duplicates > 0, ratio(2 * correct, correct + wrong + duplicates), np.nan)
 
 
-def draw(labels: Bools, groups: Integers, verdicts: Sequence[Bools], *, count: int = RESAMPLES, seed: int = 0) -> Draws:
-    """Count verdicts in draws of groups with replacement, as many as there are.
+def draw_groups(
+    labels: Bools, groups: Integers, verdicts: Sequence[Bools], *, count: int = RESAMPLES, seed: int = 0
+) -> Draws:
+    """Draw as many groups as there are, with replacement, ``count`` times, and count the verdicts on their pairs.
 
-    Each verdict (bool[n]) says which of the pairs are duplicates.
+    Each verdict (bool[n]) says which of the n pairs are duplicates; ``groups`` is int64[n].
     """
     names, place = np.unique(groups, return_inverse=True)
-    marks = [mark for verdict in verdicts for mark in (verdict & labels, verdict & ~labels)] + [labels, ~labels]
-    cells = np.stack([np.bincount(place, mark, len(names)) for mark in marks]).astype(np.int64)
-    # Groups that hold the same are one kind, and a draw is a draw of how many there are of each kind.
-    kinds, members = np.unique(cells, axis=1, return_counts=True)
+    masks = [mask for verdict in verdicts for mask in (verdict & labels, verdict & ~labels)] + [labels, ~labels]
+    group_counts = np.stack([np.bincount(place, mask, len(names)) for mask in masks]).astype(np.int64)
+    # Groups with equal counts are interchangeable, so a draw is a number of groups of each kind.
+    kinds, members = np.unique(group_counts, axis=1, return_counts=True)
     drawn = sums_of_draws(kinds, members / max(len(names), 1), len(names), count, seed)
-    table = np.concatenate([cells.sum(axis=1)[np.newaxis], drawn])
-    held = cells[:-2].reshape(len(verdicts), 2, len(names))
-    apart = (held[:, np.newaxis] != held[np.newaxis]).any(axis=2).sum(axis=2)
-    return Draws(table, apart.astype(np.int64))
+    table = np.concatenate([group_counts.sum(axis=1)[np.newaxis], drawn])
+    by_verdict = group_counts[:-2].reshape(len(verdicts), 2, len(names))
+    differing = (by_verdict[:, np.newaxis] != by_verdict[np.newaxis]).any(axis=2).sum(axis=2)
+    return Draws(table, differing.astype(np.int64))
 
 
 def _figure(values: Floats) -> Figure:
-    """Return a figure from its value and those in the draws behind it."""
+    """Return a figure from its value, the first one, and its values in the draws."""
     return figure_of(float(values[0]), values[1:])

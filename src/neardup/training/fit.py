@@ -1,4 +1,7 @@
-"""Fitting a support vector machine (ICGICT 2014, 3.2.3), and its values on pairs that it was not trained on."""
+"""Fits support vector machines (ICGICT 2014, 3.2.3) and scores pairs out of fold.
+
+A score is g, the decision function of a machine; out of fold, it comes from a machine not trained on the pair.
+"""
 
 from __future__ import annotations
 
@@ -11,75 +14,73 @@ import numpy as np
 from neardup.classifier.classifier import Machine, platt_probability
 from neardup.errors import NeardupError
 from neardup.kernels import Bools, Floats, Integers
-from neardup.training.figures import draw
-from neardup.training.folds import Split, among
+from neardup.training.figures import draw_groups
+from neardup.training.folds import Split, select_rows
 
 
-class Point(NamedTuple):
-    """The options of a machine."""
+class MachineOptions(NamedTuple):
+    """Options of a support vector machine."""
 
     #: ``linear`` or ``rbf``.
     kernel: str
     #: The penalty C of formula (6). Raising it fits the training pairs more closely.
     c: float
-    #: Of the RBF kernel exp(-gamma |u - v|**2), over the number of measures; 0 for the linear one. Raising it lets each
-    #: training pair reach less far.
+    #: The RBF kernel is exp(-gamma / r |u - v|**2) with r measures; 0 for the linear kernel. Raising it shortens the
+    #: reach of each training pair.
     gamma: float = 0.0
-    #: Whether the rarer class weighs as much as the other one.
+    #: Whether both classes get the same total weight.
     balanced: bool = False
 
 
-def quick(x: Floats, labels: Bools) -> Callable[[Floats], Floats]:
-    """Return g of a linear machine, fitted with no search: for choosing which pair to ask about next."""
-    fitted = fit(x, np.asarray(labels, np.bool_), Point("linear", 1.0, balanced=True))
-    return lambda others: np.asarray(fitted.decision_function(others), np.float64)
+def quick_scorer(x: Floats, labels: Bools) -> Callable[[Floats], Floats]:
+    """Return the score function of a linear machine fitted without a search, for active learning."""
+    fitted = fit(x, np.asarray(labels, np.bool_), MachineOptions("linear", 1.0, balanced=True))
+    return lambda x: np.asarray(fitted.decision_function(x), np.float64)
 
 
-def fit(x: Floats, labels: Bools, point: Point) -> Any:
-    """Return a fitted scikit-learn pipeline of the steps "impute", "scale" and "svm"."""
-    pipeline = library().pipeline.Pipeline([*_scaling(), ("svm", _svm(point, x.shape[1]))])
+def fit(x: Floats, labels: Bools, options: MachineOptions) -> Any:
+    """Return a fitted scikit-learn pipeline with the steps "impute", "scale" and "svm"."""
+    pipeline = load_sklearn().pipeline.Pipeline([*_scaling(), ("svm", _svm(options, x.shape[1]))])
     return pipeline.fit(x, labels)
 
 
-class Piece(NamedTuple):
-    """A split with its rows standardised by those to train on."""
+class ScaledSplit(NamedTuple):
+    """A split with measures standardized on its training rows."""
 
-    #: float64[t, r], float64[u, r]: standardised measures.
+    #: float64[t, r], float64[u, r]: standardized measures.
     train: Floats
     test: Floats
-    #: bool[t]: of the rows to train on.
+    #: bool[t]: labels of the training rows.
     labels: Bools
-    #: int64[u]: which rows are judged.
+    #: int64[u]: the judged rows.
     rows: Integers
 
 
-def pieces_of(x: Floats, labels: Bools, splits: Sequence[Split]) -> list[Piece]:
-    """Return the splits with their measures, so that many machines can be tried on them."""
-    pieces: list[Piece] = []
+def scale_splits(x: Floats, labels: Bools, splits: Sequence[Split]) -> list[ScaledSplit]:
+    """Return the splits with standardized measures, on which many machines can be tried."""
+    scaled: list[ScaledSplit] = []
     for train, test in splits:
-        scaling = library().pipeline.Pipeline(_scaling()).fit(x[train])
-        pieces.append(Piece(scaling.transform(x[train]), scaling.transform(x[test]), labels[train], test))
-    return pieces
+        scaling = load_sklearn().pipeline.Pipeline(_scaling()).fit(x[train])
+        scaled.append(ScaledSplit(scaling.transform(x[train]), scaling.transform(x[test]), labels[train], test))
+    return scaled
 
 
-def out_of_fold(pieces: Sequence[Piece], point: Point, count: int) -> Floats:
-    """Return g of each of ``count`` rows from the machine that was not trained on it; NaN for rows of no piece."""
-    g = np.full(count, np.nan)
-    for piece in pieces:
-        g[piece.rows] = _svm(point, piece.train.shape[1]).fit(piece.train, piece.labels).decision_function(piece.test)
-    return g
+def out_of_fold_scores(splits: Sequence[ScaledSplit], options: MachineOptions, count: int) -> Floats:
+    """Return the out-of-fold score of each of ``count`` rows, NaN for rows that no split judges."""
+    scores = np.full(count, np.nan)
+    for split in splits:
+        svm = _svm(options, split.train.shape[1]).fit(split.train, split.labels)
+        scores[split.rows] = svm.decision_function(split.test)
+    return scores
 
 
-def machine_of(estimator: Any, a: float, b: float, offset: float = 0.0) -> Machine:
-    """Return a fitted pipeline as arrays.
-
-    ``a`` and ``b`` are those of Platt's sigmoid, and ``offset`` is added to g.
-    """
+def extract_machine(estimator: Any, a: float, b: float, offset: float = 0.0) -> Machine:
+    """Return a fitted pipeline as arrays, with the a and b of Platt's sigmoid and ``offset`` added to the score."""
     impute, scale, svm = (estimator.named_steps[name] for name in ("impute", "scale", "svm"))
     support, dual = np.asarray(svm.support_vectors_, np.float64), np.asarray(svm.dual_coef_, np.float64).ravel()
     linear = svm.kernel == "linear"
     if linear:
-        # In the order of the support vectors, as one sum: the same bits on every machine.
+        # One sum in a fixed order gives the same bits on every computer.
         weights = np.zeros(support.shape[1])
         for alpha, row in zip(dual, support, strict=True):
             weights += alpha * row
@@ -97,20 +98,26 @@ def machine_of(estimator: Any, a: float, b: float, offset: float = 0.0) -> Machi
     )
 
 
-def _svm(point: Point, measures: int) -> Any:
-    # A number, so that the machine's gamma is known without scikit-learn; the linear kernel has none.
-    gamma = point.gamma / measures if point.kernel == "rbf" else 1.0
-    weights = "balanced" if point.balanced else None
-    return library().svm.SVC(kernel=point.kernel, C=point.c, gamma=gamma, class_weight=weights, cache_size=400)
+def _svm(options: MachineOptions, measures: int) -> Any:
+    # A number rather than "scale", so that gamma is known without scikit-learn; the linear kernel ignores it.
+    gamma = options.gamma / measures if options.kernel == "rbf" else 1.0
+    weights = "balanced" if options.balanced else None
+    return load_sklearn().svm.SVC(kernel=options.kernel, C=options.c, gamma=gamma, class_weight=weights, cache_size=400)
 
 
 def _scaling() -> list[tuple[str, Any]]:
-    impute = library().impute.SimpleImputer(strategy="median", keep_empty_features=True)
-    return [("impute", impute), ("scale", library().preprocessing.StandardScaler())]
+    impute = load_sklearn().impute.SimpleImputer(strategy="median", keep_empty_features=True)
+    return [("impute", impute), ("scale", load_sklearn().preprocessing.StandardScaler())]
 
 
-def library() -> Any:
-    """Return scikit-learn with the parts that are used here."""
+def load_sklearn() -> Any:
+    """Return scikit-learn with the modules that training uses.
+
+    Raises
+    ------
+    NeardupError
+        If it is not installed.
+    """
     try:
         import sklearn
         import sklearn.impute
@@ -119,57 +126,58 @@ def library() -> Any:
         import sklearn.svm
     except ImportError as error:
         raise NeardupError(
-            f"training is done by scikit-learn, and {error.name} is not installed; "
-            "pip install 'neardup[learn]' brings it"
+            f"training needs scikit-learn, and {error.name} is not installed; install it with "
+            "pip install 'neardup[learn]'"
         ) from None
     return sklearn
 
 
-class Threshold(NamedTuple):
+class MeasureThreshold(NamedTuple):
     """A threshold on one measure."""
 
-    #: Its place in the vector.
+    #: The measure's position in the vector.
     measure: int
-    at: float
-    #: Whether pairs at or below it are duplicates, as with hours between them, in place of those at or above.
-    below: bool
+    value: float
+    #: Whether duplicates lie at or below it, as for the hours between two times, instead of at or above.
+    is_maximum: bool
 
     def passes(self, x: Floats) -> Bools:
-        """Return which rows pass; those whose measure is not known do not."""
+        """Return which rows of x pass; an unknown measure does not."""
         column = x[:, self.measure]
-        return np.asarray(column <= self.at if self.below else column >= self.at, np.bool_)
+        return np.asarray(column <= self.value if self.is_maximum else column >= self.value, np.bool_)
 
 
-def best_threshold(x: Floats, labels: Bools) -> Threshold:
-    """Return the threshold with the highest F1, halfway between two values; of equals the first, strictest one."""
-    best, highest = Threshold(0, float("inf"), False), -1.0
+def best_threshold(x: Floats, labels: Bools) -> MeasureThreshold:
+    """Return the threshold with the highest F1, halfway between two values; of equals the first and strictest."""
+    best, highest = MeasureThreshold(0, float("inf"), False), -1.0
     for measure in range(x.shape[1]):
-        for below in (False, True):
-            column = -x[:, measure] if below else x[:, measure]
-            at, f1 = _best_at(column[~np.isnan(column)], labels[~np.isnan(column)], int(labels.sum()))
+        for is_maximum in (False, True):
+            column = -x[:, measure] if is_maximum else x[:, measure]
+            known = ~np.isnan(column)
+            value, f1 = _best_minimum(column[known], labels[known], int(labels.sum()))
             if f1 > highest:
-                best, highest = Threshold(measure, -at if below else at, below), f1
+                best, highest = MeasureThreshold(measure, -value if is_maximum else value, is_maximum), f1
     return best
 
 
-def _best_at(column: Floats, labels: Bools, duplicates: int) -> tuple[float, float]:
-    """Return the threshold of a column with the highest F1, and that F1."""
+def _best_minimum(column: Floats, labels: Bools, duplicates: int) -> tuple[float, float]:
+    """Return the smallest value to pass that gives the highest F1, and that F1; ``duplicates`` is their total."""
     order = np.argsort(-column, kind="stable")
-    values, right = column[order], np.cumsum(labels[order])
+    values, correct = column[order], np.cumsum(labels[order])
     ends = np.flatnonzero(np.append(values[1:] != values[:-1], len(values) > 0))
     if not len(ends):
         return float("inf"), -1.0
-    f1 = 2 * right[ends] / (ends + 1 + duplicates)
-    at = int(ends[np.argmax(f1)])
-    if at + 1 == len(values):
-        return float(values[at]), float(f1.max())
-    halfway = float((values[at] + values[at + 1]) / 2)
-    # Between neighbouring floats there is nothing; the upper one then is the threshold.
-    return halfway if halfway > values[at + 1] else float(values[at]), float(f1.max())
+    f1 = 2 * correct[ends] / (ends + 1 + duplicates)
+    last = int(ends[np.argmax(f1)])
+    if last + 1 == len(values):
+        return float(values[last]), float(f1.max())
+    halfway = float((values[last] + values[last + 1]) / 2)
+    # Between neighbouring floats there is no other: then the upper one is the threshold.
+    return halfway if halfway > values[last + 1] else float(values[last]), float(f1.max())
 
 
 def out_of_fold_threshold(x: Floats, labels: Bools, splits: Sequence[Split]) -> Bools:
-    """Return which rows pass the best threshold of the pairs that their split trains on."""
+    """Return which rows pass the best threshold on the training rows of their split."""
     passed = np.zeros(len(labels), np.bool_)
     for train, test in splits:
         passed[test] = best_threshold(x[train], labels[train]).passes(x[test])
@@ -179,39 +187,39 @@ def out_of_fold_threshold(x: Floats, labels: Bools, splits: Sequence[Split]) -> 
 _MOST_STEPS, _SMALLEST_STEP = 100, 1e-10
 _RIDGE, _FLAT = 1e-12, 1e-5
 _SUFFICIENT = 1e-4
-#: Where g tells nothing, or the wrong thing, the sigmoid rises by this little all the same.
+#: The slope of the sigmoid where scores do not rise with the labels: nearly flat, but still rising.
 LEAST_SLOPE = 1e-6
 
 
 class Sigmoid(NamedTuple):
-    """The probability of a duplicate is 1 / (1 + exp(a g + b))."""
+    """Platt's sigmoid: the probability of a duplicate with score g is 1 / (1 + exp(a g + b))."""
 
-    #: a is below 0, so that the probability rises with g.
+    #: Negative, so that the probability rises with the score.
     a: float
     b: float
-    #: Whether higher g meant more duplicates at all.
-    informed: bool
+    #: Whether higher scores mean more duplicates.
+    is_informative: bool
 
-    def probability(self, g: Floats) -> Floats:
-        """Return the probability for each g."""
-        return platt_probability(self.a * g + self.b)
+    def probability(self, scores: Floats) -> Floats:
+        """Return the probability for each score."""
+        return platt_probability(self.a * scores + self.b)
 
-    def loss(self, g: Floats, labels: Bools) -> Floats:
-        """Return for each pair minus the logarithm of the probability that was given to the truth."""
-        return _losses(self.a * g + self.b, labels.astype(np.float64))
+    def loss(self, scores: Floats, labels: Bools) -> Floats:
+        """Return minus the logarithm of the probability of each pair's label."""
+        return _cross_entropy(self.a * scores + self.b, labels.astype(np.float64))
 
 
-def sigmoid_of(g: Floats, labels: Bools) -> Sigmoid:
-    """Fit the sigmoid to g of pairs that the machine was not trained on, and their labels.
+def fit_sigmoid(g: Floats, labels: Bools) -> Sigmoid:
+    """Fit the sigmoid to out-of-fold scores and labels (Lin, Lin & Weng 2007, appendix: Newton with backtracking).
 
-    The targets are (n+ + 1) / (n+ + 2) and 1 / (n- + 2) in the place of 1 and 0, so that few labels give no certainty.
+    The targets are (n+ + 1) / (n+ + 2) and 1 / (n- + 2) instead of 1 and 0, so that few labels give no certainty.
     """
-    many, few = int(labels.sum()), int((~labels).sum())
-    targets = np.where(labels, (many + 1) / (many + 2), 1 / (few + 2))
-    a, b = 0.0, math.log((few + 1) / (many + 1))
-    value = float(_losses(b + a * g, targets).sum())
+    positives, negatives = int(labels.sum()), int((~labels).sum())
+    targets = np.where(labels, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+    a, b = 0.0, math.log((negatives + 1) / (positives + 1))
+    value = float(_cross_entropy(b + a * g, targets).sum())
     for _ in range(_MOST_STEPS):
-        p = _falling(a * g + b)
+        p = _falling_sigmoid(a * g + b)
         weight = p * (1 - p)
         h11, h22, h21 = float((g * g * weight).sum()) + _RIDGE, float(weight.sum()) + _RIDGE, float((g * weight).sum())
         slope = targets - p
@@ -222,7 +230,7 @@ def sigmoid_of(g: Floats, labels: Bools) -> Sigmoid:
         da, db = -(h22 * g1 - h21 * g2) / determinant, -(-h21 * g1 + h11 * g2) / determinant
         downhill, step = g1 * da + g2 * db, 1.0
         while step >= _SMALLEST_STEP:
-            lower = float(_losses((a + step * da) * g + b + step * db, targets).sum())
+            lower = float(_cross_entropy((a + step * da) * g + b + step * db, targets).sum())
             if lower < value + _SUFFICIENT * step * downhill:
                 a, b, value = a + step * da, b + step * db, lower
                 break
@@ -230,57 +238,56 @@ def sigmoid_of(g: Floats, labels: Bools) -> Sigmoid:
         else:
             break
     if a > -LEAST_SLOPE:
-        return Sigmoid(-LEAST_SLOPE, math.log((few + 1) / (many + 1)), False)
+        return Sigmoid(-LEAST_SLOPE, math.log((negatives + 1) / (positives + 1)), False)
     return Sigmoid(a, b, True)
 
 
-def _falling(f: Floats) -> Floats:
-    """Return 1 / (1 + exp(f)), without overflow."""
+def _falling_sigmoid(f: Floats) -> Floats:
+    """Return 1 / (1 + exp(f)) without overflow, exact also where it is tiny."""
     e = np.exp(-np.abs(f))
     return np.asarray(np.where(f >= 0, e / (1 + e), 1 / (1 + e)), np.float64)
 
 
-def _losses(f: Floats, targets: Floats) -> Floats:
-    """Return the cross entropy of targets and 1 / (1 + exp(f)), without overflow."""
-    # log(1 + exp(-|f|)) is added to what is exact for large |f|.
-    exact = np.where(f >= 0, targets * f, (targets - 1) * f)
-    return np.asarray(exact + np.log1p(np.exp(-np.abs(f))), np.float64)
+def _cross_entropy(f: Floats, targets: Floats) -> Floats:
+    """Return the cross entropy of targets and 1 / (1 + exp(f)) without overflow."""
+    linear = np.where(f >= 0, targets * f, (targets - 1) * f)
+    return np.asarray(linear + np.log1p(np.exp(-np.abs(f))), np.float64)
 
 
 KERNELS = ("linear", "rbf")
-#: What is tried at first; gamma is over the number of measures, whose mean square is 1.
+#: The coarse grid. Gamma is divided by the number of measures, whose mean square is 1.
 _COARSE = {
-    "linear": [Point("linear", 2.0**c) for c in (-6, -2, 2)],
-    "rbf": [Point("rbf", 2.0**c, 2.0**gamma) for c in (-2, 2, 6) for gamma in (-6, -4, -2, 0)],
+    "linear": [MachineOptions("linear", 2.0**c) for c in (-6, -2, 2)],
+    "rbf": [MachineOptions("rbf", 2.0**c, 2.0**gamma) for c in (-2, 2, 6) for gamma in (-6, -4, -2, 0)],
 }
-#: Then the neighbours of the best: C and gamma times these.
+#: Factors of C and gamma for the neighbours of the best coarse options.
 _FINE_C, _FINE_GAMMA = (0.25, 4.0), (0.5, 2.0)
-#: The coarse search looks at so many pairs at most; the rest of the search at all.
+#: The coarse search looks at this number of pairs at most, the fine one at all.
 COARSE_PAIRS = 1500
 _DRAWS = 500
 
 
 class SearchResult(NamedTuple):
-    """What a search chose, and what its machines said of the pairs they were not trained on."""
+    """The chosen options of a machine, and its out-of-fold scores."""
 
-    point: Point
-    #: float64[n]: out of fold, the move of the zero included.
-    g: Floats
-    #: Of this g.
+    options: MachineOptions
+    #: float64[n]: out of fold, plus ``offset``.
+    scores: Floats
+    #: Of these scores.
     sigmoid: Sigmoid
-    #: What was added to g, so that a pair is a duplicate from 0 on.
+    #: Added to the scores, so that a pair is a duplicate from 0 on.
     offset: float
-    #: The probability where g is 0.
-    zero: float
-    #: How many points were compared.
-    tried: int
-    #: How many pairs the coarse search looked at.
-    coarse: int
+    #: The probability at score 0.
+    zero_probability: float
+    #: The number of options compared.
+    options_tried: int
+    #: The number of pairs in the coarse search.
+    coarse_pairs: int
 
 
 class _Trial(NamedTuple):
-    point: Point
-    g: Floats
+    options: MachineOptions
+    scores: Floats
     sigmoid: Sigmoid
     losses: Floats
 
@@ -292,90 +299,93 @@ class _Trial(NamedTuple):
 def search(
     x: Floats, labels: Bools, groups: Integers, splits: Sequence[Split], *, kernels: Sequence[str], seed: int
 ) -> SearchResult:
-    """Choose a machine for pairs.
+    """Return the options with the least cross-validated log loss, and the scores that they give.
 
-    Pairs of one group (``groups``, int64[n]) depend on each other; each row is judged by one of the splits.
+    A coarse grid is followed by the neighbours of its best options, and by balanced class weights. Of two kernels, the
+    linear one wins unless the other is clearly better. Pairs of one group (``groups``, int64[n]) depend on each other.
     """
-    whole, some, rows = pieces_of(x, labels, splits), None, np.arange(len(labels))
+    scaled, coarse, rows = scale_splits(x, labels, splits), None, np.arange(len(labels))
     if len(labels) > COARSE_PAIRS:
-        rows = _sample(labels, seed)
-        some = pieces_of(x[rows], labels[rows], among(splits, rows, len(labels)))
+        rows = _coarse_rows(labels, seed)
+        coarse = scale_splits(x[rows], labels[rows], select_rows(splits, rows, len(labels)))
     best: list[_Trial] = []
-    tried = 0
+    options_tried = 0
     for kernel in KERNELS:
         if kernel not in kernels:
             continue
-        points = _COARSE[kernel]
-        if some is not None:
-            points = [min((_trial(some, labels[rows], point) for point in points), key=lambda one: one.loss).point]
-        first = min((_trial(whole, labels, point) for point in points), key=lambda one: one.loss)
-        finer = [_trial(whole, labels, point) for point in _neighbours(first.point)]
-        second = min([first, *finer], key=lambda one: one.loss)
-        weighted = _trial(whole, labels, second.point._replace(balanced=True))
-        best.append(min([second, weighted], key=lambda one: one.loss))
-        tried += len(_COARSE[kernel]) + len(finer) + 1
+        grid = _COARSE[kernel]
+        if coarse is not None:
+            grid = [_best_trial(coarse, labels[rows], grid).options]
+        first = _best_trial(scaled, labels, grid)
+        neighbours = _neighbours(first.options)
+        second = min(first, _best_trial(scaled, labels, neighbours), key=lambda trial: trial.loss)
+        balanced = _trial(scaled, labels, second.options._replace(balanced=True))
+        best.append(min(second, balanced, key=lambda trial: trial.loss))
+        options_tried += len(_COARSE[kernel]) + len(neighbours) + 1
     chosen = best[0]
-    if len(best) == 2 and _clearly_lower(best[1].losses, best[0].losses, groups):
+    if len(best) == 2 and _is_clearly_lower(best[1].losses, best[0].losses, groups):
         chosen = best[1]
-    cut, zero = _zero(chosen, labels, groups)
+    cut, zero_probability = _natural_cut(chosen, labels, groups)
     sigmoid = chosen.sigmoid._replace(b=chosen.sigmoid.b + chosen.sigmoid.a * cut)
-    return SearchResult(chosen.point, chosen.g - cut, sigmoid, -cut, zero, tried, len(rows))
+    return SearchResult(chosen.options, chosen.scores - cut, sigmoid, -cut, zero_probability, options_tried, len(rows))
 
 
-def unsearched_machine(x: Floats, labels: Bools) -> SearchResult:
-    """Return a linear machine for pairs too few to part, calibrated on what it was trained on."""
-    point, every = Point("linear", 0.1), np.arange(len(labels))
-    tried = _trial(pieces_of(x, labels, [Split(every, every)]), labels, point)
-    return SearchResult(
-        point, tried.g, tried.sigmoid, 0.0, float(tried.sigmoid.probability(np.zeros(1))[0]), 1, len(labels)
-    )
+def default_search_result(x: Floats, labels: Bools) -> SearchResult:
+    """Return a linear machine for pairs too few to divide, calibrated on its own training pairs."""
+    options, rows = MachineOptions("linear", 0.1), np.arange(len(labels))
+    trial = _trial(scale_splits(x, labels, [Split(rows, rows)]), labels, options)
+    zero_probability = float(trial.sigmoid.probability(np.zeros(1))[0])
+    return SearchResult(options, trial.scores, trial.sigmoid, 0.0, zero_probability, 1, len(labels))
 
 
-def _sample(labels: Bools, seed: int) -> Integers:
-    """Return rows for the coarse search: half of them of the rarer class, if it has so many."""
+def _coarse_rows(labels: Bools, seed: int) -> Integers:
+    """Return rows for the coarse search, half of them of the rarer class if it has enough."""
     order = np.random.default_rng(seed).permutation(len(labels))
-    rarer = (labels if 2 * labels.sum() <= len(labels) else ~labels)[order]
-    rare = order[rarer][: COARSE_PAIRS // 2]
-    return np.sort(np.concatenate([rare, order[~rarer][: COARSE_PAIRS - len(rare)]]))
+    is_rarer = (labels if 2 * labels.sum() <= len(labels) else ~labels)[order]
+    rarer = order[is_rarer][: COARSE_PAIRS // 2]
+    return np.sort(np.concatenate([rarer, order[~is_rarer][: COARSE_PAIRS - len(rarer)]]))
 
 
-def _trial(pieces: Sequence[Piece], labels: Bools, point: Point) -> _Trial:
-    g = out_of_fold(pieces, point, len(labels))
-    sigmoid = sigmoid_of(g, labels)
-    return _Trial(point, g, sigmoid, sigmoid.loss(g, labels))
+def _trial(splits: Sequence[ScaledSplit], labels: Bools, options: MachineOptions) -> _Trial:
+    scores = out_of_fold_scores(splits, options, len(labels))
+    sigmoid = fit_sigmoid(scores, labels)
+    return _Trial(options, scores, sigmoid, sigmoid.loss(scores, labels))
 
 
-def _neighbours(point: Point) -> list[Point]:
-    finer = [point._replace(c=point.c * factor) for factor in _FINE_C]
-    if point.kernel == "rbf":
-        finer += [point._replace(gamma=point.gamma * factor) for factor in _FINE_GAMMA]
-    return finer
+def _best_trial(splits: Sequence[ScaledSplit], labels: Bools, grid: Sequence[MachineOptions]) -> _Trial:
+    return min((_trial(splits, labels, options) for options in grid), key=lambda trial: trial.loss)
 
 
-def _clearly_lower(one: Floats, other: Floats, groups: Integers) -> bool:
-    """Return whether losses are lower than others by more than the standard error of their difference.
+def _neighbours(options: MachineOptions) -> list[MachineOptions]:
+    found = [options._replace(c=options.c * factor) for factor in _FINE_C]
+    if options.kernel == "rbf":
+        found += [options._replace(gamma=options.gamma * factor) for factor in _FINE_GAMMA]
+    return found
 
-    Where they are not, the simpler machine is taken (Breiman et al. 1984, 3.4.3: the rule of one standard error).
+
+def _is_clearly_lower(losses: Floats, reference: Floats, groups: Integers) -> bool:
+    """Return whether losses lie below others by more than the standard error of their difference.
+
+    If they do not, the simpler machine wins (Breiman et al. 1984, 3.4.3: the one-standard-error rule).
     """
-    gains = np.bincount(np.unique(groups, return_inverse=True)[1], other - one)
+    gains = np.bincount(np.unique(groups, return_inverse=True)[1], reference - losses)
     return bool(gains.sum() > np.sqrt((gains**2).sum()))
 
 
-def _zero(chosen: _Trial, labels: Bools, groups: Integers) -> tuple[float, float]:
-    """Return from which g on a pair is a duplicate, and the probability there.
+def _natural_cut(trial: _Trial, labels: Bools, groups: Integers) -> tuple[float, float]:
+    """Return the score from which a pair counts as a duplicate, and the probability at this score.
 
-    That is one half, unless F1 is higher beyond chance where it is highest for true probabilities: at half of the
-    highest F1 (Lipton, Elkan & Narayanaswamy 2014). Where g tells nothing it stays as it is.
+    It is the score of probability 1/2, unless a lower one has a higher F1 beyond chance: at half of the highest F1
+    (Lipton, Elkan & Narayanaswamy 2014). If scores are not informative, it is 0.
     """
-    g, sigmoid = chosen.g, chosen.sigmoid
-    if not sigmoid.informed:
+    scores, sigmoid = trial.scores, trial.sigmoid
+    if not sigmoid.is_informative:
         return 0.0, float(sigmoid.probability(np.zeros(1))[0])
     half = -sigmoid.b / sigmoid.a
-    highest = best_threshold(g[:, np.newaxis], labels).passes(g[:, np.newaxis])
-    share = float(2 * (highest & labels).sum() / (highest.sum() + labels.sum()))
-    lower = (np.log(2 / share - 1) - sigmoid.b) / sigmoid.a
-    drawn = draw(labels, groups, [g >= lower, g >= half], count=_DRAWS)
-    gain = drawn.gain(0, 1)
+    best = best_threshold(scores[:, np.newaxis], labels).passes(scores[:, np.newaxis])
+    highest_f1 = float(2 * (best & labels).sum() / (best.sum() + labels.sum()))
+    lower = (np.log(2 / highest_f1 - 1) - sigmoid.b) / sigmoid.a
+    gain = draw_groups(labels, groups, [scores >= lower, scores >= half], count=_DRAWS).gain(0, 1)
     if gain.beyond_chance and (gain.difference.value or 0.0) > 0:
-        return float(lower), share / 2
+        return float(lower), highest_f1 / 2
     return half, 0.5

@@ -311,7 +311,7 @@ class StoreReport:
             "arrived since the store began": f"{counts['arrived']:,}: {counted(counts['originals'], 'original')} and "
             f"{counted(counts['duplicates'], 'duplicate')}",
             "flags since then": flags_of(counts),
-            "classifier since then": asked_of(reader).in_words,
+            "classifier since then": asked_of(reader).description,
         }
         notes = []
         if reported < counts["arrived"]:
