@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sentences import says
 
-from neardup.runtime import BASE, SCRATCH, Clock, Memory, alone, in_order, trim_memory
+from neardup.runtime import PROGRAM_BYTES, SCRATCH, Clock, Memory, map_in_order, run_serial, trim_memory
 
 FULL = """
 import resource, signal
@@ -31,19 +31,19 @@ except OutputError as error:
 
 
 def test_arrays_come_from_memory_until_the_budget_is_used_up() -> None:
-    memory = Memory(BASE + 1000)
-    assert memory.room == 1000
+    memory = Memory(PROGRAM_BYTES + 1000)
+    assert memory.free_bytes == 1000
     first = memory.array(np.uint64, 100)
-    assert (first.nbytes, memory.room, memory.spilled_bytes) == (800, 200, 0)
+    assert (first.nbytes, memory.free_bytes, memory.spilled_bytes) == (800, 200, 0)
     second = memory.array(np.uint32, 10, 10)
-    assert (second.shape, memory.room, memory.spilled_bytes) == ((10, 10), 200, 400)
+    assert (second.shape, memory.free_bytes, memory.spilled_bytes) == ((10, 10), 200, 400)
     assert memory.array(np.uint8, 200).nbytes == 200
-    assert memory.room == 0
+    assert memory.free_bytes == 0
     assert memory.array(np.uint64, 0).nbytes == 0
-    memory.give_back(first)
-    assert memory.room == 800
-    memory.give_back(second)
-    assert memory.room == 800
+    memory.release_array(first)
+    assert memory.free_bytes == 800
+    memory.release_array(second)
+    assert memory.free_bytes == 800
 
 
 def test_without_a_budget_nothing_goes_to_a_file() -> None:
@@ -60,7 +60,7 @@ def test_arrays_in_a_file_keep_their_values(promised: bool, monkeypatch: pytest.
     arrays = [memory.array(np.uint64, 300_000) for _ in range(3)]
     for number, array in enumerate(arrays):
         array[:] = np.arange(300_000, dtype=np.uint64) + np.uint64(number)
-    memory.release()
+    memory.evict()
     for number, array in enumerate(arrays):
         assert array[0] == number
         assert array[-1] == 299_999 + number
@@ -86,16 +86,16 @@ def test_results_come_in_order_until_the_first_error(threads: int) -> None:
 
     found: list[int] = []
     with pytest.raises(ValueError, match="seven"):
-        found.extend(in_order(late, range(20), threads))
+        found.extend(map_in_order(late, range(20), threads))
     assert found == list(range(7))
-    assert list(in_order(late, range(7), threads)) == list(range(7))
+    assert list(map_in_order(late, range(7), threads)) == list(range(7))
 
 
 def test_calls_share_their_threads_and_may_call_each_other() -> None:
     def inner(number: int) -> tuple[int, list[int]]:
-        return threading.get_ident(), list(in_order(lambda other: number * other, range(3), 2))
+        return threading.get_ident(), list(map_in_order(lambda other: number * other, range(3), 2))
 
-    found = [done for _ in range(20) for done in in_order(inner, range(5), 2)]
+    found = [done for _ in range(20) for done in map_in_order(inner, range(5), 2)]
     assert [products for _, products in found] == [[0, number, 2 * number] for _ in range(20) for number in range(5)]
     assert len({ident for ident, _ in found}) <= 2
     assert threading.get_ident() not in {ident for ident, _ in found}
@@ -114,7 +114,7 @@ def test_no_call_is_running_once_the_results_are_closed() -> None:
         time.sleep(0.02)
         ended.append(number)
 
-    results = in_order(slow, work(), 2)
+    results = map_in_order(slow, work(), 2)
     next(results)
     results.close()
     assert len(drawn) <= 4
@@ -123,20 +123,20 @@ def test_no_call_is_running_once_the_results_are_closed() -> None:
 
 def test_a_forked_process_has_threads_of_its_own() -> None:
     code = (
-        "import os\nfrom neardup.runtime import in_order\nlist(in_order(abs, range(9), 2))\nchild = os.fork()\n"
-        "print(list(in_order(abs, [-1, 2], 2)), flush=True)\nif child: os.waitpid(child, 0)\n"
+        "import os\nfrom neardup.runtime import map_in_order\nlist(map_in_order(abs, range(9), 2))\nchild = os.fork()\n"
+        "print(list(map_in_order(abs, [-1, 2], 2)), flush=True)\nif child: os.waitpid(child, 0)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "[1, 2]\n" * 2
 
 
 def test_scratch_belongs_to_one_thread_and_is_freed_when_memory_is_trimmed() -> None:
-    first = SCRATCH.take("numbers", np.int64, 10)
-    assert SCRATCH.take("numbers", np.int64, 5) is first
-    (other,) = in_order(lambda _: SCRATCH.take("numbers", np.int64, 5), [0], 2)
+    first = SCRATCH.array("numbers", np.int64, 10)
+    assert SCRATCH.array("numbers", np.int64, 5) is first
+    (other,) = map_in_order(lambda _: SCRATCH.array("numbers", np.int64, 5), [0], 2)
     assert other is not first
     trim_memory()
-    assert SCRATCH.take("numbers", np.int64, 5) is not first
+    assert SCRATCH.array("numbers", np.int64, 5) is not first
 
 
 def test_exclusive_work_is_serial_across_all_threads() -> None:
@@ -148,9 +148,9 @@ def test_exclusive_work_is_serial_across_all_threads() -> None:
 
     clock = Clock()
     with clock.stage("divided"):
-        assert list(in_order(busy, [0.05] * 4, 2)) == [0.05] * 4
+        assert list(map_in_order(busy, [0.05] * 4, 2)) == [0.05] * 4
     with ThreadPoolExecutor(1) as pool, clock.stage("alone"):
-        assert pool.submit(alone, busy, 0.1).result() == 0.1
+        assert pool.submit(run_serial, busy, 0.1).result() == 0.1
     divided, serial = clock.stages
     assert divided["serial_cpu_s"] <= divided["cpu_s"] - 0.1
     assert 0.1 <= serial["serial_cpu_s"] <= serial["cpu_s"] + 0.001

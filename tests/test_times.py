@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from time_examples import DAY, EXACT, MOMENT, NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
 
-from neardup.errors import shown
+from neardup.errors import quoted
 from neardup.times import can_hold_times, microseconds_of, times_of, utc
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,7 +67,7 @@ NONE = [
 ]
 
 
-@pytest.mark.parametrize("value", NONE, ids=shown)
+@pytest.mark.parametrize("value", NONE, ids=quoted)
 def test_values_that_are_no_times(value: object) -> None:
     assert microseconds_of(value) is None
 

@@ -21,23 +21,23 @@ from difflib import get_close_matches
 from numbers import Integral
 
 #: Whether a command runs: all of this process speaks to a person at a terminal then.
-_command_runs = False
+_is_command = False
 
 
 @contextmanager
-def command_running() -> Iterator[None]:
+def run_as_command() -> Iterator[None]:
     """Let messages of the block name options as the command line has them."""
-    global _command_runs
-    before, _command_runs = _command_runs, True
+    global _is_command
+    before, _is_command = _is_command, True
     try:
         yield
     finally:
-        _command_runs = before
+        _is_command = before
 
 
-def command_runs() -> bool:
+def is_command() -> bool:
     """Return whether a command runs, which says itself what there is to say."""
-    return _command_runs
+    return _is_command
 
 
 def option(command: str, python: str = "") -> str:
@@ -50,7 +50,7 @@ def option(command: str, python: str = "") -> str:
     python : str, optional
         In Python, where it is not the same word, such as ``id_column``.
     """
-    return command if _command_runs else python or command.removeprefix("--").replace("-", "_")
+    return command if _is_command else python or command.removeprefix("--").replace("-", "_")
 
 
 class NeardupError(Exception):
@@ -96,7 +96,7 @@ class UnknownDocument(NeardupError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
-def meant(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, known: Iterable[str]) -> str:
     """Return the end of a message that asks whether a known word was meant; empty where none is like this one."""
     near = get_close_matches(word, list(known), 1, 0.7)
     return f"; do you mean {near[0]}?" if near else ""
@@ -111,12 +111,12 @@ def check_count(name: str, number: object, way: str) -> None:
         ``way`` says in it what to give.
     """
     if isinstance(number, bool) or not isinstance(number, Integral):
-        raise RecipeError(f"{name} {shown(number)} is no whole number; {way}")
+        raise RecipeError(f"{name} {quoted(number)} is no whole number; {way}")
     if number < 1:
         raise RecipeError(f"{name} {number} is below 1; {way}")
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """Return a value for a message: escaped, and not longer than a line."""
     try:
         text = ascii(value[:60] if isinstance(value, str | bytes) else value)

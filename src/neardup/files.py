@@ -22,7 +22,7 @@ _MARK = re.compile(r"[0-9a-f]{16}")
 _LONGEST = 200
 
 
-class Unfinished:
+class PartialOutput:
     """A file or folder that its process has not finished, under a name that says so.
 
     The process holds a lock on it, which ends with the process, however it ends. So whoever makes the next one of that
@@ -54,14 +54,14 @@ class Unfinished:
             self._removal.detach()
 
     @classmethod
-    def beside(cls, target: str, *, folder: bool = False) -> Self:
+    def for_target(cls, target: str, *, folder: bool = False) -> Self:
         """Begin what is to be put at a place."""
         directory, base = os.path.split(target)
         base = os.fsencode(base)[:_LONGEST].decode("utf-8", "ignore")
         return cls(os.path.join(directory, f".{base}.partial-"), folder=folder)
 
     @classmethod
-    def temporary(cls) -> Self:
+    def temporary_folder(cls) -> Self:
         """Make a folder for temporary files, for this user alone."""
         return cls(os.path.join(tempfile.gettempdir(), "neardup-spool-"), folder=True, mode=0o700)
 
@@ -87,9 +87,9 @@ class Unfinished:
 
 
 @contextmanager
-def put_at(target: str, *, folder: bool = False) -> Iterator[Unfinished]:
+def placed_output(target: str, *, folder: bool = False) -> Iterator[PartialOutput]:
     """Give a file or folder that is at its place when the block has ended, and nowhere if it has failed."""
-    made = Unfinished.beside(target, folder=folder)
+    made = PartialOutput.for_target(target, folder=folder)
     try:
         yield made
         made.place(target)
@@ -163,7 +163,7 @@ def flush_folder(folder: str | os.PathLike[str]) -> None:
         os.close(handle)
 
 
-def read(path: str | os.PathLike[str], way: str) -> bytes:
+def read_file(path: str | os.PathLike[str], way: str) -> bytes:
     """Return the bytes of a file, or refuse it; ``way`` says in messages what to give."""
     try:
         with open(path, "rb") as file:
@@ -172,10 +172,10 @@ def read(path: str | os.PathLike[str], way: str) -> bytes:
         raise InputError(f"{os.fspath(path)} cannot be read ({error.strerror}); {way}") from None
 
 
-def write(path: str | os.PathLike[str], data: bytes) -> None:
+def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file beside its place and rename it into it."""
     try:
-        with put_at(os.path.realpath(path)) as made, open(made.handle, "wb", closefd=False) as file:
+        with placed_output(os.path.realpath(path)) as made, open(made.handle, "wb", closefd=False) as file:
             file.write(data)
     except OSError as error:
         raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None

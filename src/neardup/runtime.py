@@ -37,7 +37,7 @@ def default_threads() -> int:
     return os.cpu_count() or 1
 
 
-def in_order(function: Callable[[Work], Done], work: Iterable[Work], threads: int) -> Generator[Done, None, None]:
+def map_in_order(function: Callable[[Work], Done], work: Iterable[Work], threads: int) -> Generator[Done, None, None]:
     """Yield function(item) for each item of work, in order, with at most threads + 1 items under way.
 
     The items are drawn as they are needed, so that a reader is never far ahead. No item is under way any more when the
@@ -80,13 +80,13 @@ if hasattr(os, "register_at_fork"):
 _LARGEST_KEPT = 1 << 26
 
 
-class Scratch:
+class ScratchArrays:
     """Uninitialised arrays by name, each thread its own."""
 
     def __init__(self) -> None:
         self._arrays = threading.local()
 
-    def take(self, name: str, dtype: type[np.generic], size: int) -> npt.NDArray[Any]:
+    def array(self, name: str, dtype: type[np.generic], size: int) -> npt.NDArray[Any]:
         """Return an array of at least that size; what it held under the same name before is lost."""
         array: npt.NDArray[Any] | None = getattr(self._arrays, name, None)
         if array is None or len(array) < size:
@@ -100,11 +100,11 @@ class Scratch:
         self._arrays = threading.local()
 
 
-SCRATCH = Scratch()
+SCRATCH = ScratchArrays()
 
 
 #: What the interpreter, its libraries and the compiled kernels take before the first document is read.
-BASE = 250_000_000
+PROGRAM_BYTES = 250_000_000
 _PIECE = 1 << 20
 
 
@@ -118,14 +118,14 @@ def _reserve(file: IO[bytes], size: int) -> None:
     file.flush()
 
 
-def check_budget(budget: int | None, needed: float, what: str, *, all_of_it: float | None = None) -> None:
+def check_budget(budget: int | None, needed: float, what: str, *, final_need: float | None = None) -> None:
     """Refuse a budget (bytes for the whole process) that is less than the program and what something needs besides.
 
-    A budget below twice the program's own memory counts as that. ``all_of_it`` is what will be needed at the end, where
+    A budget below twice the program's own memory counts as that. ``final_need`` is what the end will need, where
     that is known.
     """
-    if budget is not None and BASE + needed > max(budget, 2 * BASE):
-        least = -(-(BASE + max(needed, all_of_it or 0)) // 100_000_000) * 100
+    if budget is not None and PROGRAM_BYTES + needed > max(budget, 2 * PROGRAM_BYTES):
+        least = -(-(PROGRAM_BYTES + max(needed, final_need or 0)) // 100_000_000) * 100
         raise RecipeError(
             f"{option('--memory')} {budget:,} bytes is too little for {what}; give {int(least):,}MB or more"
         )
@@ -142,7 +142,7 @@ class Memory:
 
     def __init__(self, budget: int | None = None) -> None:
         self.budget = budget
-        self._left = math.inf if budget is None else max(budget - BASE, 0)
+        self._left = math.inf if budget is None else max(budget - PROGRAM_BYTES, 0)
         if budget is not None:
             Memory.least_budget = min(budget, Memory.least_budget)
             _give_back_at_once()
@@ -150,7 +150,7 @@ class Memory:
         self.spilled_bytes, self._lock = 0, threading.Lock()
 
     @property
-    def room(self) -> float:
+    def free_bytes(self) -> float:
         """How many bytes of the budget are left, infinity without one."""
         return self._left
 
@@ -174,14 +174,14 @@ class Memory:
         self._maps.append(mapped)
         return np.frombuffer(mapped, dtype).reshape(shape)
 
-    def give_back(self, array: npt.NDArray[Any]) -> None:
+    def release_array(self, array: npt.NDArray[Any]) -> None:
         """Take back an array that nobody reads any more."""
         before = len(self._maps)
         self._maps = [mapped for mapped in self._maps if not np.shares_memory(np.frombuffer(mapped, np.uint8), array)]
         if len(self._maps) == before:
             self._left += array.nbytes
 
-    def take_back(self, size: int) -> None:
+    def release_bytes(self, size: int) -> None:
         """Take back so many bytes of arrays that nobody reads any more."""
         self._left += size
 
@@ -190,7 +190,7 @@ class Memory:
         with self._lock:
             self.spilled_bytes += size
 
-    def release(self) -> None:
+    def evict(self) -> None:
         """Let the system have the memory of what lies in the file; it comes back when it is read."""
         for mapped in self._maps:
             mapped.madvise(mmap.MADV_DONTNEED)
@@ -241,7 +241,7 @@ def resident_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT
 
 
-def files_at_once(most: int) -> int:
+def file_limit(most: int) -> int:
     """Return how many files of a kind may be open: so many at most, a power of two, an eighth of the system's limit."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return most if allowed < 0 else min(most, 1 << (max(allowed // 8, 1).bit_length() - 1))
@@ -292,7 +292,7 @@ _ALONE = 0.0
 _ALONE_LOCK = threading.Lock()
 
 
-def alone(function: Callable[[Work], Done], work: Work) -> Done:
+def run_serial(function: Callable[[Work], Done], work: Work) -> Done:
     """Call a function in a thread that no second one may help, and count what it takes as serial."""
     global _ALONE
     own = time.thread_time()

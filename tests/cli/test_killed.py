@@ -27,9 +27,9 @@ from neardup.documents.output import OutputFile
 WRITES = """
 import os, sys, time
 from neardup.documents.output import OutputFile
-from neardup.files import Unfinished
+from neardup.files import PartialOutput
 made = [OutputFile(name) for name in sys.argv[1:-1]]
-folder = Unfinished.beside(sys.argv[-1], folder=True)
+folder = PartialOutput.for_target(sys.argv[-1], folder=True)
 open(os.path.join(folder.path, "a.txt"), "w").close()
 print("writing", flush=True)
 time.sleep(60)
@@ -214,7 +214,7 @@ def test_only_what_is_written_again_is_swept(out: Path) -> None:
     gone = left - names_in(out)
     assert len(gone) == 1
     assert gone.pop().startswith(".a.html.partial-")
-    files.write(out / "b.html", b"page")
+    files.write_file(out / "b.html", b"page")
     texts = out.parent / "pages"
     texts.mkdir()
     (texts / "a.txt").write_text("one two three four five six")
@@ -229,13 +229,13 @@ def test_files_of_another_user_stay(out: Path) -> None:
     for path in partial(out):
         os.chown(path, 65534, 65534)
     before = names_in(out)
-    files.write(out / "a.html", b"page")
+    files.write_file(out / "a.html", b"page")
     assert names_in(out) == before | {"a.html"}
 
 
 @pytest.mark.parametrize("name", ["文" * 80 + ".html", "a" * 250 + ".html"])
 def test_file_names_of_the_maximum_length_work(name: str, out: Path) -> None:
-    files.write(out / name, b"page")
+    files.write_file(out / name, b"page")
     with OutputFile(str(out / name)) as file:
         file.write(b"page")
     assert names_in(out) == {name}

@@ -208,5 +208,5 @@ def test_a_store_returns_all_features_within_any_budget(budget: int | None) -> N
         ]
         assert np.array_equal(np.concatenate(found), np.concatenate(expected))
         assert (store.memory.spilled_bytes > 0) == (budget is not None and budget < 10**9)
-        store.memory.release()
+        store.memory.evict()
         assert store.sizes.tolist() == sizes.tolist()

@@ -145,7 +145,7 @@ def test_every_engine_writes_the_same_bytes_whatever_the_budget(
 
 @pytest.mark.parametrize("engine", ["lsh", "simhash", "cosine", "clipped"])
 def test_a_budget_below_what_an_engine_must_hold_is_refused(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.runtime.BASE", 1000)
+    monkeypatch.setattr("neardup.runtime.PROGRAM_BYTES", 1000)
     recipe = nd.Recipe(features="words:2", **ENGINES[engine])
     with pytest.raises(RecipeError) as caught:
         nd.dedup(corpus(5000), recipe=recipe, memory=SMALL)

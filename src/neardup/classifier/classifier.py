@@ -26,7 +26,7 @@ from neardup.classifier.records import Records, needed_columns, read_records
 from neardup.classifier.vector import Vector
 from neardup.errors import InputError, OutputError, RecipeError, option
 from neardup.features.statistics import Statistics
-from neardup.files import read, write
+from neardup.files import read_file, write_file
 from neardup.kernels import Bools, Floats
 from neardup.kernels.pairs import discriminant
 from neardup.recipe import Recipe
@@ -322,7 +322,7 @@ class Classifier:
         if not force and os.path.lexists(name):
             force_option = option("--force", "force=True")
             raise OutputError(f"{name} exists; choose another name, or replace it with {force_option}")
-        write(name, pack_classifier(self))
+        write_file(name, pack_classifier(self))
 
     def __repr__(self) -> str:
         return f"<classifier {self.fingerprint}: {self.vector} on pairs with {self.candidate_rule.in_words()}>"
@@ -363,7 +363,7 @@ def load_classifier(path: str | PathLike[str]) -> Classifier:
         If it is no classifier file, is truncated, changed or of another format, or was trained with other versions of
         the algorithms or of Unicode.
     """
-    return unpack_classifier(read(path, "give what neardup train wrote"), os.fspath(path))
+    return unpack_classifier(read_file(path, "give what neardup train wrote"), os.fspath(path))
 
 
 def pack_classifier(classifier: Classifier) -> bytes:

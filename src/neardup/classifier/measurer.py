@@ -23,7 +23,7 @@ from neardup.kernels.grams import LISTED
 from neardup.kernels.pairs import edit_distances
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, similarities
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 
 
 class PreparedDocuments(NamedTuple):
@@ -222,7 +222,7 @@ class Measurer:
 
     def prepare(self, records: Records) -> PreparedDocuments:
         """Return the documents with everything that depends on a single document."""
-        pieces = list(in_order(self._extract_rows, _text_pieces(records.texts), self._threads))
+        pieces = list(map_in_order(self._extract_rows, _text_pieces(records.texts), self._threads))
         rows = (
             {name: FeatureRows.concatenate([piece[name] for piece in pieces]) for name in pieces[0]} if pieces else {}
         )
@@ -247,7 +247,7 @@ class Measurer:
             # In one fixed order, so that no measure can depend on which document is the left one.
             self._fill(documents, np.minimum(left[part], right[part]), np.maximum(left[part], right[part]), x[part])
 
-        for _ in in_order(fill, range(0, len(left), _BLOCK_PAIRS), self._threads):
+        for _ in map_in_order(fill, range(0, len(left), _BLOCK_PAIRS), self._threads):
             pass
         return x
 

@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from neardup.cli.command import Command, UsageError, usage_message, usage_of, write_exit_codes
 from neardup.cli.screen import EXIT_CODE, TYPED_ARGUMENTS, print_message
-from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, command_running
+from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, run_as_command
 from neardup.version import __version__
 
 #: The commands and what they do. Each is in the module of its name, imported when the command is called.
@@ -119,7 +119,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; exit with 2 if it is refused, with 3 for a torn input, with 130 if interrupted."""
         try:
-            with command_running(), warnings.catch_warnings():
+            with run_as_command(), warnings.catch_warnings():
                 warnings.showwarning = _print_warning
                 result = super().invoke(ctx)
             if sys.stdout is not None:

@@ -247,9 +247,9 @@ def _describe_excess(peak: int, memory: int | None) -> str:
     """Return that a run exceeded its memory limit, and what the program itself needs; empty if it did not."""
     if memory is None or peak <= memory:
         return ""
-    from neardup.runtime import BASE
+    from neardup.runtime import PROGRAM_BYTES
 
-    return f", more than --memory {sized(memory)}; the program alone takes up to {sized(BASE)}"
+    return f", more than --memory {sized(memory)}; the program alone takes up to {sized(PROGRAM_BYTES)}"
 
 
 def _describe_reference(reference: dict[str, Any] | None) -> str:

@@ -60,14 +60,14 @@ def demo(
 
 
 def _copy_samples(folder: str, copies: dict[str, str]) -> None:
-    from neardup.files import write
+    from neardup.files import write_file
 
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder} cannot be created ({error.strerror}); name another folder") from None
     for name, place in copies.items():
-        write(place, files("neardup").joinpath("samples", name).read_bytes())
+        write_file(place, files("neardup").joinpath("samples", name).read_bytes())
 
 
 def _run(*words: str) -> None:

@@ -74,7 +74,7 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Remove documents by their ids."""
-    from neardup.files import read as read_file
+    from neardup.files import read_file as read_file
     from neardup.index.index import DiskIndex
     from neardup.index.writer import open_writer
 

@@ -147,7 +147,7 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
 def _read_boilerplate(path: str) -> str:
     from neardup import files
 
-    text = decode_text(files.read(path, "give --ignore a text file"), path)
+    text = decode_text(files.read_file(path, "give --ignore a text file"), path)
     if not text.strip():
         raise InputError(f"{path} holds no text, so --ignore would change nothing: leave it out, or give another file")
     return text

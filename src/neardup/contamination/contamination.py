@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from neardup.contamination.items import Items, Passages, make_passages, read_items
 from neardup.documents import Batch, Corpus
-from neardup.errors import RecipeError, option, shown
+from neardup.errors import RecipeError, option, quoted
 from neardup.features.reading import Progress, text_pieces
 from neardup.kernels.contamination import find_contained_sets, find_grams
-from neardup.runtime import Clock, default_threads, in_order
+from neardup.runtime import Clock, default_threads, map_in_order
 from neardup.text.bulk import normalize_texts, text_buffers
 from neardup.text.normalize import Token, tokens
 
@@ -272,7 +272,7 @@ def contamination_of(
     """
     if not 0 < at_least <= 1:
         raise RecipeError(
-            f"{option('--at-least')} {shown(at_least)} is not a share: give one above 0 and at most 1, such as 0.5"
+            f"{option('--at-least')} {quoted(at_least)} is not a share: give one above 0 and at most 1, such as 0.5"
         )
     clock = Clock()
     with clock.stage("test set"):
@@ -284,7 +284,7 @@ def contamination_of(
     with clock.stage("read"):
         search = partial(_search_piece, passages, (share.numerator, share.denominator))
         _ = passages.tables  # made before the threads ask for them
-        for piece in in_order(search, _pieces(train, found.read_rows, progress), threads or default_threads()):
+        for piece in map_in_order(search, _pieces(train, found.read_rows, progress), threads or default_threads()):
             _add_findings(found, piece, see or tables.append)
     found.spans = pa.concat_tables(tables)
     found.rejected = dict(train.rejected.counts)

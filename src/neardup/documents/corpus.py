@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
-from neardup.documents.copy import CopyReport, copy_kept, declared_schema, kept_schema, origins, places_of
+from neardup.documents.copy import CopyReport, copy_kept, declared_schema, kept_schema, origins, positions_by_id
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     KNOWN_SUFFIXES,
@@ -56,8 +56,8 @@ from neardup.documents.rejected import Rejected, Rejections, TornFile
 from neardup.documents.streams import Span, read_ahead, read_head
 from neardup.documents.tables import TextColumn, choose_columns, require_column, table_of
 from neardup.documents.textfiles import TextFiles
-from neardup.errors import InputError, OutputError, RecipeError, TornInput, command_runs, option, shown
-from neardup.files import Unfinished
+from neardup.errors import InputError, OutputError, RecipeError, TornInput, is_command, option, quoted
+from neardup.files import PartialOutput
 
 
 def open_sources(files: list[InputFile], spool: str) -> list[Source]:
@@ -166,7 +166,7 @@ class Corpus:
         quarantine: str | None = None,
         allow_torn: bool = False,
         notes: Sequence[str] = (),
-        spool: Unfinished | None = None,
+        spool: PartialOutput | None = None,
     ) -> None:
         self.total_bytes = total_bytes
         self.text_column = options.text
@@ -281,7 +281,7 @@ class Corpus:
     def _end_scan(self) -> None:
         self.raw_rows = self._bounds[-1]
         torn = self.torn_files
-        if torn and not self.allow_torn and not command_runs():
+        if torn and not self.allow_torn and not is_command():
             more = f", and {len(torn) - 1:,} more files are" if len(torn) > 1 else ""
             message = f"{torn[0]}{more}; get the whole file, or say allow_torn=True"
             warnings.warn(message, TornInput, stacklevel=2)
@@ -357,7 +357,7 @@ class Corpus:
         have = "1 document has" if documents == 1 else f"{documents:,} documents have"
         places = " and ".join(map(self._place, rows))
         return InputError(
-            f"{have} an id in column {self.id_column!r} that an earlier one has, as {shown(example)} in {places}: "
+            f"{have} an id in column {self.id_column!r} that an earlier one has, as {quoted(example)} in {places}: "
             f"{', and '.join(ways)}"
         )
 
@@ -406,7 +406,7 @@ class Corpus:
     def check_folder(self, output: str) -> None:
         """Check, before the work, that an output folder can hold an output for each input."""
         if is_folder_name(output):
-            places_of(self.sources, output)
+            positions_by_id(self.sources, output)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows in the given order, with all columns of the corpus, null where an input has no such column.
@@ -597,7 +597,7 @@ def _wanted(
     max_document: int | None,
 ) -> ReadOptions:
     if ids not in get_args(Ids):
-        raise RecipeError(f"{option('--ids')} {shown(ids)} is not known: give {', '.join(get_args(Ids))}")
+        raise RecipeError(f"{option('--ids')} {quoted(ids)} is not known: give {', '.join(get_args(Ids))}")
     if ids == "rows":
         if id_column:
             choices = f"{option('--ids')} rows and {option('--id-column')} {id_column}"
@@ -612,10 +612,10 @@ def _wanted(
     return replace(options, by_file=ids == "file+id")
 
 
-def _make_spool() -> Unfinished:
+def _make_spool() -> PartialOutput:
     """Make a temporary folder for copies of inputs."""
     try:
-        return Unfinished.temporary()
+        return PartialOutput.temporary_folder()
     except OSError as error:
         raise OutputError(
             f"no temporary folder can be made ({one_line(error)}); set TMPDIR to a folder that may be written to"

@@ -26,8 +26,8 @@ from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, su
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.documents.row_groups import ParquetGroups
 from neardup.errors import OutputError, option
-from neardup.files import Unfinished, put_at
-from neardup.runtime import alone, spare_memory, trim_memory
+from neardup.files import PartialOutput, placed_output
+from neardup.runtime import run_serial, spare_memory, trim_memory
 
 _PIECE = 1 << 20
 _SPOOL_NAME = "output"
@@ -92,7 +92,7 @@ class OutputFile:
         self.name = "standard output" if path == "-" else path
         self._remote = remote_place(path) if is_uri(path) else None
         self._target = None if path == "-" else path if self._remote else os.path.realpath(path)
-        self._unfinished: Unfinished | None = None
+        self._unfinished: PartialOutput | None = None
         self._pending: list[bytes | memoryview] = []
         self._size = 0
         with output_errors(self.name):
@@ -107,9 +107,9 @@ class OutputFile:
 
     def _beside(self, target: str) -> Any:
         if self._remote is not None:
-            self._unfinished = Unfinished.temporary()
+            self._unfinished = PartialOutput.temporary_folder()
             return open(os.path.join(self._unfinished.path, _SPOOL_NAME), "wb")
-        self._unfinished = Unfinished.beside(target)
+        self._unfinished = PartialOutput.for_target(target)
         return os.fdopen(self._unfinished.handle, "wb", closefd=False)
 
     @property
@@ -209,11 +209,11 @@ def folder_at(output: str) -> Iterator[str]:
     uploaded, and each appears whole or not at all.
     """
     if not is_uri(output):
-        with put_at(os.path.realpath(output), folder=True) as folder:
+        with placed_output(os.path.realpath(output), folder=True) as folder:
             yield folder.path
         return
     filesystem, place = remote_place(output)
-    spool = Unfinished.temporary()
+    spool = PartialOutput.temporary_folder()
     files: list[tuple[str, str]] = []
     try:
         yield spool.path
@@ -502,7 +502,7 @@ class _Grouped:
         joined, self._joined = self._joined, []
         whole = pa.concat_tables(joined)
         joined.clear()
-        encode = self._inner.encode if self._concurrent > 1 else partial(alone, self._inner.encode)
+        encode = self._inner.encode if self._concurrent > 1 else partial(run_serial, self._inner.encode)
         self._futures.append(self._pool.submit(encode, whole))
         del whole, encode
         if self._concurrent == 0:

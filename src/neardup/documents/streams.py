@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neardup.documents.inputs import Codec, InputFile, input_errors
 from neardup.errors import InputError
-from neardup.runtime import alone
+from neardup.runtime import run_serial
 
 BLOCK = 16 << 20
 LARGEST_RECORD = 1 << 30
@@ -238,10 +238,10 @@ def read_ahead(items: Iterator[T]) -> Generator[T, None, None]:
     at a time. An error is raised in place of its item.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="neardup-read") as pool:
-        future: Future[list[T]] = pool.submit(alone, _next_item, items)
+        future: Future[list[T]] = pool.submit(run_serial, _next_item, items)
         try:
             while item := future.result():
-                future = pool.submit(alone, _next_item, items)
+                future = pool.submit(run_serial, _next_item, items)
                 yield item[0]
         finally:
             wait([future])

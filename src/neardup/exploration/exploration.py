@@ -93,7 +93,7 @@ class Exploration(Observations):
             text = json.dumps(self.as_dict(), ensure_ascii=False, indent=2) + "\n"
         else:
             text = self.to_html()
-        wholefile.write(path, text.encode("utf-8", "replace"))
+        wholefile.write_file(path, text.encode("utf-8", "replace"))
 
     def plot_similarity(self, views: Sequence[str] = ()) -> Plot:
         """Return the histograms of the sample as an Altair chart, which loads nothing.

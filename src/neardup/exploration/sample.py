@@ -16,7 +16,7 @@ from neardup.evaluation.population import splitmix
 from neardup.features.extraction import text_digests
 from neardup.features.reading import DocumentColumns, Progress, pieces
 from neardup.kernels import Integers, Words
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 from neardup.text.bulk import text_buffers
 from neardup.text.html import content_method, extract_contents
 
@@ -111,7 +111,7 @@ def draw_sample(
         if len(batch.rows):
             rows.append(batch.rows)
 
-    for piece in in_order(partial(_looked_at, content), pieces(corpus, "sample", report, see), threads):
+    for piece in map_in_order(partial(_looked_at, content), pieces(corpus, "sample", report, see), threads):
         head = rows.popleft()
         draw.enter(head[: len(piece.sizes)], piece.texts)
         if len(head) > len(piece.sizes):

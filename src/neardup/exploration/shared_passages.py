@@ -24,7 +24,7 @@ from neardup.kernels import Bools, Integers, Words
 from neardup.kernels.counts import count_features
 from neardup.kernels.grams import LISTED
 from neardup.recipe import Recipe
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 from neardup.text.normalize import tokens
 
 #: Up to here the counts of the table stand for themselves (``kernels.counts``).
@@ -86,7 +86,7 @@ def shared_runs(
     table = _counted(corpus, recipe, counting, shift, threads, report)
     finder = _Finder(recipe, table, shift, distinct, min(least, _EXACT))
     held = _Held(finder, most_places)
-    for part in in_order(finder, _numbered(pieces(corpus, "boilerplate", report)), threads):
+    for part in map_in_order(finder, _numbered(pieces(corpus, "boilerplate", report)), threads):
         held.add(part)
     return _exact(held, run, max(least, finder.cut if held.raised else 0), counting)
 
@@ -103,7 +103,7 @@ def _counted(
     """Return the table of counts: of runs whose hashes begin with a slot's number, in how many texts they are."""
     table = np.zeros(1 << (64 - int(shift)), np.uint8)
     first = 0
-    for block in in_order(Extractor(recipe), pieces(corpus, "boilerplate", report), threads):
+    for block in map_in_order(Extractor(recipe), pieces(corpus, "boilerplate", report), threads):
         count = len(block.sizes)
         starts = (np.cumsum(block.sizes) - block.sizes).astype(np.uint64)
         addresses = np.uint64(block.features.ctypes.data) + np.uint64(8) * starts

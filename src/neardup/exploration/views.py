@@ -34,7 +34,7 @@ from neardup.kernels.postings import (
 from neardup.kernels.tables import number_keys
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 from neardup.search.nearest import code_of, empty_table, kind_of, rows_of, values_of
 
 #: Bin i holds the pairs with i/100 < s <= (i + 1)/100, in exact fractions; those that share nothing are apart.
@@ -173,7 +173,7 @@ def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NON
         return counts, edges, found
 
     counts, edges, close = np.zeros(101, np.int64), np.zeros(101, np.int64), [np.zeros((0, 3), np.int64)]
-    for part in in_order(search, range(0, count, _AT_A_TIME), threads):
+    for part in map_in_order(search, range(0, count, _AT_A_TIME), threads):
         counts += part[0]
         edges += part[1]
         close += part[2]
@@ -249,7 +249,7 @@ def frequencies_of(
     table, df = empty_table(len(wanted)), np.zeros(len(wanted), np.int64)
     number_keys(wanted, *table)
     documents = heaviest = 0
-    for part in in_order(partial(_counted, Extractor(plain, None, form)), pieces(corpus, "count", report), threads):
+    for part in map_in_order(partial(_counted, Extractor(plain, None, form)), pieces(corpus, "count", report), threads):
         count_numbered(part.features, table, df)
         documents += part.documents
         heaviest = max(heaviest, part.heaviest)
@@ -293,7 +293,7 @@ def vectors_of(
     extractor = Extractor(recipe.changed(content=""), statistics)
     with FeatureStore() as store:
         parts = [texts.slice(begin, _TEXTS_AT_A_TIME) for begin in range(0, len(texts), _TEXTS_AT_A_TIME)]
-        for block in in_order(partial(extractor, allocate=store.allocate), parts, threads):
+        for block in map_in_order(partial(extractor, allocate=store.allocate), parts, threads):
             store.add(block)
         return store.vectors()
 

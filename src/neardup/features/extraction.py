@@ -237,8 +237,8 @@ class Extractor:
         room = int(lengths.sum())
         if not self._spec.traits.by_character:
             room = (room + len(lengths)) // 2
-        out = SCRATCH.take("features", np.uint64, room + len(lengths))
-        weights = SCRATCH.take("weights", np.int64, len(out)) if self._counts else _NO_WEIGHTS
+        out = SCRATCH.array("features", np.uint64, room + len(lengths))
+        weights = SCRATCH.array("weights", np.int64, len(out)) if self._counts else _NO_WEIGHTS
         plan, results = self._plan, (block.sizes, block.set_digests)
         if plan.is_plain and not unit and self._ignored is None:
             multiset = plan.form == MULTISET
@@ -256,7 +256,7 @@ class Extractor:
         """Write features that are more than contiguous grams; return how many."""
         plan = self._plan
         lengths = np.empty(len(normal.spans), np.int64)
-        grams = out if plan.form == LISTED else SCRATCH.take("grams", np.uint64, len(out))
+        grams = out if plan.form == LISTED else SCRATCH.array("grams", np.uint64, len(out))
         count: int = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, grams, lengths)
         if self._ignored is not None:
             count = drop_grams(self._ignored, grams, lengths)

@@ -17,7 +17,7 @@ from neardup.features.store import Block, GrowingArray
 from neardup.kernels import Integers, Words
 from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
-from neardup.runtime import check_budget, default_threads, in_order
+from neardup.runtime import check_budget, default_threads, map_in_order
 from neardup.text.html import content_of
 
 #: Bytes of text per piece: small enough for the processor's cache, large enough to keep a thread busy.
@@ -118,7 +118,7 @@ def gather_text_statistics(
     weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
     extractor = Extractor(recipe.without_statistics(), None, COUNTED if weighs else None)
     builder = StatisticsBuilder(memory)
-    for counts in in_order(partial(_batch_frequencies, extractor), batches, threads or default_threads()):
+    for counts in map_in_order(partial(_batch_frequencies, extractor), batches, threads or default_threads()):
         builder.add(*counts)
     return builder.build()
 
@@ -182,4 +182,4 @@ def compared_texts(texts: Sequence[str], recipe: Recipe, threads: int) -> Sequen
     """Return what a recipe compares: the texts themselves, or their contents."""
     if not recipe.content:
         return texts
-    return list(in_order(lambda text: content_of(text, recipe.content), texts, threads))
+    return list(map_in_order(lambda text: content_of(text, recipe.content), texts, threads))

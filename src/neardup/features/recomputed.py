@@ -36,7 +36,7 @@ from neardup.kernels.parts import (
     slots_by_set,
 )
 from neardup.recipe.measures import Rule
-from neardup.runtime import SCRATCH, Memory, files_at_once, in_order, trim_memory
+from neardup.runtime import SCRATCH, Memory, file_limit, map_in_order, trim_memory
 
 Narrow = npt.NDArray[np.int32]
 Lengths = npt.NDArray[np.uint32]
@@ -235,7 +235,7 @@ class RecomputedFeatures:
         while self._part_bits < min(bits, SLOT_BITS) and self._threads << (self._part_bits + 1) <= max_bytes:
             self._part_bits += 1
         self._memory = memory
-        parts = min(1 << (bits - self._part_bits), files_at_once(_MAX_PARTS))
+        parts = min(1 << (bits - self._part_bits), file_limit(_MAX_PARTS))
         self._parts = [PartFile(np.uint32, memory) for _ in range(parts)]
 
     def count_features(self, features: Words, sizes: Integers) -> None:
@@ -302,7 +302,7 @@ class RecomputedFeatures:
             return found
 
         unshared = np.zeros(len(first), np.int32)
-        for found in in_order(count, parts, self._threads):
+        for found in map_in_order(count, parts, self._threads):
             unshared += found
         return unshared
 
@@ -330,7 +330,7 @@ class RecomputedFeatures:
 
         results = [files.enter_context(PartFile(np.uint32, self._memory)) for _ in self._parts]
         unshared = np.zeros(len(chosen), np.int32)
-        for found in in_order(count, zip(self._parts, results, strict=True), self._threads):
+        for found in map_in_order(count, zip(self._parts, results, strict=True), self._threads):
             unshared += found
         return results, chosen & self._matchable(unshared, rule)
 
@@ -352,7 +352,7 @@ class RecomputedFeatures:
             return make(documents, self.sizes.rows[documents], features, counts)
 
         blocks = (part.blocks_from_last() for part in slots)
-        yield from in_order(make_group, zip(*blocks, strict=True), self._threads)
+        yield from map_in_order(make_group, zip(*blocks, strict=True), self._threads)
         for part in slots:
             part.close()
         trim_memory()
@@ -380,7 +380,7 @@ class RecomputedFeatures:
         ``InputError`` if the corpus has changed since pass one.
         """
         self.passes += 1
-        yield from in_order(lambda piece: make(piece[0], self._block(*piece)), self._pieces(chosen), self._threads)
+        yield from map_in_order(lambda piece: make(piece[0], self._block(*piece)), self._pieces(chosen), self._threads)
         trim_memory()
 
     def _block(self, documents: Integers, texts: pa.LargeStringArray) -> Block:
@@ -463,7 +463,7 @@ def _disk_is_large_enough(memory: Memory) -> Iterator[None]:
 
 
 def _scratch(size: int) -> Words:
-    found: Words = SCRATCH.take("recomputed features", np.uint64, size)[:size]
+    found: Words = SCRATCH.array("recomputed features", np.uint64, size)[:size]
     return found
 
 
@@ -507,7 +507,7 @@ class BoundedStore(FeatureStore):
             self.recomputed.count_features(features, sizes)
         self._sizes, self._digests, self._blocks = self.recomputed.sizes, GrowingArray(np.uint64, 2), []
         self._slab = np.empty(0, np.uint64)
-        self.memory.take_back(8 * self._feature_count)
+        self.memory.release_bytes(8 * self._feature_count)
         self._feature_count = 0
 
     def close(self) -> None:

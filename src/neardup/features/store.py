@@ -180,7 +180,7 @@ class FeatureStore:
         """
         with self._lock:
             if size > len(self._slab):
-                self.memory.release()
+                self.memory.evict()
                 self._slab = self.memory.array(np.uint64, max(size, _SLAB))
             array, self._slab = self._slab[:size], self._slab[size:]
             return array
@@ -207,7 +207,7 @@ class FeatureStore:
         expected = needed * self._growth
         if _RELIABLE_SHARE * self._growth <= 1:
             needed = max(needed, _SAFETY * expected)
-        check_budget(self.memory.budget, needed, needs.purpose, all_of_it=expected)
+        check_budget(self.memory.budget, needed, needs.purpose, final_need=expected)
 
     @property
     def _growth(self) -> float:
@@ -236,7 +236,7 @@ class FeatureStore:
     @property
     def spare_bytes(self) -> float:
         """The bytes of the budget left beside the needs of each document; infinity without a budget."""
-        return self.memory.room - self._needs.document * len(self) - self.id_bytes
+        return self.memory.free_bytes - self._needs.document * len(self) - self.id_bytes
 
     def first_equal(self, excluded: npt.NDArray[np.bool_]) -> Integers:
         """Return for each document the first one with equal features and weights, -1 if ``excluded``: int64[n]."""

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Corpus, corpus_of
-from neardup.errors import OutputError, RecipeError, StoreError, check_count, shown
+from neardup.errors import OutputError, RecipeError, StoreError, check_count, quoted
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, text_pieces
 from neardup.features.store import Block, Vectors, row_heads
-from neardup.files import put_at
+from neardup.files import placed_output
 from neardup.index.manifest import Manifest, digest_of, is_index, read_manifest, recipe_of
 from neardup.index.segment import (
     MatchRule,
@@ -34,7 +34,7 @@ from neardup.pipeline.pipeline import thread_count
 from neardup.pipeline.query import Answer, query_corpus
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, similarities
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 from neardup.search.matches import Similar
 from neardup.search.nearest import closest
 
@@ -163,9 +163,9 @@ class DiskIndex:
 
         threads = thread_count(threads)
         if self._match_rule.distance >= 0:
-            mark(_distinct_fingerprints(in_order(self._extractor, batches, threads)))
+            mark(_distinct_fingerprints(map_in_order(self._extractor, batches, threads)))
         else:
-            for _ in in_order(lambda texts: mark(self._extractor(texts)), batches, threads):
+            for _ in map_in_order(lambda texts: mark(self._extractor(texts)), batches, threads):
                 pass
         return np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *found]))
 
@@ -401,7 +401,7 @@ class DiskIndex:
     def remove(self, ids: Iterable[Any]) -> DiskIndex:
         """Remove the documents with some ids, if present; return the new state of the index."""
         if isinstance(ids, str | bytes):
-            raise RecipeError(f"ids {shown(ids)} is one id or one text: give a list of ids")
+            raise RecipeError(f"ids {quoted(ids)} is one id or one text: give a list of ids")
         with open_writer(self.path) as writer:
             writer.remove(ids)
             writer.commit()
@@ -495,7 +495,7 @@ def build(
     folder = os.path.realpath(path)
     check_new_path(path)
     try:
-        with put_at(folder, folder=True) as made:
+        with placed_output(folder, folder=True) as made:
             writer = IndexWriter(made.path, Manifest.of(recipe))
             writer.add(corpus, threads=threads, progress=progress)
             writer.commit()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from neardup import files
 from neardup.documents.inputs import INDEX_MANIFEST
-from neardup.errors import InputError, OutputError, RecipeError, StoreError, shown
+from neardup.errors import InputError, OutputError, RecipeError, StoreError, quoted
 from neardup.recipe import Recipe
 from neardup.recipe.recipe import difference
 from neardup.version import __version__
@@ -107,7 +107,7 @@ class Manifest:
     def write(self, folder: str) -> None:
         """Make this the state of the index in a folder, atomically."""
         content = {"format": FORMAT, "neardup": __version__, **asdict(self)}
-        files.write(os.path.join(folder, MANIFEST), _json(content | {"digest": _digest(_json(content))}))
+        files.write_file(os.path.join(folder, MANIFEST), _json(content | {"digest": _digest(_json(content))}))
 
 
 def _json(content: Any) -> bytes:
@@ -144,7 +144,7 @@ def read_manifest(folder: str) -> Manifest:
     """
     if not is_index(folder):
         raise InputError(f"{folder} is not an index: make one with neardup index build CORPUS -o INDEX")
-    data = files.read(os.path.join(folder, MANIFEST), "name an index that this user may read")
+    data = files.read_file(os.path.join(folder, MANIFEST), "name an index that this user may read")
     damaged = StoreError(
         f"the manifest of {folder} is damaged: restore {MANIFEST} from a copy, or build the index again"
     )
@@ -155,7 +155,7 @@ def read_manifest(folder: str) -> Manifest:
             alternative = ", or a newer one" if form > FORMAT else ", or build the index again"
             raise StoreError(
                 f"{folder} has format {form}, and this neardup reads {FORMAT}: use the neardup that wrote it "
-                f"({shown(content['neardup'])}){alternative}"
+                f"({quoted(content['neardup'])}){alternative}"
             )
         if content.pop("digest") != _digest(_json(content)):
             raise damaged

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from neardup.documents import Corpus
 from neardup.documents.records import Names, repeated_ids
-from neardup.errors import InputError, OutputError, option, shown
+from neardup.errors import InputError, OutputError, option, quoted
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, text_pieces
-from neardup.files import put_at
+from neardup.files import placed_output
 from neardup.index.manifest import Manifest, SegmentEntry, read_manifest, recipe_of, write_lock
 from neardup.index.segment import (
     IndexPiece,
@@ -34,7 +34,7 @@ from neardup.index.segment import (
     write_removed,
 )
 from neardup.pipeline.pipeline import thread_count
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 
 Integers = npt.NDArray[np.int64]
 #: Names of files that a writer creates; such a file that is in no manifest remains of a writer that was killed.
@@ -123,7 +123,7 @@ class IndexWriter:
                     if len(texts):
                         yield text_ids, texts
 
-        for piece in in_order(self._extract, parts(), thread_count(threads)):
+        for piece in map_in_order(self._extract, parts(), thread_count(threads)):
             ids.append(piece.ids)
             yield piece
 
@@ -147,7 +147,7 @@ class IndexWriter:
                 while begin < len(piece.ids):
                     if current is None:
                         name = self._next_name("segment")
-                        made = stack.enter_context(put_at(os.path.join(self.path, name), folder=True))
+                        made = stack.enter_context(placed_output(os.path.join(self.path, name), folder=True))
                         current = SegmentWriter(made.path, self._match_rule)
                         stack.callback(current.close)
                     end = begin + current.room(piece.block.sizes[begin:])
@@ -185,7 +185,7 @@ class IndexWriter:
             if pc.any(pc.is_in(present_ids, names)).as_py():
                 same = present_ids.filter(pc.is_in(present_ids, names))
                 raise InputError(
-                    f"{self.path} already holds a document with the id {shown(same[0].as_py())}: remove it first, or "
+                    f"{self.path} already holds a document with the id {quoted(same[0].as_py())}: remove it first, or "
                     f"leave the new one out ({len(same):,} such in a segment)"
                 )
 
@@ -209,7 +209,7 @@ class IndexWriter:
 
     def _mark_removed(self, part: SegmentEntry, removed: Integers) -> SegmentEntry:
         name = self._next_name("removed")
-        with put_at(os.path.join(self.path, name)) as made, open(made.handle, "wb", closefd=False) as file:
+        with placed_output(os.path.join(self.path, name)) as made, open(made.handle, "wb", closefd=False) as file:
             write_removed(file, removed)
         own = {path: file for path, file in part.files.items() if path.startswith(f"{part.name}/")}
         return replace(part, removed=len(removed), files=own | {name: sync_file(os.path.join(self.path, name))})
@@ -253,7 +253,7 @@ class IndexWriter:
                     if progress is not None:
                         progress("compact", done, total)
 
-        yield from in_order(self._extract, parts_of_texts(), thread_count(threads))
+        yield from map_in_order(self._extract, parts_of_texts(), thread_count(threads))
 
     def commit(self) -> None:
         """Make all changes the state of the index, atomically, and remove files that it no longer uses."""

@@ -30,7 +30,7 @@ from neardup.features.store import FeatureStore
 from neardup.keep.order import Preference, keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.runtime import Clock, Memory, default_threads, free_memory, in_order, trim_memory
+from neardup.runtime import Clock, Memory, default_threads, free_memory, map_in_order, trim_memory
 from neardup.search.engines import PAIRS_PER_DOCUMENT, Finder, most_pairs, needs_of
 from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
@@ -130,7 +130,7 @@ def collect_features(
     store = FeatureStore(Memory(memory), needs_of(recipe))
     store.check_document_count(corpus.declared_rows)
     if recompute:
-        max_bytes = (free_memory() if memory is None else store.memory.room) / 2
+        max_bytes = (free_memory() if memory is None else store.memory.free_bytes) / 2
         counts = recipe.search != "lsh"
         recomputed = RecomputedFeatures(corpus, extractor, threads, report, single_use=single_use, with_counts=counts)
         store = BoundedStore(store.memory, needs_of(recipe), max_bytes, recomputed)
@@ -150,7 +150,7 @@ def collect_features(
 
     with clock.stage("read and features"):
         make = partial(extractor, allocate=store.allocate)
-        for block in in_order(make, pieces(corpus, "read", report, observe), threads):
+        for block in map_in_order(make, pieces(corpus, "read", report, observe), threads):
             store.add(block)
         if isinstance(store, BoundedStore):
             store.finish_count()

@@ -16,7 +16,7 @@ from neardup.classifier.evidence import EvidenceTable
 from neardup.classifier.records import NO_TIME, Records
 from neardup.documents import Corpus
 from neardup.documents.records import Names
-from neardup.errors import InputError, RecipeError, check_count, option, shown
+from neardup.errors import InputError, RecipeError, check_count, option, quoted
 from neardup.features.embeddings import Encoder
 from neardup.features.extraction import extract_features
 from neardup.features.reading import Progress, ignore_progress
@@ -184,7 +184,7 @@ def check_query_document(
         if value is not None and not compares[field]:
             raise RecipeError(f"{field} {value!r} is for a classifier that compares {field}s; leave it out")
     if document.time is not None and microseconds_of(document.time) is None:
-        raise RecipeError(f"time {shown(document.time)} is not a time between the years 1 and 9999; give {FORMS}")
+        raise RecipeError(f"time {quoted(document.time)} is not a time between the years 1 and 9999; give {FORMS}")
 
 
 def apply_classifier(

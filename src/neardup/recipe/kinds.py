@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from neardup.errors import RecipeError, meant
+from neardup.errors import RecipeError, suggestion
 
 #: The longest n-gram and q-gram; beyond it nothing but whole texts would match.
 LONGEST_GRAM = 100
@@ -179,7 +179,7 @@ class Features(NamedTuple):
         match = _FEATURES.fullmatch(text.strip())
         if match is None or match["kind"] not in FEATURE_KINDS:
             known = ", ".join(str(cls.parse(name)) for name in FEATURE_KINDS)
-            near = meant(text.partition(":")[0], FEATURE_KINDS)
+            near = suggestion(text.partition(":")[0], FEATURE_KINDS)
             raise RecipeError(f"features {text!r} are not known; write them like {known}, or words:4:multiset{near}")
         kind = FEATURE_KINDS[match["kind"]]
         numbers = _numbers(f"features {text!r}", match["numbers"], kind.numbers)

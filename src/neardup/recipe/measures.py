@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from neardup.errors import RecipeError, meant
+from neardup.errors import RecipeError, suggestion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -231,7 +231,9 @@ def measure(name: str) -> Measure:
         If there is none; the message lists those that there are.
     """
     if name not in MEASURES:
-        raise RecipeError(f"measure {name!r} is not known; choose one of {', '.join(MEASURES)}{meant(name, MEASURES)}")
+        raise RecipeError(
+            f"measure {name!r} is not known; choose one of {', '.join(MEASURES)}{suggestion(name, MEASURES)}"
+        )
     return MEASURES[name]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any, TypedDict
 
-from neardup.errors import RecipeError, meant, option
+from neardup.errors import RecipeError, option, suggestion
 from neardup.recipe.recipe import OPTIONS, Recipe, command_words, parse
 
 #: Methods that are no recipe until they have seen labelled pairs, by the names of their vectors.
@@ -61,7 +61,7 @@ def load_recipe(name_or_file: str | os.PathLike[str]) -> Recipe:
         shipped = resources.files("neardup") / "recipes" / f"{name_or_file}.toml"
         return parse(shipped.read_text("utf-8"), f"recipe {name_or_file}")
     if not os.path.isfile(name_or_file):
-        near = meant(name_or_file, names())
+        near = suggestion(name_or_file, names())
         raise RecipeError(f"recipe {name_or_file!r} is neither a file nor one of {', '.join(names())}{near}")
     return _of_file(name_or_file)
 

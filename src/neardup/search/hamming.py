@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError
 from neardup.kernels.hamming import expand_group_pairs, pairs_within_distance, rearrange_bits
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -141,7 +141,7 @@ def hamming_pairs(
     work = _work(distinct, k, _LONGEST_RUN)
     several = np.flatnonzero(np.diff(starts) > 1)
     found = [np.stack([several, several], axis=1)]
-    for number, pairs in enumerate(in_order(lambda piece: piece.near(), work, threads), 1):
+    for number, pairs in enumerate(map_in_order(lambda piece: piece.near(), work, threads), 1):
         found.append(pairs)
         progress(number, len(work))
     return _of_members(np.concatenate(found), distinct, starts, order)

@@ -29,7 +29,7 @@ from neardup.kernels.prefixes import (
 )
 from neardup.kernels.tables import table_size
 from neardup.recipe.measures import Rule
-from neardup.runtime import Memory, in_order
+from neardup.runtime import Memory, map_in_order
 from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
@@ -73,9 +73,9 @@ class Steps:
 
     def each(self, function: Callable[[int], Done], count: int) -> Iterator[Done]:
         """Yield function(begin) for the first of every few thousand sets, in order."""
-        for number, done in enumerate(in_order(function, range(0, count, SETS_AT_A_TIME), self.threads)):
+        for number, done in enumerate(map_in_order(function, range(0, count, SETS_AT_A_TIME), self.threads)):
             if number % _PARTS_BETWEEN_RELEASES == 0:
-                self.memory.release()
+                self.memory.evict()
             yield done
 
 
@@ -90,7 +90,7 @@ def prune(steps: Steps, members: Integers) -> tuple[Integers, Prefixes]:
         if len(remaining) == 0 or len(remaining) > (1 - _WORTH_A_ROUND) * len(members):
             steps.statistics["sets_with_enough_shared_features"] = len(remaining)
             return remaining, prefix.of(able)
-        steps.memory.give_back(prefix.keys)
+        steps.memory.release_array(prefix.keys)
         members = remaining
 
 
@@ -100,7 +100,7 @@ def _counts(steps: Steps, members: Integers) -> tuple[np.uint64, npt.NDArray[np.
     What no set of the input has counts as having none: a reference set is only compared with those.
     """
     bits = max(int(steps.sizes[members].sum()).bit_length(), FEWEST_BITS)
-    while bits > FEWEST_BITS and (steps.threads << bits) > max(steps.memory.room / 2, _LEAST_FOR_COUNTS):
+    while bits > FEWEST_BITS and (steps.threads << bits) > max(steps.memory.free_bytes / 2, _LEAST_FOR_COUNTS):
         bits -= 1
     shift = np.uint64(64 - bits)
     own = int(np.searchsorted(members, steps.own))
@@ -243,7 +243,7 @@ def join_held(steps: Steps, members: Integers, wanted: Wanted) -> Matches:
         order, given = _in_keep_order(members, representative, keep_order, steps.own)
         several = np.bincount(representative[representative >= 0], minlength=len(sizes))[members[order]] > 1
         found = run.match_with_kept(run.sets(members, prefix, order), several, given, progress)
-    steps.memory.give_back(prefix.keys)
+    steps.memory.release_array(prefix.keys)
     ranks, overlap = found
     documents = members[order][ranks]
     counts = np.column_stack([overlap, sizes[documents]])
@@ -299,7 +299,7 @@ class Join:
             try:
                 yield index, asking
             finally:
-                self.steps.memory.give_back(index.entries)
+                self.steps.memory.release_array(index.entries)
 
     def _index(self, sets: RankedSets, chosen: npt.NDArray[np.bool_]) -> PrefixIndex:
         """Return the index of the prefixes of chosen sets, which are in order of size."""
@@ -322,7 +322,7 @@ class Join:
         """Count or enter the keys: each thread goes through all of them, for a share of the lists."""
         bounds = np.linspace(0, len(index.heads) - 1, self.steps.threads + 1).astype(np.int64).tolist()
         shares = [index._replace(heads=index.heads[b : e + 1], first=index.first + b) for b, e in pairwise(bounds)]
-        for _ in in_order(partial(enter, np.arange(len(held)), sets, held), shares, self.steps.threads):
+        for _ in map_in_order(partial(enter, np.arange(len(held)), sets, held), shares, self.steps.threads):
             pass
 
     def match(
@@ -387,7 +387,7 @@ class Join:
         features = int(sets.sizes.sum())
         return (
             self.steps.statistics["meetings"] > max(_MEETINGS_A_FEATURE * features, FEWEST_MEETINGS)
-            and self.steps.memory.room > _INDEXED_FEATURE * features
+            and self.steps.memory.free_bytes > _INDEXED_FEATURE * features
         )
 
     def match_with_kept(

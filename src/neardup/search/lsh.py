@@ -24,7 +24,7 @@ from neardup.kernels.sketches import minhash
 from neardup.kernels.tables import table_size
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, rule
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
 from neardup.search.recomputed import Passes
 
@@ -138,7 +138,7 @@ def lsh_join(
         verify = partial(_overlaps_again, passes, members), passes.room
         addresses = np.empty(0, np.uint64)
     else:
-        every = in_order(lambda part: _keys(sketched(part), plan), store.set_blocks(), threads)
+        every = map_in_order(lambda part: _keys(sketched(part), plan), store.set_blocks(), threads)
         keys = np.concatenate([np.empty((0, plan.bands), np.uint64), *every])[members]
         minima, addresses = sketched(store.sets_of(sampled)), store.addresses()[members]
     expected = _expected(minima, len(members), -(-own // step), plan)
@@ -242,7 +242,7 @@ def _verified(
                 begin = at
             return parts
 
-        for parts in in_order(look, range(0, len(order), _AT_A_TIME), threads):
+        for parts in map_in_order(look, range(0, len(order), _AT_A_TIME), threads):
             for pairs, looked, counted in parts:
                 found.append(pairs)
                 candidates += looked

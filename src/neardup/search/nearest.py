@@ -38,7 +38,7 @@ from neardup.kernels.tables import insert_values, number_keys, table_size
 from neardup.kernels.weighted import weight_totals
 from neardup.recipe.measures import measure as measure_of
 from neardup.recipe.measures import reaching, similarities
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -206,7 +206,7 @@ def _among_rows(rows: DocumentRows, measure: str, queries: Integers, k: int, thr
                 found.append(out[:written].copy())
             return np.concatenate(found)
 
-        yield from in_order(search, range(begin, stop, _QUERIES_AT_A_TIME), threads)
+        yield from map_in_order(search, range(begin, stop, _QUERIES_AT_A_TIME), threads)
         begin = stop
 
 
@@ -255,7 +255,7 @@ def _among_values(vectors: Vectors, allowed: Mask, queries: Integers, k: int, th
             found.append(out[:written].copy())
         return np.concatenate(found)
 
-    return in_order(search, range(0, len(places), _QUERIES_AT_A_TIME), threads)
+    return map_in_order(search, range(0, len(places), _QUERIES_AT_A_TIME), threads)
 
 
 def values_of(vectors: Vectors, allowed: Mask) -> tuple[Integers, Words]:

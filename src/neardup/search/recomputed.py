@@ -41,7 +41,7 @@ from neardup.kernels.parts import (
 )
 from neardup.kernels.prefixes import PrefixIndex, RankedSets, index_lengths, overlaps_of_pairs
 from neardup.recipe.measures import Rule
-from neardup.runtime import files_at_once, in_order, resident_memory
+from neardup.runtime import file_limit, map_in_order, resident_memory
 from neardup.search.join import Steps, Wanted, bits_of_index, check_entries, join_held
 from neardup.search.matches import Matches, equal_sets, groups_that_fit, members_of, sorted_pairs
 
@@ -141,7 +141,7 @@ class Passes:
         self._budget = math.inf if store.memory.budget is None else store.memory.budget
         left = self._budget - resident_memory() - store.reader_bytes
         # Below that the same keys are read from the disk too often.
-        least = store.memory.room * _LEAST_SHARE if store.memory.budget is not None else 0
+        least = store.memory.free_bytes * _LEAST_SHARE if store.memory.budget is not None else 0
         self._left = min(max(left, least, _LEAST_HELD), max(store.max_bytes, _LEAST_HELD))
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
 
@@ -180,7 +180,7 @@ class Passes:
             array[:] = features
             documents.append(these)
             arrays.append(array)
-            self.steps.memory.release()
+            self.steps.memory.evict()
         return self._held(able, documents, arrays)
 
     def _by_candidates(self, able: Booleans, wanted: Wanted) -> Matches | None:
@@ -231,7 +231,7 @@ class Passes:
         prefix_capacities(sizes, self.steps.rule, rooms)
         room = max(self._left - count * (a_set + _A_WORD * words), _LEAST_HELD, 1) / self.steps.threads
         parts = _FEWEST_PARTS
-        while parts < files_at_once(_MOST_PARTS) and _A_KEY * int(rooms.sum()) > parts * room:
+        while parts < file_limit(_MOST_PARTS) and _A_KEY * int(rooms.sum()) > parts * room:
             parts *= 2
         return words, parts
 
@@ -267,7 +267,7 @@ class Passes:
 
         both, waiting, new = np.empty(0, np.int64), list[Integers](), 0
         statistics |= {"index_parts": parts, "index_entries": 0, "longest_list": 0, "meetings": 0}
-        for number, (found, known) in enumerate(in_order(find, range(parts), self.steps.threads)):
+        for number, (found, known) in enumerate(map_in_order(find, range(parts), self.steps.threads)):
             # Two sets that match meet in many parts; in one a pair is found once, so what was given up has too many.
             waiting.append(found[~_in(found, both)])
             new += len(waiting[-1])
@@ -386,7 +386,7 @@ class Passes:
                     overlaps_of_pairs(pairs[part, 0], pairs[part, 1], addresses, sizes, self.steps.rule, result)
                     overlap[part] = result
 
-                for _ in in_order(verify, range(0, len(here), _PAIRS_AT_A_TIME), self.steps.threads):
+                for _ in map_in_order(verify, range(0, len(here), _PAIRS_AT_A_TIME), self.steps.threads):
                     pass
         return overlap
 

@@ -17,7 +17,7 @@ from neardup.features.store import row_heads
 from neardup.kernels.counts import copy_sets
 from neardup.kernels.window import BY_PREFIX, WindowDocuments
 from neardup.recipe.measures import Rule
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 from neardup.search.epoch import ENDLESS, Epoch, Scratch, items_of, vocabulary_of
 
 Integers = npt.NDArray[np.int64]
@@ -100,7 +100,7 @@ class ScanCount:
             ranks.sort(axis=1)
             return np.column_stack([ranks, found.counts[:, 0]]), compared
 
-        found, compared = zip(*in_order(ask, pieces, self._threads), strict=True)
+        found, compared = zip(*map_in_order(ask, pieces, self._threads), strict=True)
         return np.concatenate(found), sum(compared)
 
     def _items(self, ranks: Integers) -> list[WindowDocuments]:
@@ -114,7 +114,7 @@ class ScanCount:
             keys = np.empty((len(some), 0), np.uint64)
             return items_of(features, heads, arranged, keys, (none, -some, 1 - some, some, digests))
 
-        return list(in_order(make, range(0, len(ranks), _PIECE), self._threads))
+        return list(map_in_order(make, range(0, len(ranks), _PIECE), self._threads))
 
     def _features(self, ranks: Integers) -> tuple[Words, Integers]:
         """Return the features of sets, and where each one's begin."""

@@ -38,7 +38,7 @@ from neardup.kernels.weighted import (
 )
 from neardup.recipe.measures import MEASURES
 from neardup.recipe.measures import measure as measure_of
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -237,7 +237,7 @@ class _Join:
             end = min(begin + _VECTORS_AT_A_TIME, count)
             arrange_terms(begin, end, members, tuple(vectors), table, self.minima, least, sets)
 
-        for _ in in_order(fill, range(0, count, _VECTORS_AT_A_TIME), self.threads):
+        for _ in map_in_order(fill, range(0, count, _VECTORS_AT_A_TIME), self.threads):
             pass
         return sets
 
@@ -289,7 +289,7 @@ class _Join:
         total = 0
         for postings, asking in self._sides():
             work = partial(match_from, postings=postings, asking=asking)
-            pieces = in_order(work, range(0, count, _VECTORS_AT_A_TIME), self.threads)
+            pieces = map_in_order(work, range(0, count, _VECTORS_AT_A_TIME), self.threads)
             for number, (results, matched, candidates, verified) in enumerate(pieces, 1):
                 found += results
                 total += matched

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from neardup.errors import InputError, shown
+from neardup.errors import InputError, quoted
 
 #: Seconds in which the body of a request must have come.
 _BODY_S = 30.0
@@ -168,10 +168,10 @@ class _Answers:
             await self._first(key, digest, run, send)
             return
         if kept.digest != digest:
-            raise Problem(422, f"Idempotency-Key {shown(key[1])} came with another request before; take a new key")
+            raise Problem(422, f"Idempotency-Key {quoted(key[1])} came with another request before; take a new key")
         messages = await asyncio.shield(kept.answer)
         if not messages:
-            raise Problem(503, f"The first request with Idempotency-Key {shown(key[1])} was not answered; ask again")
+            raise Problem(503, f"The first request with Idempotency-Key {quoted(key[1])} was not answered; ask again")
         for message in messages:
             await send(message)
 
@@ -266,11 +266,11 @@ class Guard:
         if (has_body or kind) and (kind.strip() != "application/json" or charset not in ("", "utf-8", "utf8")):
             raise Problem(
                 415,
-                f"Content-Type {shown(headers.get('content-type', ''))} is not known; send application/json in UTF-8",
+                f"Content-Type {quoted(headers.get('content-type', ''))} is not known; send application/json in UTF-8",
             )
         if headers.get("content-encoding", "identity") != "identity":
             raise Problem(
-                415, f"Content-Encoding {shown(headers['content-encoding'])} is not known; send the body as it is"
+                415, f"Content-Encoding {quoted(headers['content-encoding'])} is not known; send the body as it is"
             )
         length = headers.get("content-length", "")
         if length.isdecimal() and (len(length) > 18 or int(length) > self._max_body):

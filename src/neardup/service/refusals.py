@@ -7,7 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel
 
-from neardup.errors import shown
+from neardup.errors import quoted
 
 _NUMBER = "is {value}, and must be a whole number; give one, such as 10"
 _OBJECT = "is {value}, and must be an object; {fields}"
@@ -71,7 +71,7 @@ def check_known(given: Iterable[str], known: Iterable[str]) -> str:
     for name in given:
         if name not in names:
             takes = f"this call takes {_listed(names)}" if names else "this call takes none"
-            return f"Query parameter {shown(name)} is not known; {takes}"
+            return f"Query parameter {quoted(name)} is not known; {takes}"
     return ""
 
 
@@ -80,7 +80,7 @@ def _named(value: object) -> str:
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     names: dict[object, str] = {None: "null", True: "true", False: "false"}
-    return names[value] if value is None or isinstance(value, bool) else shown(value)
+    return names[value] if value is None or isinstance(value, bool) else quoted(value)
 
 
 def _fields_at(call: Callable[..., Any], path: list[Any], kind: str) -> str:

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from neardup.classifier.evidence import Contribution, Evidence
-from neardup.errors import InputError, shown
+from neardup.errors import InputError, quoted
 from neardup.times import FORMS, microseconds_of
 
 
@@ -143,7 +143,7 @@ def _checked_time(timestamp: object) -> int | None:
     found = microseconds_of(timestamp)
     if found is None and timestamp is not None:
         raise InputError(
-            f"timestamp {shown(timestamp)} is not a time between the years 1 and 9999; give a datetime, {FORMS}, or "
+            f"timestamp {quoted(timestamp)} is not a time between the years 1 and 9999; give a datetime, {FORMS}, or "
             "None for the time of its arrival"
         )
     return found
@@ -151,11 +151,11 @@ def _checked_time(timestamp: object) -> int | None:
 
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str):
-        raise InputError(f"{name} {shown(value)} is of type {type(value).__name__}; a document's {name} is a str")
+        raise InputError(f"{name} {quoted(value)} is of type {type(value).__name__}; a document's {name} is a str")
     try:
         value.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{name} {shown(value)} has the lone surrogate {value[error.start]!a} at character {error.start}, which "
+            f"{name} {quoted(value)} has the lone surrogate {value[error.start]!a} at character {error.start}, which "
             "UTF-8 cannot hold; decode it with errors='replace' or remove that character"
         ) from None

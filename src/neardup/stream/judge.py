@@ -21,7 +21,7 @@ from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block, row_heads
 from neardup.recipe import Recipe
-from neardup.runtime import in_order
+from neardup.runtime import map_in_order
 from neardup.search.window import Arrivals, EventTime, FlowClock, Window, part_of
 from neardup.stream.parts import (
     NO_MATCHES,
@@ -219,7 +219,7 @@ class Judge:
         """Enter the documents of the window before a restart, in batches; call ``restore`` first."""
         confirmed: list[tuple[Block, RestoredDocument]] = []
         revived = dict(self._revived)
-        for batch, (block, heads) in in_order(self._features_of, batches, threads):
+        for batch, (block, heads) in map_in_order(self._features_of, batches, threads):
             confirmed += [
                 (part_of(block, heads, i, i + 1), one) for i, one in enumerate(batch) if one.serial in revived
             ]

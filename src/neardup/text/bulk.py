@@ -66,7 +66,7 @@ def normalize_texts(data: Bytes, offsets: Integers, normalizer: str) -> Comparab
     """Return the comparable texts of a batch, given as uint8 UTF-8 and int64[d + 1] offsets."""
     count = len(offsets) - 1
     spans = np.empty((count, 2), np.int64)
-    out = SCRATCH.take("comparable", np.uint8, int(offsets[-1] - offsets[0]) + _MARGIN)
+    out = SCRATCH.array("comparable", np.uint8, int(offsets[-1] - offsets[0]) + _MARGIN)
     by_kernel = has_kernel(normalizer)
     if by_kernel:
         used, remaining = ascii_texts(data, offsets, normalizer == "words", ascii_table(normalizer), out, spans)
@@ -111,7 +111,7 @@ def _append_non_ascii(
 
 def _grow_buffer(out: Bytes, used: int, room: int) -> Bytes:
     """Return the buffer enlarged to ``room`` bytes and a margin."""
-    larger = SCRATCH.take("comparable", np.uint8, room + 2 * _MARGIN)
+    larger = SCRATCH.array("comparable", np.uint8, room + 2 * _MARGIN)
     if larger.ctypes.data != out.ctypes.data:
         larger[:used] = out[:used]
     return larger

@@ -26,7 +26,7 @@ from neardup.kernels.grams import COUNTED
 from neardup.kernels.sketches import minhash, simhash
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import MOST_MINIMA
-from neardup.runtime import default_threads, in_order
+from neardup.runtime import default_threads, map_in_order
 from neardup.text.bulk import text_buffers
 
 #: Bytes of text that a thread takes at a time: small enough for the processor's cache.
@@ -181,7 +181,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _transform(self, texts: pa.LargeStringArray) -> Any:
-        parts = list(in_order(self._transform_piece, pieces(texts), self._threads()))
+        parts = list(map_in_order(self._transform_piece, pieces(texts), self._threads()))
         return vstack(parts, "csr") if issparse(parts[0]) else np.concatenate(parts)
 
     def _transform_piece(self, texts: pa.LargeStringArray) -> Any:
