@@ -268,7 +268,7 @@ class Server:
             try:
                 self._server.run(self._sockets)
             except OSError:
-                # Another process that had bound_sockets the port, too, was the first to listen.
+                # Another process that had bound the port too, and was the first to listen.
                 if self._server.started:
                     raise
 
