@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
-    from neardup.pages.batch_report import Wanted
+    from neardup.pages.batch_report import PageOptions
     from neardup.pipeline.explanation import Explanation
 
 
@@ -343,7 +343,7 @@ class Result:
         asked = self.recipe, self._statistics, self._encoder, self._classifier, records
         return explain(texts[0], texts[1], *asked)
 
-    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[Wanted]) -> None:
+    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[PageOptions]) -> None:
         """Write a page of what was dropped and why, one file for a browser; it needs the packages that draw charts.
 
         Pairs below the threshold are in it as far as the run's ``margin`` goes.
@@ -356,7 +356,7 @@ class Result:
             Whether an existing file may be replaced.
         **wanted
             How much is shown, ``families=100`` for instance, and what it is called:
-            ``neardup.pages.batch_report.Wanted``.
+            ``neardup.pages.batch_report.PageOptions``.
 
         Raises
         ------
