@@ -303,7 +303,7 @@ def test_heads_that_are_none_are_refused(tmp_path: Path) -> None:
 
 def test_who_is_slow_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.service.server._HEAD_S", 1.0)
-    monkeypatch.setattr("neardup.service.guard._BODY_S", 1.0)
+    monkeypatch.setattr("neardup.service.guard._BODY_TIMEOUT_S", 1.0)
     with served(tmp_path) as client:
         begin = time.monotonic()
         assert raw(client, b"GET /info HTTP/1.1\r\nHost: loc") == b""

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from neardup.errors import NeardupError
 from neardup.labelling.session import Session
-from neardup.service.server import HEADERS, LOOPBACK_NAMES, Confined
+from neardup.service.server import HEADERS, LOOPBACK_NAMES, HostGuard
 
 #: The largest request body in bytes.
 MAX_BODY = 64 << 10
@@ -129,7 +129,7 @@ def create_app(session: Session, access: PageAccess) -> FastAPI:
             response.set_cookie(access.cookie_name, cookie, httponly=True, samesite="strict")
         return response
 
-    app.add_middleware(Confined, hosts=LOOPBACK_NAMES, headers={"content-security-policy": POLICY, **HEADERS})
+    app.add_middleware(HostGuard, hosts=LOOPBACK_NAMES, headers={"content-security-policy": POLICY, **HEADERS})
     return app
 
 

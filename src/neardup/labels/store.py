@@ -177,7 +177,7 @@ def _has_tables(path: Path) -> bool:
     except IsADirectoryError:
         raise StoreError(f"{path} is a folder; a store is a file: name one, for example {path / 'labels.db'}") from None
     except OSError as error:
-        raise StoreError(f"{path} cannot be open_store ({error.strerror}); get read access to it") from None
+        raise StoreError(f"{path} cannot be opened ({error.strerror}); get read access to it") from None
     if not head:
         return False
     if not head.startswith(b"SQLite format 3\0"):

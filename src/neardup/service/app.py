@@ -54,8 +54,8 @@ from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
 from neardup.service.metrics import Metrics
 from neardup.service.page import POLICY, PageAnswers, calls_page, frame
 from neardup.service.refusals import check_known, sentence_of
-from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, Confined, Server, bound, is_loopback
-from neardup.service.worker import Entered, Worker, checked, entered
+from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard, Server, bound_sockets, is_loopback
+from neardup.service.worker import JudgedResult, Worker, check_documents, enter_documents
 from neardup.stream.document import Document, Verdict
 from neardup.stream.parts import Record
 from neardup.times import FORMS, microseconds_of
@@ -225,11 +225,11 @@ class Calls:
         """Enter a document in the place of the one with its id: that one is forgotten, unless its text is the same."""
         named, document = self._indexes.get(name), _document(id, body)
 
-        def work() -> Entered:
-            (found,) = entered(named, [document])
-            return Entered(named.index.replace(document), 201) if found.status == 409 else found
+        def work() -> JudgedResult:
+            (found,) = enter_documents(named, [document])
+            return JudgedResult(named.index.replace(document), 201) if found.status == 409 else found
 
-        found: Entered = await self._writer.run(work)
+        found: JudgedResult = await self._writer.run(work)
         self._metrics.entered(name, [found.verdict] if found.status == 201 else [])
         return _json(_item(found, evidence=evidence), found.status)
 
@@ -368,7 +368,7 @@ class Calls:
             store = next(iter(self._indexes)).store
             with suppress(StoreError):
                 await self._writer.run(lambda: store.set_state("probe", str(round(time.time()))))
-        if self._writer.failure or not self._writer.works:
+        if self._writer.failure or not self._writer.accepts_work:
             raise Problem(503, self._writer.failure or "The service is stopping")
         return _json({"ready": True})
 
@@ -377,7 +377,7 @@ class Calls:
         return Response(self._metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _item(found: Entered, *, evidence: bool) -> dict[str, Any]:
+def _item(found: JudgedResult, *, evidence: bool) -> dict[str, Any]:
     verdict = verdict_dict(found.verdict, evidence=evidence)
     item = {"id": found.verdict.id, "status": found.status, "verdict": verdict}
     if found.status == 409:
@@ -385,7 +385,7 @@ def _item(found: Entered, *, evidence: bool) -> dict[str, Any]:
     return item
 
 
-def app_of(
+def create_app(
     indexes: Indexes, writer: Worker, checker: Worker, *, tokens: Tokens, limits: Limits, hosts: Collection[str]
 ) -> ASGIApp:
     """Return the application.
@@ -410,8 +410,8 @@ def app_of(
     _add_pages(api, PageAnswers(indexes, metrics), partial(frame, bool(tokens)))
     for kind in (Problem, NeardupError, RequestValidationError, HTTPException, Exception):
         api.add_exception_handler(kind, _answer_error)
-    guard = Guard(_Direct(api, calls), tokens=tokens, max_body=limits.max_body, max_waiting=limits.max_waiting)
-    return Confined(_Timed(guard, metrics), hosts=hosts, headers={"content-security-policy": POLICY, **HEADERS})
+    guard = Guard(_FastPath(api, calls), tokens=tokens, max_body=limits.max_body, max_waiting=limits.max_waiting)
+    return HostGuard(_TimedApp(guard, metrics), hosts=hosts, headers={"content-security-policy": POLICY, **HEADERS})
 
 
 def description() -> FastAPI:
@@ -487,7 +487,7 @@ def _page(give: Any) -> Any:
 
 
 def _problem_of(request: Request, error: Exception) -> Problem:
-    """Return what went wrong as a status and a sentence."""
+    """Return an error as a status and a sentence."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, NeardupError):
@@ -508,11 +508,11 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     return answer
 
 
-class _Direct:
-    """Calls of an application, of which the one that comes thousands of times a second is answered directly.
+class _FastPath:
+    """An application that answers its most frequent call without FastAPI.
 
-    Routes, dependencies and models of FastAPI take several times what its verdict does. A request to enter or check
-    documents that is in order does not need them; any other goes on to FastAPI, which says what is wrong with it.
+    The routes, dependencies and models of FastAPI take several times as long as a verdict. A valid request to enter or
+    check documents does not need them; any other goes on to FastAPI, which explains what is wrong with it.
     """
 
     def __init__(self, api: FastAPI, calls: Calls) -> None:
@@ -539,8 +539,8 @@ class _Direct:
         await answer(scope, receive, send)
 
 
-class _Timed:
-    """An application whose answers are timed."""
+class _TimedApp:
+    """An application with metrics of its answers: status and time."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
@@ -548,18 +548,18 @@ class _Timed:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begin, status = time.perf_counter(), 500
 
-        async def noted(message: Message) -> None:
+        async def record_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, record_status)
         finally:
             route = scope.get("route")
             path = getattr(route, "path", "other").replace(":path", "")
-            # Methods are the caller's to invent.
+            # A caller may invent methods, which must not add metrics.
             call = f"{scope['method']} {path}" if route is not None else "other"
             self._metrics.answered(call, status, time.perf_counter() - begin)
 
@@ -567,22 +567,22 @@ class _Timed:
 class Service:
     """A service on this machine, from entering the block to leaving it.
 
-    On leaving it takes no more requests, answers those that it took, and closes its stores in order.
+    On leaving, it accepts no more requests, answers those that it accepted, and closes its stores in order.
 
     Parameters
     ----------
     store : str
         The store of the index ``main``.
     options : IndexOptions
-        How ``main`` is made.
+        The options of ``main``.
     host, port
-        Where; port 0 is any that is free.
+        The address; port 0 means any free port.
     hosts : sequence of str
-        Further names that it answers to, such as that of a proxy in front of it.
+        Further host names that it answers to, such as that of a proxy in front of it.
     tokens : Tokens
-        Who may ask; without any, everybody who can reach it.
+        The tokens of the callers; without any, everybody who can reach it may call.
     limits : Limits
-        How much it takes.
+        The limits on requests.
     classifiers : str, optional
         A folder of classifiers for further indexes.
 
@@ -621,14 +621,14 @@ class Service:
         names = {name.lower() for name in (*LOOPBACK_NAMES, *own, *hosts)}
         self._stack = ExitStack()
         with ExitStack() as stack:
-            # First of all: where the port cannot be had, no store is made.
-            sockets = stack.enter_context(bound(host, port))
+            # First of all: if the port is not available, no store is created.
+            sockets = stack.enter_context(bound_sockets(host, port))
             self.indexes = Indexes(store, options, classifiers=classifiers)
             stack.callback(self.indexes.close)
-            writer, checker = Worker(entered), Worker(checked)
+            writer, checker = Worker(enter_documents), Worker(check_documents)
             stack.callback(writer.close)
             stack.callback(checker.close)
-            app = app_of(self.indexes, writer, checker, tokens=tokens, limits=limits, hosts=names)
+            app = create_app(self.indexes, writer, checker, tokens=tokens, limits=limits, hosts=names)
             self._server = Server(app, host=host, sockets=sockets, grace=_GRACE_S)
             self._stack = stack.pop_all()
 

@@ -1,4 +1,4 @@
-"""Who may ask the service, how much at a time, and how a refusal looks: problem details, as in RFC 9457."""
+"""Access and limits of the service, and its refusals as problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neardup.errors import InputError, quoted
 
-#: Seconds in which the body of a request must have come.
-_BODY_S = 30.0
-#: Requests may have bodies of so many bytes together, and always some of the largest size.
-_BODIES, _LARGEST = 256 << 20, 4
-#: Answers that are kept for an ``Idempotency-Key``, and their bytes together; the oldest leave first.
-_ANSWERS, _ANSWER_BYTES = 10_000, 64 << 20
-#: A token has so many characters at least; a key so many at most.
-_SHORTEST, _LONGEST_KEY = 16, 255
-#: Seconds after which who was turned away may ask again.
+#: Seconds within which the body of a request must arrive.
+_BODY_TIMEOUT_S = 30.0
+#: The most bytes of all bodies together, and the number of largest bodies that always fit.
+_MAX_TOTAL_BODIES, _MIN_LARGE_BODIES = 256 << 20, 4
+#: The most answers stored for an ``Idempotency-Key``, and their most bytes; the oldest are dropped first.
+_MAX_ANSWERS, _MAX_ANSWER_BYTES = 10_000, 64 << 20
+#: The fewest characters of a token, and the most of a key.
+_MIN_TOKEN_LENGTH, _MAX_KEY_LENGTH = 16, 255
+#: Seconds after which a refused caller may try again.
 RETRY_AFTER_S = 1
-#: What a link may name by mistake.
-_IN_LINKS = {"token", "access_token", "api_key", "key"}
-_OPEN = {"/", "/healthz", "/readyz", "/docs", "/openapi.json"}
+#: Query parameters in which callers send a token by mistake.
+_SECRET_PARAMETERS = {"token", "access_token", "api_key", "key"}
+_PUBLIC_PATHS = {"/", "/healthz", "/readyz", "/docs", "/openapi.json"}
 
 
 class Problem(Exception):
-    """A refusal: a status, a sentence, and what else the answer says.
+    """A refusal: a status, a sentence, and further members of the answer.
 
     Parameters
     ----------
     status : int
-        Of HTTP.
+        The HTTP status.
     detail : str
         A sentence: the value, the rule, the way out.
     **more
@@ -65,12 +65,12 @@ class Problem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The secrets by which callers are told apart.
+    """The tokens of the callers.
 
     Attributes
     ----------
     read, write : tuple of str
-        Those that may read, and those that may write, too. With neither, everybody may do everything.
+        The tokens that may read, and those that may also write. Without any token, everybody may do both.
     """
 
     read: tuple[str, ...] = ()
@@ -78,12 +78,12 @@ class Tokens:
 
     @classmethod
     def of_file(cls, name: str) -> Tokens:
-        """Read tokens from a file: lines like ``read TOKEN`` and ``write TOKEN``; others are empty or begin with #.
+        """Read tokens from a file of lines like ``read TOKEN`` and ``write TOKEN``, empty lines and # comments.
 
         Raises
         ------
         InputError
-            If it cannot be read, or a line is another.
+            If the file cannot be read, or a line has another form.
         """
         try:
             text = Path(name).read_text("utf-8")
@@ -99,10 +99,10 @@ class Tokens:
                 continue
             if len(words) != 2 or words[0] not in found:
                 raise InputError(f"token file {name}: line {number} is not like: read TOKEN, or write TOKEN")
-            if len(words[1]) < _SHORTEST or not words[1].isascii():
+            if len(words[1]) < _MIN_TOKEN_LENGTH or not words[1].isascii():
                 raise InputError(
-                    f"token file {name}: the token in line {number} is shorter than {_SHORTEST} characters, or not "
-                    "ASCII; make one with: openssl rand -hex 24"
+                    f"token file {name}: the token in line {number} is shorter than {_MIN_TOKEN_LENGTH} characters, "
+                    "or not ASCII; make one with: openssl rand -hex 24"
                 )
             found[words[0]].append(words[1])
         if not any(found.values()):
@@ -113,9 +113,9 @@ class Tokens:
         return bool(self.read or self.write)
 
     def rights(self, token: str) -> str:
-        """Return what a token allows: ``write`` (and read), ``read``, or nothing, which is empty."""
+        """Return the right of a token: ``write`` (which includes read), ``read``, or an empty text for none."""
         given = token.encode("utf-8", "replace")
-        # All are compared, so that the time says nothing of them.
+        # Compare with all tokens, so that the time reveals nothing.
         found = [
             right
             for right, known in (("read", self.read), ("write", self.write))
@@ -126,100 +126,100 @@ class Tokens:
 
 
 @dataclass(slots=True)
-class _Kept:
-    """What was asked under an ``Idempotency-Key``, and the answer."""
+class _StoredAnswer:
+    """The request under an ``Idempotency-Key``, as a digest, and its answer."""
 
     digest: bytes
     answer: asyncio.Future[list[Message]]
     size: int = 0
 
 
-class _Answers:
+class _AnswerCache:
     """The answers to the last requests with an ``Idempotency-Key``.
 
-    They are in memory. After a restart the documents' own ids, which are on the disk, answer the same again.
+    They are in memory. After a restart the documents' own ids, which are on the disk, give the same answers.
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._stored: OrderedDict[tuple[str, str], _StoredAnswer] = OrderedDict()
         self._bytes = 0
 
     async def answer(self, key: tuple[str, str], digest: bytes, run: Callable[[Send], Any], send: Send) -> None:
-        """Answer a request: as before, where it is one that was asked before.
+        """Answer a request, and repeat the stored answer if it was asked before.
 
         Parameters
         ----------
         key : (str, str)
-            Who asks, and the key.
+            The caller's token and the key.
         digest : bytes
-            Of the request.
+            The digest of the request.
         run : callable
-            Answers it through what it is given.
+            Answers the request through the ``send`` that it gets.
         send : callable
-            Where the answer goes.
+            Receives the answer.
 
         Raises
         ------
         Problem
             If another request came with that key.
         """
-        kept = self._kept.get(key)
-        if kept is None:
-            await self._first(key, digest, run, send)
+        stored = self._stored.get(key)
+        if stored is None:
+            await self._answer_first(key, digest, run, send)
             return
-        if kept.digest != digest:
+        if stored.digest != digest:
             raise Problem(422, f"Idempotency-Key {quoted(key[1])} came with another request before; take a new key")
-        messages = await asyncio.shield(kept.answer)
+        messages = await asyncio.shield(stored.answer)
         if not messages:
             raise Problem(503, f"The first request with Idempotency-Key {quoted(key[1])} was not answered; ask again")
         for message in messages:
             await send(message)
 
-    async def _first(self, key: tuple[str, str], digest: bytes, run: Callable[[Send], Any], send: Send) -> None:
+    async def _answer_first(self, key: tuple[str, str], digest: bytes, run: Callable[[Send], Any], send: Send) -> None:
         messages: list[Message] = []
 
-        async def noted(message: Message) -> None:
+        async def record(message: Message) -> None:
             messages.append(message)
             await send(message)
 
-        kept = self._kept[key] = _Kept(digest, asyncio.get_running_loop().create_future())
+        stored = self._stored[key] = _StoredAnswer(digest, asyncio.get_running_loop().create_future())
         try:
-            await run(noted)
+            await run(record)
         finally:
-            kept.answer.set_result(messages)
+            stored.answer.set_result(messages)
             status = messages[0]["status"] if messages else 500
             if status >= 500 or status == 429:
-                del self._kept[key]
+                del self._stored[key]
             else:
-                kept.size = sum(len(message.get("body", b"")) for message in messages) + 256
-                self._bytes += kept.size
-                while len(self._kept) > _ANSWERS or self._bytes > _ANSWER_BYTES:
-                    self._bytes -= self._kept.popitem(last=False)[1].size
+                stored.size = sum(len(message.get("body", b"")) for message in messages) + 256
+                self._bytes += stored.size
+                while len(self._stored) > _MAX_ANSWERS or self._bytes > _MAX_ANSWER_BYTES:
+                    self._bytes -= self._stored.popitem(last=False)[1].size
 
 
 class Guard:
-    """An application behind its checks: who asks, where from, and how much.
+    """An application behind checks of the caller, the origin and the size of a request.
 
     Parameters
     ----------
     app : ASGI application
-        What answers. It finds in the scope ``rights``, which is ``write`` or ``read``, and the whole ``body``.
+        The application. Its scope has ``rights``, which is ``write`` or ``read``, and the whole ``body``.
     tokens : Tokens
-        Who may ask.
+        The tokens of the callers.
     max_body : int
         Bytes of the largest body.
     max_waiting : int
-        So many requests are answered at a time; more are turned away.
+        The most requests answered at a time; more are refused.
     """
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens, max_body: int, max_waiting: int) -> None:
         self._app, self._tokens, self._max_body, self._max_waiting = app, tokens, max_body, max_waiting
         self.waiting = 0
-        self._bytes, self._most = 0, max(_BODIES, _LARGEST * max_body)
-        self._answers = _Answers()
+        self._bytes, self._most = 0, max(_MAX_TOTAL_BODIES, _MIN_LARGE_BODIES * max_body)
+        self._answers = _AnswerCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or say in a sentence why not."""
+        """Answer a request, or refuse it with a sentence."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         body = bytearray()
         try:
@@ -234,10 +234,10 @@ class Guard:
             self._bytes -= len(body)
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> str:
-        """Refuse who may not ask; return the token."""
+        """Check the rights of a request, and return its token."""
         path, method = scope["path"], scope["method"]
         query = scope["query_string"]
-        if query and not _IN_LINKS.isdisjoint(
+        if query and not _SECRET_PARAMETERS.isdisjoint(
             name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)
         ):
             raise Problem(
@@ -253,7 +253,7 @@ class Guard:
         rights = "write"
         if self._tokens:
             rights = self._tokens.rights(token.strip()) if kind.lower() == "bearer" else ""
-            if not rights and path not in _OPEN:
+            if not rights and path not in _PUBLIC_PATHS:
                 what = "has no token" if not kind else "has a token that is not known here"
                 raise Problem(401, f"The request {what}; send a header like Authorization: Bearer TOKEN")
         scope["rights"] = rights
@@ -280,9 +280,9 @@ class Guard:
         return Problem(413, f"The body is larger than {self._max_body:,} bytes; send fewer documents at a time")
 
     async def _read(self, body: bytearray, receive: Receive) -> None:
-        """Read the body of a request, which must come in time."""
+        """Read the body of a request within the time limit."""
         try:
-            async with asyncio.timeout(_BODY_S):
+            async with asyncio.timeout(_BODY_TIMEOUT_S):
                 more = True
                 while more:
                     message = await receive()
@@ -296,28 +296,28 @@ class Guard:
                     if self._bytes > self._most:
                         raise Problem(429, "The bodies of all requests together are too large; ask again in a moment")
         except TimeoutError:
-            raise Problem(408, f"The body did not come within {_BODY_S:g} s; send the request again") from None
+            raise Problem(408, f"The body did not come within {_BODY_TIMEOUT_S:g} s; send the request again") from None
 
     async def _admit(self, scope: Scope, headers: dict[str, str], token: str, receive: Receive, send: Send) -> None:
-        """Have a request answered whose body is there, unless too many wait already."""
+        """Answer a request whose body has arrived, unless too many are waiting."""
         counted = scope["path"].startswith("/v1/")
         if counted and self.waiting >= self._max_waiting:
             raise Problem(429, f"{self.waiting:,} requests are waiting already; ask again in a moment")
         whole: list[Message] = [{"type": "http.request", "body": scope["body"], "more_body": False}]
 
-        async def again() -> Message:
+        async def replay_body() -> Message:
             return whole.pop() if whole else await receive()
 
         self.waiting += counted
         try:
             key = headers.get("idempotency-key")
             if key is None or scope["method"] in ("GET", "HEAD"):
-                await self._app(scope, again, send)
+                await self._app(scope, replay_body, send)
                 return
-            if not 0 < len(key) <= _LONGEST_KEY:
-                raise Problem(422, f"Idempotency-Key has {len(key)} characters; give it 1 to {_LONGEST_KEY}")
+            if not 0 < len(key) <= _MAX_KEY_LENGTH:
+                raise Problem(422, f"Idempotency-Key has {len(key)} characters; give it 1 to {_MAX_KEY_LENGTH}")
             asked = [scope["method"].encode(), scope["raw_path"], scope["query_string"], scope["body"]]
             digest = hashlib.blake2b(b"\0".join(asked), digest_size=16).digest()
-            await self._answers.answer((token, key), digest, lambda send: self._app(scope, again, send), send)
+            await self._answers.answer((token, key), digest, lambda send: self._app(scope, replay_body, send), send)
         finally:
             self.waiting -= counted

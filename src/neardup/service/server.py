@@ -1,4 +1,4 @@
-"""An application served from a thread of its own until somebody ends it, and what confines its answers to browsers."""
+"""A web server in its own thread, and the host and header checks of its applications."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = "127.0.0.1"
-#: Names under which a browser of this machine may ask; any other was made to lead here (DNS rebinding).
+#: The host names that a browser of this machine may use; any other name points here by DNS rebinding.
 LOOPBACK_NAMES = ("127.0.0.1", "localhost")
-#: What every answer says to browsers, besides a policy of its own.
+#: The headers of every answer, besides its content security policy.
 HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
@@ -38,25 +38,25 @@ _START_S, _HEAD_S = 30.0, 10.0
 
 
 def check_packages(extra: str, *names: str) -> None:
-    """Refuse to serve where a package is not installed that this needs.
+    """Check that the needed packages are installed.
 
     Parameters
     ----------
     extra : str
-        What brings them: ``label`` or ``serve``.
+        The extra that installs them: ``label`` or ``serve``.
     *names : str
         The packages, as they are imported.
 
     Raises
     ------
     NeardupError
-        Saying how to get them.
+        If one is missing; the message says how to install it.
     """
     for name in names:
         if find_spec(name) is None:
-            needs = {"label": "the page needs", "mcp": "the tools need", "client": "the client needs"}
-            what = needs.get(extra, "the service needs")
-            raise NeardupError(f"{what} {name}, which is not installed; pip install 'neardup[{extra}]' brings it")
+            users = {"label": "the page needs", "mcp": "the tools need", "client": "the client needs"}
+            user = users.get(extra, "the service needs")
+            raise NeardupError(f"{user} {name}, which is not installed; pip install 'neardup[{extra}]' brings it")
 
 
 def is_loopback(host: str) -> bool:
@@ -73,17 +73,17 @@ def host_name(header: str) -> str:
     return (name if colon and port.isdecimal() else header).lower()
 
 
-class Confined:
-    """An application that answers only to names of its own, and puts headers on every answer.
+class HostGuard:
+    """An application that answers only to its own host names, and adds headers to every answer.
 
     Parameters
     ----------
     app : ASGI application
-        What answers.
+        The application behind the check.
     hosts : collection of str
-        The names, in lower case, without a port.
+        The host names, in lower case, without a port.
     headers : mapping
-        The headers, in lower case; one that an answer has already stays.
+        The headers, in lower case; they do not replace a header that an answer already has.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Collection[str], headers: Mapping[str, str]) -> None:
@@ -93,7 +93,7 @@ class Confined:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
 
-        async def confined(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 there = {name for name, _ in message["headers"]}
                 added = [header for header in self._headers if header[0] not in there]
@@ -102,18 +102,18 @@ class Confined:
 
         given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         if len(given) == 1 and host_name(given[0]) in self._hosts:
-            await self._app(scope, receive, confined)
+            await self._app(scope, receive, send_with_headers)
             return
         body = b"This address does not belong to the service; ask it by a name of its own.\n"
         kind = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
-        await confined({"type": "http.response.start", "status": 400, "headers": kind})
-        await confined({"type": "http.response.body", "body": body})
+        await send_with_headers({"type": "http.response.start", "status": 400, "headers": kind})
+        await send_with_headers({"type": "http.response.body", "body": body})
 
 
-class _Joined:
-    """A transport that sends at once what is written in one turn of the loop, such as the head and body of an answer.
+class _BufferedTransport:
+    """A transport that joins all writes of one turn of the loop, such as the head and body of an answer.
 
-    Each part by itself would be a call of the system, and wake the caller twice.
+    Separate writes would take two system calls, and wake the caller twice.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -138,14 +138,14 @@ class _Joined:
         return getattr(self._transport, name)
 
 
-def _patient(kind: type[Any]) -> type[Any]:
-    """Return a protocol that lets go of who takes too long for the head of a request."""
+def _with_head_timeout(kind: type[Any]) -> type[Any]:
+    """Return a protocol that drops a connection whose request head takes too long."""
 
-    class Patient(kind):  # type: ignore[misc]
+    class HeadTimeoutProtocol(kind):  # type: ignore[misc]
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(_Joined(transport, self.loop))
+            super().connection_made(_BufferedTransport(transport, self.loop))
             self._wait()
 
         def data_received(self, data: bytes) -> None:
@@ -168,12 +168,12 @@ def _patient(kind: type[Any]) -> type[Any]:
                 self._deadline.cancel()
                 self._deadline = None
 
-    return Patient
+    return HeadTimeoutProtocol
 
 
 @contextlib.contextmanager
-def bound(host: str, port: int) -> Iterator[list[Any]]:
-    """Give sockets that have an address while the block runs; nobody can connect before a server takes them.
+def bound_sockets(host: str, port: int) -> Iterator[list[Any]]:
+    """Bind sockets for the block; nobody can connect before a server listens on them.
 
     Parameters
     ----------
@@ -197,11 +197,11 @@ def bound(host: str, port: int) -> Iterator[list[Any]]:
         return sockets
 
     try:
-        # This thread may have a loop that runs, as in a notebook.
+        # This thread may already run a loop, as in a notebook.
         with ThreadPoolExecutor(1) as thread:
             sockets = thread.submit(asyncio.run, opened()).result()
     except (OSError, UnicodeError):
-        raise _taken(host, port) from None
+        raise _port_error(host, port) from None
     try:
         yield sockets
     finally:
@@ -209,26 +209,26 @@ def bound(host: str, port: int) -> Iterator[list[Any]]:
             one.close()
 
 
-def _taken(host: str, port: int) -> OutputError:
+def _port_error(host: str, port: int) -> OutputError:
     at = "" if host == LOOPBACK else f" of {host}"
     return OutputError(f"port {port}{at} is in use or not yours; name another with {option('--port')}, or 0 for any")
 
 
 class Server:
-    """A server in a thread of its own, from entering the block to leaving it.
+    """A server in its own thread, from entering the block to leaving it.
 
     Parameters
     ----------
     app : ASGI application
-        What it serves.
+        The application that it serves.
     host : str
-        Where: a name or an address of this machine.
+        A name or an address of this machine.
     port : int
-        Where; 0 for any that is free, and then the one that it is.
+        The port; 0 for any free one, and afterwards the port in use.
     sockets : sequence of socket
-        What ``bound`` gave, in place of the port.
+        Sockets from ``bound_sockets``, instead of the port.
     grace : float
-        Seconds that requests which are under way have at the end.
+        Seconds that running requests have to finish when the server stops.
 
     Raises
     ------
@@ -258,7 +258,7 @@ class Server:
             timeout_graceful_shutdown=round(grace),
         )
         config.load()
-        config.http_protocol_class = _patient(config.http_protocol_class)
+        config.http_protocol_class = _with_head_timeout(config.http_protocol_class)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="server", daemon=True)
 
@@ -268,7 +268,7 @@ class Server:
             try:
                 self._server.run(self._sockets)
             except OSError:
-                # Another process that had bound the port, too, was the first to listen.
+                # Another process that had bound_sockets the port, too, was the first to listen.
                 if self._server.started:
                     raise
 
@@ -284,7 +284,7 @@ class Server:
         return self._thread.is_alive()
 
     def __enter__(self) -> Self:
-        # A port that is taken is written to the log; it is said in a sentence below.
+        # A port that is taken is written to the log; the error below says it in a sentence.
         log = logging.getLogger("uvicorn.error")
         log.disabled = True
         try:
@@ -296,7 +296,7 @@ class Server:
             log.disabled = False
         if not self._server.started:
             self.__exit__(None, None, None)
-            raise _taken(self.host, self.port)
+            raise _port_error(self.host, self.port)
         self.port = int(self._server.servers[0].sockets[0].getsockname()[1])
         return self
 
@@ -306,22 +306,22 @@ class Server:
 
 
 @contextlib.contextmanager
-def stop_signals(said: str) -> Iterator[list[int]]:
-    """Give a list that SIGINT and SIGTERM add themselves to; a second one ends the program, which says so much."""
-    asked: list[int] = []
+def stop_signals(message: str) -> Iterator[list[int]]:
+    """Return a list to which SIGINT and SIGTERM add themselves; a second one ends the program with the message."""
+    received: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        # Nothing with a lock: what was interrupted may hold it.
-        if asked:
-            raise KeyboardInterrupt(said)
-        asked.append(number)
+        # Takes no lock: the interrupted code may hold it.
+        if received:
+            raise KeyboardInterrupt(message)
+        received.append(number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield received
         return
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

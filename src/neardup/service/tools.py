@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 from neardup.pipeline.explanation import explain as explain_texts
 from neardup.service.client import Client
 from neardup.service.indexes import NamedIndex
-from neardup.service.worker import entered
+from neardup.service.worker import enter_documents
 from neardup.stream.document import Document, Verdict
 from neardup.stream.store import text_digest
 from neardup.version import __version__
@@ -50,7 +50,7 @@ class Tools:
         if isinstance(self._known, Client):
             return {"id": document.id, **self._said(self._known.add(document))}
         with self._lock:
-            (found,) = entered(self._known, [document])
+            (found,) = enter_documents(self._known, [document])
         if found.status == 409:
             return {"id": document.id, "error": "This id belongs to another text; take another id."}
         return {"id": document.id, **self._said(found.verdict)}

@@ -1,4 +1,4 @@
-"""The two workers of a service, one that writes and one that checks: what arrives together is judged as one batch."""
+"""The two workers of a service, one to write and one to check; documents that arrive together form one batch."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from neardup.service.indexes import NamedIndex
 from neardup.stream.document import Document, Verdict
 from neardup.stream.store import JudgedDocument, text_digest
 
-#: Documents that are judged and stored at once, if so many wait.
-_AT_ONCE = 1024
+#: The most waiting documents that are judged and stored at once.
+_BATCH_DOCUMENTS = 1024
 
 
-class Entered(NamedTuple):
-    """What became of a document that was to be entered.
+class JudgedResult(NamedTuple):
+    """The result of judging one document.
 
     Attributes
     ----------
     verdict : Verdict
-        What is stored of its id.
+        The stored verdict of its id.
     status : int
-        201 where it was entered now, 200 where it had been before, 409 where the id belongs to another text.
+        201 if it was entered now, 200 if it had been entered before, 409 if the id belongs to another text.
     """
 
     verdict: Verdict
     status: int
 
 
-#: Judges documents for an index, and says of each what became of it.
-Judge = Callable[[NamedIndex, Sequence[Document]], list[Entered]]
+#: Judges documents for an index, with one result for each.
+Judge = Callable[[NamedIndex, Sequence[Document]], list[JudgedResult]]
 
 
 @dataclass(slots=True)
 class _Task:
-    """Documents to judge for an index, or work of another kind, and where the result goes."""
+    """Documents to judge for an index, or other work, and the future of the result."""
 
     future: asyncio.Future[Any]
     index: NamedIndex | None = None
@@ -49,65 +49,65 @@ class _Task:
 
 
 class Worker:
-    """A thread that judges documents, in the order in which it is asked.
+    """A thread that judges documents in the order of arrival.
 
-    While it judges some, more come; they are its next batch.
+    Documents that arrive while it judges form its next batch.
 
     Parameters
     ----------
     judge : callable
-        ``entered``, which stores them in one transaction, or ``checked``.
+        ``enter_documents``, which stores them in one transaction, or ``check_documents``.
     """
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._tasks: deque[_Task] = deque()
         self._thread = ThreadPoolExecutor(1, judge.__name__)
-        self._turns: asyncio.Task[None] | None = None
-        #: Whether it can take on anything.
-        self.works = True
+        self._loop_task: asyncio.Task[None] | None = None
+        #: Whether it accepts work; False while it stops.
+        self.accepts_work = True
         #: Why the last batch could not be stored; empty if it could.
         self.failure = ""
 
-    async def judge(self, index: NamedIndex, documents: Sequence[Document]) -> list[Entered]:
-        """Judge documents; where they are entered, their verdicts are on the disk when this returns.
+    async def judge(self, index: NamedIndex, documents: Sequence[Document]) -> list[JudgedResult]:
+        """Judge documents; if they are entered, their verdicts are on the disk when this returns.
 
         Raises
         ------
         StoreError
             If the store cannot be written or read; asking again is safe.
         """
-        found: list[Entered] = await self._done(index=index, documents=documents)
+        found: list[JudgedResult] = await self._submit(index=index, documents=documents)
         return found
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Do something else that changes an index, when its turn comes."""
-        return await self._done(work=work)
+        """Run other work that changes an index, in the order of arrival."""
+        return await self._submit(work=work)
 
     def close(self) -> None:
-        """Finish what was begun, and end."""
-        self.works = False
+        """Finish the current batch, and stop."""
+        self.accepts_work = False
         self._thread.shutdown()
 
-    async def _done(self, **what: Any) -> Any:
-        if not self.works:
+    async def _submit(self, **what: Any) -> Any:
+        if not self.accepts_work:
             raise Problem(503, "The service is stopping; ask again when it is back")
         loop = asyncio.get_running_loop()
         task = _Task(loop.create_future(), **what)
         self._tasks.append(task)
-        if self._turns is None:
-            self._turns = loop.create_task(self._take_turns(loop))
+        if self._loop_task is None:
+            self._loop_task = loop.create_task(self._run_batches(loop))
         return await task.future
 
-    async def _take_turns(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _run_batches(self, loop: asyncio.AbstractEventLoop) -> None:
         while self._tasks:
-            # What has arrived by now is read first, and comes along.
+            # Requests that have already arrived are read first, and join the batch.
             await asyncio.sleep(0)
             batch, documents = [self._tasks.popleft()], 0
-            # Those in a row that are for one index.
+            # A batch is for one index.
             while self._tasks and batch[-1].work is self._tasks[0].work is None:
                 documents += len(batch[-1].documents)
-                if self._tasks[0].index is not batch[0].index or documents >= _AT_ONCE:
+                if self._tasks[0].index is not batch[0].index or documents >= _BATCH_DOCUMENTS:
                     break
                 batch.append(self._tasks.popleft())
             found: list[Any] | Exception
@@ -118,13 +118,13 @@ class Worker:
                 found = error
                 self.failure = str(error) if isinstance(error, StoreError) else self.failure
             for at, task in enumerate(batch):
-                # Whoever asked may have hung up.
+                # The caller may have disconnected.
                 if not task.future.done():
                     if isinstance(found, Exception):
                         task.future.set_exception(found)
                     else:
                         task.future.set_result(found[at])
-        self._turns = None
+        self._loop_task = None
 
     def _results(self, batch: Sequence[_Task]) -> list[Any]:
         first = batch[0]
@@ -134,20 +134,20 @@ class Worker:
         return [[next(found) for _ in task.documents] for task in batch]
 
 
-def checked(named: NamedIndex, documents: Sequence[Document]) -> list[Entered]:
-    """Say what would be said of each document if it were the next one; nothing is entered."""
-    return [Entered(verdict, 200) for verdict in named.index.check(documents)]
+def check_documents(named: NamedIndex, documents: Sequence[Document]) -> list[JudgedResult]:
+    """Return the verdict that each document would get as the next one; nothing is entered."""
+    return [JudgedResult(verdict, 200) for verdict in named.index.check(documents)]
 
 
-def entered(named: NamedIndex, documents: Sequence[Document]) -> list[Entered]:
-    """Enter documents in their order, but those whose ids are known already.
+def enter_documents(named: NamedIndex, documents: Sequence[Document]) -> list[JudgedResult]:
+    """Enter documents in their order, except those whose ids are known already.
 
     Parameters
     ----------
     named : NamedIndex
-        Where.
+        The index.
     documents : sequence of Document
-        They may repeat ids.
+        The documents; ids may be repeated.
     """
     known = named.store.judged_documents([document.id for document in documents])
     new: dict[str, Document] = {}
@@ -159,18 +159,18 @@ def entered(named: NamedIndex, documents: Sequence[Document]) -> list[Entered]:
     for document in documents:
         if document.id in known:
             given = known[document.id]
-            found.append(Entered(given.verdict, 200 if _is_same(named, document, given) else 409))
+            found.append(JudgedResult(given.verdict, 200 if _is_same(named, document, given) else 409))
         elif new[document.id] is document:
-            found.append(Entered(verdicts[document.id], 201))
+            found.append(JudgedResult(verdicts[document.id], 201))
         else:
-            found.append(Entered(verdicts[document.id], 200 if new[document.id].text == document.text else 409))
+            found.append(JudgedResult(verdicts[document.id], 200 if new[document.id].text == document.text else 409))
     return found
 
 
 def _is_same(named: NamedIndex, document: Document, given: JudgedDocument) -> bool:
-    """Return whether a document has the text that was given under its id before, as far as that is known."""
+    """Return whether a document has the text that was entered under its id; True if that text is no longer known."""
     if given.digest:
         return text_digest(document.text) == given.digest
-    # It came before the store kept digests.
+    # It was entered before the store kept digests.
     text = named.index.text_of(document.id)
     return text is None or text == document.text
