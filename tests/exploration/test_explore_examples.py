@@ -16,7 +16,7 @@ from neardup.exploration.examples import Examples, examples_of, families_of, lon
 from neardup.exploration.sample import draw_sample
 from neardup.exploration.views import CUTOFFS
 from neardup.keep.pairs import PairArrays
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 from neardup.text.normalize import tokens
 
 Row = tuple[int, int, float]
@@ -67,7 +67,7 @@ def chosen(corpus: Corpus, rows: Sequence[Row], **options: object) -> tuple[Exam
     _, survey = draw_sample(corpus, sample=2000)
     pairs = sample_pairs(rows)
     family = families_of(pairs, len(survey))
-    return examples_of(pairs, survey, Material(corpus, survey.names), family=family, **options)  # type: ignore[arg-type]
+    return examples_of(pairs, survey, DocumentReader(corpus, survey.names), family=family, **options)  # type: ignore[arg-type]
 
 
 def many(low: float = 0.04, count: int = 400) -> list[Row]:
@@ -108,7 +108,7 @@ def test_pairs_are_of_many_families_lengths_and_sources(tmp_path: Path) -> None:
     family[0:20:2] = 1
     with open_corpus([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]) as corpus:
         _, survey = draw_sample(corpus, sample=2000)
-        material = Material(corpus, survey.names)
+        material = DocumentReader(corpus, survey.names)
         (found,) = examples_of(sample_pairs(crowd + others), survey, material, family=family, cutoffs=(0.5,), count=4)
     said = {(int(pair.left.id), int(pair.right.id)) for pair in found.pairs}
     assert {(a, b) for a, b, _ in others} <= said
@@ -124,7 +124,7 @@ def test_matching_pairs_with_other_facts_are_suspects_and_edits_are_not() -> Non
     with corpus_of(texts) as corpus:
         _, survey = draw_sample(corpus, sample=10)
         pairs = sample_pairs([(0, 1, 0.7), (0, 2, 0.9)])
-        material = Material(corpus, survey.names)
+        material = DocumentReader(corpus, survey.names)
         found = suspects_of(pairs, survey, material, family=np.zeros(3, np.int64))
         assert [(pair.left.id, pair.right.id) for pair in found] == [("0", "1")]
         every = sample_pairs([(0, 1, 0.7), (1, 2, 0.6)])

@@ -35,7 +35,7 @@ from neardup.exploration.profile import (
     scripts_of,
 )
 from neardup.exploration.sample import draw_sample
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.text.normalize import tokens
@@ -46,7 +46,7 @@ def profile(corpus: Corpus, *, threshold: float | None = 0.5, threads: int = 1, 
     findings = None
     if threshold is not None:
         findings = run(corpus, Recipe(features="words:4", threshold=threshold), threads=threads).findings
-    material = Material(corpus, survey.names)
+    material = DocumentReader(corpus, survey.names)
     return profile_of(survey, sample, corpus, material, findings=findings, threads=threads, **options)
 
 

@@ -15,7 +15,7 @@ from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import FixedQueue, LabelQueue, Question
 from neardup.labelling.session import Session
 from neardup.labels.store import LabelStore
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 
 #: Ids and texts; those of one letter are alike.
 TEXTS = {
@@ -29,13 +29,13 @@ TEXTS = {
 PAIRS = (("a1", "a2"), ("b1", "b2"), ("c1", "c2"), ("a1", "b1"), ("b1", "c1"))
 
 
-def material_of(texts: dict[str, str] | None = None, titles: dict[str, str] | None = None) -> Material:
+def material_of(texts: dict[str, str] | None = None, titles: dict[str, str] | None = None) -> DocumentReader:
     """Return documents in memory."""
     texts = TEXTS if texts is None else texts
     columns = {"id": list(texts), "text": list(texts.values())}
     if titles is not None:
         columns["title"] = [titles.get(name, "") for name in texts]
-    return Material.of(corpus_of(columns))
+    return DocumentReader.of(corpus_of(columns))
 
 
 def fixed(known: LabelIndex, pairs: Sequence[tuple[str, str]] = PAIRS) -> FixedQueue:

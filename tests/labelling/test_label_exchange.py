@@ -15,7 +15,7 @@ from neardup.labelling.exchange import Exported, Imported, export, import_answer
 from neardup.labelling.index import LabelIndex
 from neardup.labels.labels import read_labels
 from neardup.labels.store import Judgement, LabelStore
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 
 
 @pytest.fixture
@@ -143,13 +143,13 @@ def test_an_empty_store_fits_every_corpus(room: Room) -> None:
 
 
 def test_documents_are_found_by_numbers_too(tmp_path: Path) -> None:
-    numbers = Material.of(corpus_of({"id": [30, 10, 20], "text": ["x", "y", "z"]}))
+    numbers = DocumentReader.of(corpus_of({"id": [30, 10, 20], "text": ["x", "y", "z"]}))
     assert [numbers.position(name) for name in ("10", "30", "010", "1e1", "x", "-1", "99999999999999999999", "")] == [
         1,
         0,
         *[-1] * 6,
     ]
-    rows = Material.of(corpus_of(["x", "y", "z"]))
+    rows = DocumentReader.of(corpus_of(["x", "y", "z"]))
     assert [rows.position(name) for name in ("0", "2", "3", "00", "²")] == [0, 2, -1, -1, -1]
     assert rows.id(2) == "2"
     assert rows.shown(1).text == "y"
@@ -160,13 +160,13 @@ def test_documents_are_found_by_numbers_too(tmp_path: Path) -> None:
 
 def test_titles_come_from_their_column() -> None:
     columns = {"id": ["a", "b"], "text": ["x", "y"], "Headline": ["One", None], "other": ["1", "2"]}
-    assert [Material.of(corpus_of(columns)).shown(at).title for at in (0, 1)] == ["One", ""]
-    assert Material.of(corpus_of(columns), title_column="other").shown(1).title == "2"
+    assert [DocumentReader.of(corpus_of(columns)).shown(at).title for at in (0, 1)] == ["One", ""]
+    assert DocumentReader.of(corpus_of(columns), title_column="other").shown(1).title == "2"
     with pytest.raises(InputError, match="no column 'nothing' for --title-column"):
-        Material.of(corpus_of(columns), title_column="nothing").shown(0)
-    assert Material.of(corpus_of(["x"])).shown(0).title == ""
+        DocumentReader.of(corpus_of(columns), title_column="nothing").shown(0)
+    assert DocumentReader.of(corpus_of(["x"])).shown(0).title == ""
 
 
 def test_pages_are_shown_as_their_texts() -> None:
     page = "<html><body><p>One <b>two</b></p><script>x()</script></body></html>"
-    assert Material.of(corpus_of([page]), content="tags").shown(0).text.split() == ["One", "two"]
+    assert DocumentReader.of(corpus_of([page]), content="tags").shown(0).text.split() == ["One", "two"]

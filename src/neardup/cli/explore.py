@@ -105,7 +105,7 @@ def explore(
 
     from neardup.exploration import messages
     from neardup.exploration.exploration import explore as explore_corpus
-    from neardup.pages.page import make_ready
+    from neardup.pages.page import preload_charts
 
     options = ExplorationOptions(
         sample=sample,
@@ -123,7 +123,7 @@ def explore(
     )
 
     if output is not None and output.endswith(".html"):
-        make_ready()
+        preload_charts()
     with read_options.open(inputs) as corpus:
         kernels = ["prefixes.match_ranks", "postings.count_pairs"]
         with reading_progress(corpus, *loaded_recipes, kernels=kernels) as progress:

@@ -258,7 +258,7 @@ def _exchange(
     from neardup.labelling.exchange import export, import_answers, read_answers
     from neardup.labelling.index import LabelIndex
     from neardup.labels.store import LabelStore, load_labels
-    from neardup.pages.documents import Material
+    from neardup.pages.documents import DocumentReader
 
     imported = None
     if table_options.import_file is not None:
@@ -272,7 +272,7 @@ def _exchange(
         corpus = stack.enter_context(read_options.open(inputs, write=False))
         print_corpus_notes(corpus)
         with progress_bar() as progress:
-            material = Material.of(corpus, content=queue_options.recipe.content, report=progress)
+            material = DocumentReader.of(corpus, content=queue_options.recipe.content, report=progress)
         labels = stack.enter_context(LabelStore(store))
         index = LabelIndex(labels, material)
         for note in index.check():

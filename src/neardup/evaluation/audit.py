@@ -41,7 +41,7 @@ from neardup.features.reading import Progress
 from neardup.kernels import Integers
 from neardup.labels.store import DIFFERENT, SAME, UNSURE
 from neardup.labels.table import positions_by_id
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 
@@ -166,7 +166,7 @@ class Sample:
                 "give a looser candidate rule"
             )
         self.population, self.seed, self.inputs = population, seed, tuple(corpus.inputs)
-        self.material = Material(corpus, population.names, content=content)
+        self.material = DocumentReader(corpus, population.names, content=content)
         scales = population.scale.edges, population.other_scale.edges
         self.strata, self._place = stratify(population.score, population.returned, population.doubts, *scales)
         self.counts = allocate(self.strata, sample)

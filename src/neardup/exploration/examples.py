@@ -18,7 +18,7 @@ from neardup.keep.keepers import families
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.kernels import Integers
 from neardup.pages.diff import Shown
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 from neardup.text.alignment import SuffixAutomaton
 from neardup.text.normalize import normalize, tokens
 
@@ -115,7 +115,7 @@ class _Band:
 def examples_of(
     pairs: PairArrays,
     survey: Survey,
-    material: Material,
+    material: DocumentReader,
     *,
     family: Integers,
     whole: Pairs | None = None,
@@ -149,7 +149,9 @@ def examples_of(
 _FACTS, _ASKED, _SUSPECTS = Vector.parse("facts, swapped(names), swapped(numbers)"), 200, 3
 
 
-def suspects_of(pairs: PairArrays, survey: Survey, material: Material, *, family: Integers) -> tuple[ExamplePair, ...]:
+def suspects_of(
+    pairs: PairArrays, survey: Survey, material: DocumentReader, *, family: Integers
+) -> tuple[ExamplePair, ...]:
     """Choose matching pairs that may be different documents, the most suspicious first; no two of one family.
 
     These are pairs in which names or numbers of one text stand in the place of others. Of the 200 least similar ones,
@@ -174,7 +176,7 @@ def suspects_of(pairs: PairArrays, survey: Survey, material: Material, *, family
     return tuple(_shown(pairs, place, longest_shared(*texts[place]), survey, material) for place in chosen.values())
 
 
-def _unlike(pairs: PairArrays, places: Integers, count: int, material: Material) -> list[tuple[int, SharedRun]]:
+def _unlike(pairs: PairArrays, places: Integers, count: int, material: DocumentReader) -> list[tuple[int, SharedRun]]:
     """Return the places of ``count`` pairs, first those whose shared passage no pair before them has."""
     had: list[set[str]] = []
     chosen, others = [], []
@@ -263,7 +265,7 @@ def _spread(pairs: PairArrays, survey: Survey, family: Integers, count: int, see
     return order[np.array(chosen, np.int64)]
 
 
-def _shown(pairs: PairArrays, place: int, shared: SharedRun, survey: Survey, material: Material) -> ExamplePair:
+def _shown(pairs: PairArrays, place: int, shared: SharedRun, survey: Survey, material: DocumentReader) -> ExamplePair:
     left, right = int(pairs.left[place]), int(pairs.right[place])
     sources = [survey.sources[survey.source[one]] if len(survey.sources) > 1 else "" for one in (left, right)]
     shown = material.shown(left), material.shown(right)

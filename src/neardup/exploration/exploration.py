@@ -37,7 +37,7 @@ from neardup.exploration.views import (
 from neardup.features.reading import Progress, ignore_progress
 from neardup.features.statistics import Statistics
 from neardup.keep.pairs import PairArrays, Pairs
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 from neardup.pipeline.pipeline import thread_count
 from neardup.recipe import Recipe, recipe_of
 from neardup.recipe.measures import similarity_at
@@ -213,7 +213,7 @@ class _Run:
         )
         advice, whole = self._advise(choice.view.recipe, advised)
         findings = whole.findings
-        material = Material(
+        material = DocumentReader(
             self._corpus,
             sample.names,
             content=options.content,

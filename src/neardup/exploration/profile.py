@@ -28,7 +28,7 @@ from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress
 from neardup.kernels import Bools, Integers
 from neardup.kernels.grams import LISTED
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 from neardup.recipe import Recipe
 from neardup.search.findings import Findings
 from neardup.search.second_step import equal_texts
@@ -290,7 +290,7 @@ class LargestFamilies:
                 self._largest.append((place + 1, members, _spread(_core(findings, members, texts))))
         self.wanted = np.concatenate([np.zeros(0, np.int64), *(compared for _, _, compared in self._largest)])
 
-    def listed(self, material: Material) -> tuple[LargeFamily, ...]:
+    def listed(self, material: DocumentReader) -> tuple[LargeFamily, ...]:
         """Return the largest ones for people."""
         if self._findings is None:
             return ()
@@ -309,7 +309,7 @@ class LargestFamilies:
             for number, members, compared in self._largest[:FAMILIES]
         )
 
-    def templates(self, material: Material) -> list[Template]:
+    def templates(self, material: DocumentReader) -> list[Template]:
         """Return those that are templates, the largest first."""
         found = []
         left = _CHARACTERS
@@ -359,7 +359,7 @@ def profile_of(
     survey: Survey,
     sample: Sample,
     corpus: Corpus,
-    material: Material,
+    material: DocumentReader,
     *,
     findings: Findings | None = None,
     content: str = "",
@@ -456,7 +456,7 @@ def _lengths(lengths: Integers) -> Lengths:
     )
 
 
-def _copies(survey: Survey, texts: Integers, copies: Integers, often: Integers, material: Material) -> Copies:
+def _copies(survey: Survey, texts: Integers, copies: Integers, often: Integers, material: DocumentReader) -> Copies:
     surplus = np.maximum(copies - 1, 0)
     largest = []
     for first in often.tolist():

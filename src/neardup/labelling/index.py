@@ -8,7 +8,7 @@ import numpy as np
 
 from neardup.errors import StoreError
 from neardup.labels.store import IdPair, LabelStore, id_pair
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 
 #: The positions of two documents, the smaller first.
 PositionPair = tuple[int, int]
@@ -19,7 +19,7 @@ _MAX_CHANGED_SHARE = 0.5
 class LabelIndex:
     """The labels of the pairs of a corpus."""
 
-    def __init__(self, store: LabelStore, material: Material) -> None:
+    def __init__(self, store: LabelStore, material: DocumentReader) -> None:
         self.store, self.material = store, material
         self._version = -1
         self._answers: dict[PositionPair, Mapping[str, str]] = {}

@@ -23,7 +23,7 @@ from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.graph import connect_components
 from neardup.labelling.index import LabelIndex, PositionPair
 from neardup.labels.store import majority_label
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.text.normalize import normalize
@@ -172,7 +172,7 @@ def build_pool(
     threads: int | None = None,
     memory: int | None = None,
     progress: Progress | None = None,
-) -> tuple[Pool, Material]:
+) -> tuple[Pool, DocumentReader]:
     """Return a pool of at most ``max_pairs`` candidate pairs, and the documents.
 
     Documents that the candidate rule cannot tell apart count once, by the first of them.
@@ -181,7 +181,7 @@ def build_pool(
     if not result.summary["documents"]:
         raise InputError("the input holds no documents, so there is nothing to ask; name the files to label")
     left, right, similarity = result.pairs.left, result.pairs.right, result.pairs.similarity
-    material = Material(
+    material = DocumentReader(
         corpus,
         result.pairs.names,
         content=candidate_rule.content,
@@ -236,7 +236,7 @@ def _sample_rows(stratum: Integers, max_pairs: int, random: np.random.Generator)
     return np.concatenate(parts)
 
 
-def _texts_differ(material: Material, left: Integers, right: Integers) -> npt.NDArray[np.bool_]:
+def _texts_differ(material: DocumentReader, left: Integers, right: Integers) -> npt.NDArray[np.bool_]:
     """Return which pairs differ in their normalized text."""
     places = np.unique(np.concatenate([left, right]))
     words: dict[str, int] = {}

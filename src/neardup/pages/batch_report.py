@@ -17,7 +17,7 @@ from neardup.errors import RecipeError, option
 from neardup.kernels import Integers
 from neardup.pages.builder import About, Sources, build_report, listed_rows, named
 from neardup.pages.diff import Shown
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 from neardup.pages.html import html_of, table
 from neardup.pages.page import check_drawing
 from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Extent, Report, binned
@@ -30,7 +30,7 @@ from neardup.search.margin import Scale, has_threshold
 from neardup.search.matches import Matches
 
 
-class Wanted(TypedDict, total=False):
+class PageOptions(TypedDict, total=False):
     """What a report is called, and how much of a run it shows."""
 
     #: The heading, and the command that made it; by default the usual one, and none.
@@ -46,18 +46,20 @@ class Wanted(TypedDict, total=False):
     time_column: str
 
 
-def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wanted]) -> Report:
+def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[PageOptions]) -> Report:
     """Return the report of a run.
 
     The corpus is read once more, for the documents that are shown.
     """
     known: Mapping[str, Any] = asked
     for name in known:
-        if name not in Wanted.__annotations__:
-            raise RecipeError(f"{name!r} is no option of a report; its options are {', '.join(Wanted.__annotations__)}")
+        if name not in PageOptions.__annotations__:
+            raise RecipeError(
+                f"{name!r} is no option of a report; its options are {', '.join(PageOptions.__annotations__)}"
+            )
     extent = Extent(**{field.name: known[field.name] for field in fields(Extent) if field.name in known})
     verdicts, recipe = verdicts_of(found), found.recipe
-    material = Material(
+    material = DocumentReader(
         found.corpus,
         found.documents.names,
         content=recipe.content,
@@ -65,7 +67,7 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
         title_column=asked.get("title_column", ""),
         time_column=asked.get("time_column", ""),
     )
-    documents = _Documents(found, material, listed_rows(verdicts, extent))
+    documents = _RunDocuments(found, material, listed_rows(verdicts, extent))
     about = About(
         title=asked.get("title") or "What was dropped, and why",
         command=asked.get("command", ""),
@@ -77,7 +79,7 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
         stages=list(summary["stages"]),
         facts=_facts(summary),
         versions=_versions(found),
-        notes=[] if found.matches.complete else [_too_many()],
+        notes=[] if found.matches.complete else [_pair_limit_note()],
     )
     sources = Sources(
         texts=documents.texts, words=documents.words, evidence=documents.evidence, matching=documents.matching
@@ -105,11 +107,11 @@ def verdicts_of(found: Findings) -> Verdicts:
         equal=same == same[keeper],
         present=found.documents.present,
         connected=found.families,
-        why=_why(found),
+        why=_reason_numbers(found),
     )
 
 
-def _why(found: Findings) -> Integers:
+def _reason_numbers(found: Findings) -> Integers:
     """Return the reason of each document by its number."""
     return np.where(found.copies, 1, np.where(found.equals, 2, np.where(found.goes, 3, 0)))
 
@@ -127,7 +129,7 @@ def known_pairs(found: Findings) -> KnownPairs:
         similarity=scale.similarities(every),
         loosest=loosest,
         known=every.complete,
-        note="" if wide is not None else _unknown(found),
+        note="" if wide is not None else _missing_pairs_note(found),
         matching=matching,
         reaching=lambda threshold: scale.reaching(every, threshold),
         representative=every.representative,
@@ -148,10 +150,10 @@ def _numbers_of(scale: Scale, matches: Matches, edge: int) -> str:
     return shared_in_words(o, a, b) if scale.measure in SET_MEASURES and unit == 1 else ""
 
 
-class _Documents:
+class _RunDocuments:
     """The documents of a run, and why dropped ones match their keepers."""
 
-    def __init__(self, found: Findings, material: Material, rows: Integers) -> None:
+    def __init__(self, found: Findings, material: DocumentReader, rows: Integers) -> None:
         self._found, self._material, self._rows = found, material, rows
         self._edges: dict[int, int] = {}
         self._learned: dict[int, str] = {}
@@ -202,17 +204,17 @@ def similarity_plot(found: Findings) -> Any:
     return similarity_chart(binned(found.kept.similarity[found.goes]), title, y="dropped documents")
 
 
-def _unknown(found: Findings) -> str:
+def _missing_pairs_note(found: Findings) -> str:
     """Return why pairs beyond the threshold are not known."""
     if found.margin is not None and found.margin.note:
         return found.margin.note
     if not found.matches.complete:
-        return _too_many()
+        return _pair_limit_note()
     looked = option("--report-margin 0.2", "margin=0.2")
     return f"Pairs beyond the threshold were not looked for; {looked} looks for them."
 
 
-def _too_many() -> str:
+def _pair_limit_note() -> str:
     return (
         f"More pairs match than {option('--pairs-per-document')} allows to find: only those of dropped documents with "
         "kept ones are known, so other thresholds, and which members of a family do not match each other, are not."
@@ -261,7 +263,7 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
 
 def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
     """Return a result as HTML for a notebook's cell, its texts escaped."""
-    why = _why(found)
+    why = _reason_numbers(found)
     head = f"{summary['documents']:,} documents: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
     rows: list[list[object]] = [
         [name, f"{int((why == at).sum()):,}"] for at, name in enumerate((COPY, EQUAL_FEATURES, NEAR), 1)

@@ -97,7 +97,7 @@ def named(document: Shown) -> str:
     return clipped(document.title or document.text, _NAME)
 
 
-class _Listed(NamedTuple):
+class _ListedFamily(NamedTuple):
     """A family that is shown: its number, and the places of the members that are listed, kept ones first."""
 
     number: int
@@ -105,7 +105,7 @@ class _Listed(NamedTuple):
     go: list[int]
 
 
-def _families(verdicts: Verdicts, extent: Extent) -> list[_Listed]:
+def _families(verdicts: Verdicts, extent: Extent) -> list[_ListedFamily]:
     """Return the largest families, and a random spread of the others, the largest first."""
     reported = np.bincount(verdicts.family[verdicts.before :], minlength=len(verdicts.sizes) + 1)[1:]
     alive = np.flatnonzero(reported)
@@ -116,7 +116,7 @@ def _families(verdicts: Verdicts, extent: Extent) -> list[_Listed]:
     return [_listed(verdicts, at + 1) for at in shown]
 
 
-def _listed(verdicts: Verdicts, number: int) -> _Listed:
+def _listed(verdicts: Verdicts, number: int) -> _ListedFamily:
     members = verdicts.members(number)
     stays = verdicts.of[members] == ORIGINAL
     if not stays.any():
@@ -129,10 +129,10 @@ def _listed(verdicts: Verdicts, number: int) -> _Listed:
         doubtful = np.sort(doubtful)
     keepers = {place: at for at, place in enumerate(dict.fromkeys(verdicts.of[doubtful].tolist()))}
     ranked = sorted(staying, key=lambda place: keepers.get(place, len(keepers)))
-    return _Listed(number, ranked[:KEPT_LISTED], doubtful.tolist())
+    return _ListedFamily(number, ranked[:KEPT_LISTED], doubtful.tolist())
 
 
-class _Picked(NamedTuple):
+class _ExamplePair(NamedTuple):
     """A pair that is shown: places, similarity, whether it matches, and its place among the known ones or -1."""
 
     left: int
@@ -142,7 +142,7 @@ class _Picked(NamedTuple):
     edge: int
 
 
-class _Pairs(NamedTuple):
+class _RankedPairs(NamedTuple):
     """Pairs to choose from, the nearest to the threshold first."""
 
     left: Integers
@@ -151,38 +151,40 @@ class _Pairs(NamedTuple):
     matches: bool
     edge: Integers
 
-    def picked(self, at: int) -> _Picked:
+    def picked(self, at: int) -> _ExamplePair:
         edge = int(self.edge[at])
-        return _Picked(int(self.left[at]), int(self.right[at]), float(self.similarity[at]), self.matches, edge)
+        return _ExamplePair(int(self.left[at]), int(self.right[at]), float(self.similarity[at]), self.matches, edge)
 
 
 class _Examples(NamedTuple):
     """The pairs that a report shows."""
 
-    above: list[_Picked]
-    below: list[_Picked]
+    above: list[_ExamplePair]
+    below: list[_ExamplePair]
 
     @property
-    def every(self) -> list[_Picked]:
+    def every(self) -> list[_ExamplePair]:
         return [*self.above, *self.below]
 
 
-def _candidates(verdicts: Verdicts, known: KnownPairs, everything: bool) -> tuple[_Pairs, _Pairs]:
+def _candidates(verdicts: Verdicts, known: KnownPairs, everything: bool) -> tuple[_RankedPairs, _RankedPairs]:
     """Return the pairs that match, and those that do not."""
     if known.matching is not None:
-        return _of_known(known, known.matching, matches=True), _of_known(known, ~known.matching, matches=False)
+        return _rank_known_pairs(known, known.matching, matches=True), _rank_known_pairs(
+            known, ~known.matching, matches=False
+        )
     near = verdicts.duplicates[~verdicts.exact[verdicts.duplicates] & (verdicts.of[verdicts.duplicates] >= 0)]
     near = near[np.argsort(verdicts.similarity[near], kind="stable")]
-    matching = _Pairs(verdicts.of[near], near, verdicts.similarity[near], True, np.full(len(near), -1))
+    matching = _RankedPairs(verdicts.of[near], near, verdicts.similarity[near], True, np.full(len(near), -1))
     # Originals and what they nearly match of the items that they were compared with.
     stays = verdicts.of == ORIGINAL
-    return matching, _of_known(known, stays[known.right] & (everything | stays[known.left]), matches=False)
+    return matching, _rank_known_pairs(known, stays[known.right] & (everything | stays[known.left]), matches=False)
 
 
-def _of_known(known: KnownPairs, chosen: Bools, *, matches: bool) -> _Pairs:
+def _rank_known_pairs(known: KnownPairs, chosen: Bools, *, matches: bool) -> _RankedPairs:
     at = np.flatnonzero(chosen)
     at = at[np.argsort(known.similarity[at] if matches else -known.similarity[at], kind="stable")]
-    return _Pairs(known.left[at], known.right[at], known.similarity[at], matches, at)
+    return _RankedPairs(known.left[at], known.right[at], known.similarity[at], matches, at)
 
 
 def _examples(verdicts: Verdicts, known: KnownPairs, extent: Extent, everything: bool) -> _Examples:
@@ -196,7 +198,7 @@ def _examples(verdicts: Verdicts, known: KnownPairs, extent: Extent, everything:
     return _Examples(above, below)
 
 
-def _apart(pairs: _Pairs, count: int, group: Integers) -> list[int]:
+def _apart(pairs: _RankedPairs, count: int, group: Integers) -> list[int]:
     """Return the first of the pairs that have no family in common with others; where there are too few, any."""
     chosen: set[int] = set()
     taken: set[int] = set()
@@ -243,7 +245,7 @@ def build_report(
         moved = swept(verdicts, scale, known, watched=members, everything=about.everything, whole=not bands)
     places = {*members.tolist(), *(place for one in examples.every for place in one[:2])}
     places |= {int(verdicts.of[place]) for place in list(places) if verdicts.of[place] >= 0}
-    view = _View(verdicts, scale, known, sources, sources.texts(sorted(places)), chosen)
+    view = _ReportDocuments(verdicts, scale, known, sources, sources.texts(sorted(places)), chosen)
     if moved is not None:
         view.watch(moved, members)
     rows, removed = listed_rows(verdicts, extent), verdicts.duplicates
@@ -290,7 +292,11 @@ def build_report(
         ],
         rows_total=len(removed),
         facts=window | dict(about.facts),
-        notes=[*_nothing(about, words, reported), *about.notes, *_notes(verdicts, about, extent, len(chosen))],
+        notes=[
+            *_empty_input_notes(about, words, reported),
+            *about.notes,
+            *_notes(verdicts, about, extent, len(chosen)),
+        ],
         wording=words,
         lags=lags_of(verdicts),
         left=about.left,
@@ -314,7 +320,7 @@ def _reasons(verdicts: Verdicts) -> list[tuple[str, int, str]]:
     ]
 
 
-def _nothing(about: About, words: Wording, reported: int) -> list[str]:
+def _empty_input_notes(about: About, words: Wording, reported: int) -> list[str]:
     """Return that nothing came, where that is so."""
     if reported or about.quarantined:
         return []
@@ -354,7 +360,7 @@ def _notes(verdicts: Verdicts, about: About, extent: Extent, shown: int) -> list
     return found
 
 
-class _View:
+class _ReportDocuments:
     """Shows families and pairs, with their texts where those are still there."""
 
     def __init__(
@@ -364,7 +370,7 @@ class _View:
         known: KnownPairs,
         sources: Sources,
         texts: Mapping[int, Shown],
-        chosen: Sequence[_Listed],
+        chosen: Sequence[_ListedFamily],
     ) -> None:
         self._verdicts, self._scale, self._known, self._sources, self._texts = verdicts, scale, known, sources, texts
         # Of all families at once, for each question may cost an index.
@@ -376,7 +382,7 @@ class _View:
         """Say from now on what other thresholds would do to these documents."""
         self._goes = dict(zip(members.tolist(), map(_states, moved.gone.T), strict=True))
 
-    def family(self, listed: _Listed) -> Family:
+    def family(self, listed: _ListedFamily) -> Family:
         """Return a family with its listed members."""
         verdicts, apart = self._verdicts, self._apart(listed.go)
         members = [self._member(place, (apart or {}).get(place, [])) for place in (*listed.stay, *listed.go)]
@@ -435,7 +441,7 @@ class _View:
                 apart[other].append(one)
         return apart
 
-    def example(self, pair: _Picked) -> Example:
+    def example(self, pair: _ExamplePair) -> Example:
         """Return two documents to read side by side."""
         scale, known = self._scale, self._known
         what = name_of(scale)

@@ -29,7 +29,7 @@ def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "")
     many; ``head`` stands above.
     """
     view = view_of(left, right)
-    body = "".join(_parts(_within(view, words)))
+    body = "".join(_parts(_fit_to_words(view, words)))
     title = f'<p class="said">{html_of(head)}</p>' if head else ""
     # A title beside none differs in all words, which says nothing.
     titled = bool(left.title and right.title)
@@ -68,7 +68,7 @@ class _Part(NamedTuple):
     hidden: list[int]
 
 
-def _within(view: View, words: int) -> list[_Part]:
+def _fit_to_words(view: View, words: int) -> list[_Part]:
     """Return the groups cut to so many words together: of what is folded first, then from the end; one row stays."""
     parts: dict[int, _Part] = {}
     room = words
@@ -94,25 +94,25 @@ def _parts(parts: Sequence[_Part]) -> Iterator[str]:
     left_out: list[_Part] = []
     for part in parts:
         if part.rows and left_out:
-            yield _rest(left_out)
+            yield _hidden_words_line(left_out)
             left_out = []
         rows = "".join(row.html for row in part.rows)
         if part.rows and part.folded:
             shown = [sum(row.words[side] for row in part.rows) for side in (0, 1)]
-            rows = f'<details class="equal"><summary>{_counted(shown, part.equal, "")}</summary>{rows}</details>'
+            rows = f'<details class="equal"><summary>{_word_counts(shown, part.equal, "")}</summary>{rows}</details>'
         yield rows
         if any(part.hidden):
             left_out.append(part)
     if left_out:
-        yield _rest(left_out)
+        yield _hidden_words_line(left_out)
 
 
-def _rest(left_out: Sequence[_Part]) -> str:
+def _hidden_words_line(left_out: Sequence[_Part]) -> str:
     words = [sum(part.hidden[side] for part in left_out) for side in (0, 1)]
-    return f'<p class="rest dim">{_counted(words, all(part.equal for part in left_out), "more ")}, not shown</p>'
+    return f'<p class="rest dim">{_word_counts(words, all(part.equal for part in left_out), "more ")}, not shown</p>'
 
 
-def _counted(words: Sequence[int], equal: bool, more: str) -> str:
+def _word_counts(words: Sequence[int], equal: bool, more: str) -> str:
     if equal:
         return counted(words[0], f"{more}equal word")
     return f"{counted(words[0], f'{more}word')} on the left, {words[1]:,} on the right"
@@ -139,13 +139,13 @@ def _cells(view: View, row: Row, room: int) -> _Cells:
     found = [_pieces(pieces, (max(room, _LEAST) + 1) * _A_WORD) for pieces in view.pieces(row)]
     size = max(*row.words, *(-(-size // _A_WORD) for _, size in found))
     cells = "".join(
-        f'<div class="cell {side}" dir="{direction}">{_ended(html)}</div>'
+        f'<div class="cell {side}" dir="{direction}">{_mark_trailing_lines(html)}</div>'
         for side, direction, (html, _) in zip(_SIDES, view.directions, found, strict=True)
     )
     return _Cells(f'<div class="row {"alike" if row.equal else "differs"}">{cells}</div>', row.words, size)
 
 
-def _ended(html: Html) -> str:
+def _mark_trailing_lines(html: Html) -> str:
     """Return the HTML of a cell, with empty lines at its end marked: on a phone they would follow each side."""
     text = html.rstrip()
     end = html[len(text) :]
@@ -158,7 +158,7 @@ def _pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:
     size = 0
     for at, (text, mark) in enumerate(pieces):
         found = excerpt_of(text, most - size)
-        shown.append(_marked(found.html, mark))
+        shown.append(_mark_html(found.html, mark))
         size += found.size
         if found.rest:
             shown.append(rest_of(found.rest + sum(len(other) for other, _ in pieces[at + 1 :])))
@@ -166,7 +166,7 @@ def _pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:
     return Html("".join(shown)), size
 
 
-def _marked(html: Html, mark: int) -> str:
+def _mark_html(html: Html, mark: int) -> str:
     return f'<mark class="{_KINDS[mark]}">{html}</mark>' if mark in _KINDS else html
 
 

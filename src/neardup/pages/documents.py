@@ -27,7 +27,7 @@ _LONGEST_TIME = 19
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-class Material:
+class DocumentReader:
     """The documents of a corpus, by position, for those who look at some of them.
 
     The corpus was scanned, and stays open. Columns of titles and times are found by their names where none are given.

@@ -54,11 +54,11 @@ def page(
     """
     if not isinstance(charts, Mapping):
         charts = {one.key: one.specification for one in charts if not one.missing}
-    code = [*([_vega()] if charts else []), *(_file(name) for name in ("frame.js", *scripts))]
-    style, contents = "\n".join(_file(name) for name in ("marks.css", "page.css", *styles)), _contents(body)
+    code = [*([_vega()] if charts else []), *(_read_asset(name) for name in ("frame.js", *scripts))]
+    style, contents = "\n".join(_read_asset(name) for name in ("marks.css", "page.css", *styles)), _contents(body)
     # Charts, and bars in tables, have their sizes and colours in attributes.
     policy = (
-        f"default-src 'none'; script-src {' '.join(map(_hashed, code))}; style-src {_hashed(style)}; "
+        f"default-src 'none'; script-src {' '.join(map(_hash_source, code))}; style-src {_hash_source(style)}; "
         "style-src-attr 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
         + ("; connect-src 'self'" if asks else "")
     )
@@ -85,12 +85,12 @@ def _json(value: Any) -> Html:
     return Html(json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c"))
 
 
-def _hashed(text: str) -> str:
+def _hash_source(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 @cache
-def _file(name: str) -> str:
+def _read_asset(name: str) -> str:
     return files("neardup.pages").joinpath(name).read_text("utf-8")
 
 
@@ -101,12 +101,12 @@ def vega_lite_version() -> str:
     return ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 
 
-def make_ready() -> None:
+def preload_charts() -> None:
     """Begin with what every page with charts needs, beside the work that the page will show: it takes a second."""
-    Thread(target=_made_ready, name="charts").start()
+    Thread(target=_load_charts, name="charts").start()
 
 
-def _made_ready() -> None:
+def _load_charts() -> None:
     # Whatever goes wrong here goes wrong again where the page is made, and is told there.
     with suppress(Exception):
         _vega()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
-    from neardup.pages.batch_report import Wanted
+    from neardup.pages.batch_report import PageOptions
     from neardup.pipeline.explanation import Explanation
 
 
@@ -343,7 +343,7 @@ class Result:
         records = self._classifier.records(table, texts) if self._classifier else None
         return explain(texts[0], texts[1], self.recipe, self._statistics, self._encoder, self._classifier, records)
 
-    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[Wanted]) -> None:
+    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[PageOptions]) -> None:
         """Write the report: one HTML file that shows what was dropped and why. It needs the packages for charts.
 
         It shows pairs below the threshold as far as the ``margin`` of the run allows.
@@ -356,7 +356,7 @@ class Result:
             Whether an existing file may be replaced.
         **wanted
             How much is shown, for instance ``families=100``, and the title:
-            ``neardup.pages.batch_report.Wanted``.
+            ``neardup.pages.batch_report.PageOptions``.
 
         Raises
         ------

@@ -24,7 +24,7 @@ from neardup.features.statistics import Statistics
 from neardup.pages.builder import About, Sources, build_report, named
 from neardup.pages.charts import COLOURS, dashed, finished, log_axis, time_axis, tooltips
 from neardup.pages.diff import Shown
-from neardup.pages.documents import Material
+from neardup.pages.documents import DocumentReader
 from neardup.pages.html import Chart, Html, facts, figures, section, table
 from neardup.pages.page import check_drawing
 from neardup.pages.report import Extent, Report
@@ -347,9 +347,9 @@ class _ItemTexts:
         self._positions = np.searchsorted(timeline.rows, arrived.rows)
 
     @cached_property
-    def _material(self) -> Material:
+    def _material(self) -> DocumentReader:
         names = Names(self._timeline.rows, self._timeline.ids)
-        return Material(self._corpus, names, content=self._settings.recipe.content)
+        return DocumentReader(self._corpus, names, content=self._settings.recipe.content)
 
     def shown(self, places: Sequence[int]) -> dict[int, Shown]:
         in_corpus = [place for place in places if place >= self._earlier_count]
