@@ -24,11 +24,11 @@ from neardup.features.store import Vectors
 from neardup.pipeline.pipeline import CorpusFeatures, collect_features, load_records, load_texts, thread_count
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, similarities
-from neardup.recipe.named import refuse
+from neardup.recipe.named import refuse_fields
 from neardup.runtime import Clock, Stage
 from neardup.search.matches import Matches, Similar
-from neardup.search.nearest import Matching, closest, matching
-from neardup.search.second_step import check_classifier, decide, second_step
+from neardup.search.nearest import RankedDocuments, closest_documents, matching_documents
+from neardup.search.second_step import apply_second_step, check_classifier, judge_by_classifier
 from neardup.text.html import content_of
 from neardup.times import FORMS, microseconds_of
 
@@ -65,14 +65,14 @@ def check_query_options(choices: Mapping[str, Any], *, nearest: bool) -> None:
     RecipeError
         Naming the first one.
     """
-    refuse(
+    refuse_fields(
         choices,
         ("search", "recall", "num_perm", "keep"),
         "is for all pairs of a corpus, and here documents are compared with given ones; leave it out",
     )
     if nearest:
         # A threshold may stand there, for a measure is seldom named without one; the rest would seem to narrow.
-        refuse(
+        refuse_fields(
             choices,
             ("jaccard_floor", "second_step"),
             "has no say, for the most similar documents are found whatever their similarity; leave it out",
@@ -191,12 +191,12 @@ def apply_classifier(
     corpus: Corpus,
     classifier: Classifier,
     asked: QueryDocument,
-    found: Matching,
+    found: RankedDocuments,
     names: Names,
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
-) -> tuple[Matching, EvidenceTable, DomainCounts]:
+) -> tuple[RankedDocuments, EvidenceTable, DomainCounts]:
     """Return those of the candidates found that a classifier lets pass, the most probable first, and what it went by.
 
     Documents with the very text that is asked about pass unasked, as in a run.
@@ -220,7 +220,7 @@ def apply_classifier(
     )
     equal = np.array([other == text for other in others.texts], np.bool_)
     same, other = np.flatnonzero(equal), np.flatnonzero(~equal)
-    every = decide(
+    every = judge_by_classifier(
         classifier, records, np.zeros_like(other), other + 1, threads=threads, encoder=encoder, progress=progress
     )
     asked_about = DomainCounts(len(other), every.outside or 0, int(every.passed.sum()))
@@ -231,8 +231,8 @@ def apply_classifier(
     counts = np.concatenate([np.ones((len(same), 3), np.int64), every.counts])
     edges = np.append(np.full(len(same), -1), np.arange(len(every.vectors)))
     order = np.lexsort((place, -similarity))
-    matching = Matching(documents[place[order]], counts[order], similarity[order])
-    return matching, EvidenceTable(classifier, every.vectors, edges[order]), asked_about
+    ranked = RankedDocuments(documents[place[order]], counts[order], similarity[order])
+    return ranked, EvidenceTable(classifier, every.vectors, edges[order]), asked_about
 
 
 class Answer(Table):
@@ -256,7 +256,7 @@ class Answer(Table):
     def __init__(
         self,
         names: Names,
-        found: Matching,
+        found: RankedDocuments,
         documents: int,
         stages: list[Stage],
         candidates: int,
@@ -393,7 +393,7 @@ def _check_before_reading(
 
 def _first_step_matches(
     recipe: Recipe, text: str, k: int | None, what: str, read: CorpusFeatures, vectors: Vectors
-) -> Matching:
+) -> RankedDocuments:
     """Return the documents that a text matches by the first measure, or the k nearest."""
     block = extract_features(pa.array([text], pa.large_string()), recipe, read.statistics)
     if not len(block.features):
@@ -405,20 +405,22 @@ def _first_step_matches(
     new = vectors, block.features, block.weights
     unit, excluded = counts_unit(read, recipe), ~read.present
     if k is not None:
-        return closest(*new, recipe.measure, k, unit=unit, excluded=excluded)
+        return closest_documents(*new, recipe.measure, k, unit=unit, excluded=excluded)
     floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
-    return matching(*new, recipe.measure, recipe.exact_threshold, jaccard_floor=floor, unit=unit, excluded=excluded)
+    return matching_documents(
+        *new, recipe.measure, recipe.exact_threshold, jaccard_floor=floor, unit=unit, excluded=excluded
+    )
 
 
 def _second_step_matches(
     corpus: Corpus,
     recipe: Recipe,
     text: str,
-    found: Matching,
+    found: RankedDocuments,
     names: Names,
     threads: int,
     encoder: Encoder | None,
-) -> Matching:
+) -> RankedDocuments:
     """Return those of the documents found that pass the second measure, by their similarity in it."""
     documents = np.sort(found.document)
     texts = [content_of(text, recipe.content), *load_texts(corpus, recipe, names.rows[documents], threads)]
@@ -427,7 +429,7 @@ def _second_step_matches(
         np.arange(len(texts)), np.zeros(len(others), np.int64), others, np.ones((len(others), 3), np.int64)
     )
     # The new text is document 0, and none counts as equal to another.
-    passed = second_step(
+    passed = apply_second_step(
         matches,
         recipe,
         np.arange(len(texts)),
@@ -440,4 +442,4 @@ def _second_step_matches(
         return found
     similarity = similarities(step.measure, passed.second)
     order = np.lexsort((passed.right, -similarity))
-    return Matching(documents[passed.right[order] - 1], passed.second[order], similarity[order])
+    return RankedDocuments(documents[passed.right[order] - 1], passed.second[order], similarity[order])

@@ -24,11 +24,11 @@ from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError
 from neardup.features.reading import gather_text_statistics
 from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe, Recipe
-from neardup.recipe.named import chosen
+from neardup.recipe.named import apply_choices
 from neardup.recipe.recipe import parse
 from neardup.runtime import default_threads
 from neardup.search.matches import Similar
-from neardup.search.window import EventTime, FlowClock, Length, check_keys
+from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
 from neardup.stream.parts import Record, RestoredDocument, WindowFindings
@@ -74,7 +74,7 @@ def resolve_recipe(
     Raises ``NeardupError`` if both are given, or one of them is refused.
     """
     if classifier is None:
-        return chosen("default" if recipe is None else recipe, choices), None
+        return apply_choices("default" if recipe is None else recipe, choices), None
     found = resolve_classifier(classifier)
     if found.vector.needs_encoder:
         raise RecipeError(
@@ -206,7 +206,7 @@ class Index:
         #: Whether nothing more is to be said of documents that the classifier does not know.
         self._silent = self.classifier is None or force_domain or self.classifier.force_domain
         check_keys(self.recipe)
-        length = Length.parse(window, window_by)
+        length = WindowLength.parse(window, window_by)
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
         if force_domain and self.classifier is None:
@@ -453,7 +453,7 @@ class Index:
             return None if record is None else record.text
 
     @property
-    def length(self) -> Length:
+    def length(self) -> WindowLength:
         """The window."""
         return self._length
 

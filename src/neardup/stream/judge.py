@@ -22,7 +22,7 @@ from neardup.features.statistics import Statistics
 from neardup.features.store import Block, row_heads
 from neardup.recipe import Recipe
 from neardup.runtime import map_in_order
-from neardup.search.window import Arrivals, EventTime, FlowClock, Window, part_of
+from neardup.search.window import Arrivals, EventTime, FlowClock, Window, slice_block
 from neardup.stream.parts import (
     NO_MATCHES,
     AheadDocument,
@@ -113,13 +113,13 @@ class Judge:
         for begin, end in _segment_runs(moments):
             self._begin(moments[begin], first + begin)
             numbers = np.arange(first + begin, first + end)
-            arrivals = make_arrivals(part_of(block, heads, begin, end), moments[begin:end], numbers, may[begin:end])
+            arrivals = make_arrivals(slice_block(block, heads, begin, end), moments[begin:end], numbers, may[begin:end])
             place, matches, held[begin:end] = self._match_and_enter(arrivals, records[begin:end])
             places.append(begin + place)
             found.append(matches)
             for i in range(begin, end):
                 if moments[i].flag == "ahead":
-                    waiting = AheadDocument(part_of(block, heads, i, i + 1), first + i, moments[i].time)
+                    waiting = AheadDocument(slice_block(block, heads, i, i + 1), first + i, moments[i].time)
                     self._ahead = waiting if held[i] else None
         self._now = 0, ()
         every = places[0] if len(places) == 1 else np.concatenate([np.empty(0, np.int64), *places])
@@ -209,7 +209,9 @@ class Judge:
         confirmed: list[tuple[Block, RestoredDocument]] = []
         revived = dict(self._revived)
         for kept, (block, heads) in map_in_order(self._features_of, batches, threads):
-            confirmed += [(part_of(block, heads, i, i + 1), one) for i, one in enumerate(kept) if one.serial in revived]
+            confirmed += [
+                (slice_block(block, heads, i, i + 1), one) for i, one in enumerate(kept) if one.serial in revived
+            ]
             self._enter(block, [one.serial for one in kept], [self._restored_event_time(one) for one in kept], revived)
         # A document that was confirmed leaves with those that came after it.
         for block, one in confirmed:
@@ -226,7 +228,7 @@ class Judge:
         heads, serials = row_heads(block.sizes), np.array(numbers, np.int64)
         enters = np.array([0 if number in but else 2 for number in numbers], np.int8)
         for begin, end in _segment_runs(moments):
-            part, moment = part_of(block, heads, begin, end), moments[begin]
+            part, moment = slice_block(block, heads, begin, end), moments[begin]
             if moment.confirms:
                 self._ahead = AheadDocument(part, numbers[begin], moment.time)
             self._begin(moment, numbers[begin])
@@ -235,7 +237,7 @@ class Judge:
                 self.window.take(arrivals, asks=False)
             for i in range(begin, end):
                 if numbers[i] == self._awaited and not moments[i].confirms:
-                    self._ahead = AheadDocument(part_of(block, heads, i, i + 1), numbers[i], moments[i].time)
+                    self._ahead = AheadDocument(slice_block(block, heads, i, i + 1), numbers[i], moments[i].time)
 
     def admit(self, record: Record, moment: EventTime, serial: int) -> None:
         """Enter a document now, whatever it matches."""

@@ -33,8 +33,8 @@ from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.runtime import Clock
-from neardup.search.margin import has_threshold, loosened, scale_of
-from neardup.search.window import Length
+from neardup.search.margin import criterion_of, has_threshold, relaxed_recipe
+from neardup.search.window import WindowLength
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import matching
 from neardup.stream.replay import Hour, Item, ReplaySettings, ReplayTotals, Timeline, read_items
@@ -117,17 +117,17 @@ def find_relaxed_pairs(
     leads out of the measure's range.
     """
     recipe, classifier = settings.recipe, settings.classifier
-    own = scale_of(recipe, classifier).threshold
+    own = criterion_of(recipe, classifier).threshold
     if not around:
         return KnownPairs.nothing(
             own, "Pairs below the threshold were not looked for; --report-margin 0.2 looks for them."
         )
-    looser = loosened(recipe, around)
+    looser = relaxed_recipe(recipe, around)
     if isinstance(looser, str):
         return KnownPairs.nothing(own, looser)
     every = None if classifier is None else classifier.everything()
-    loosest = Fraction(0) if every is not None else scale_of(looser).threshold
-    length = Length.parse(settings.window, settings.window_by)
+    loosest = Fraction(0) if every is not None else criterion_of(looser).threshold
+    length = WindowLength.parse(settings.window, settings.window_by)
     looking = replace(settings, recipe=looser, classifier=every, against="everything", store=None)
     with looking.index(statistics) as index:
         pairs = _PairLog(length, _PAIRS_PER_ITEM * total + _FEWEST_MAX_PAIRS)
@@ -153,7 +153,7 @@ def find_relaxed_pairs(
 class _PairLog:
     """Takes what each item matches, as far as the window holds both."""
 
-    def __init__(self, length: Length, most: int) -> None:
+    def __init__(self, length: WindowLength, most: int) -> None:
         self.most = most
         self._length = length
         self._times = array("q")
@@ -319,7 +319,7 @@ class ReplayReport:
             command=self._page["command"],
             inputs=corpus.inputs,
             recipe=settings.recipe,
-            scale=scale_of(settings.recipe, settings.classifier),
+            scale=criterion_of(settings.recipe, settings.classifier),
             movable=has_threshold(settings.recipe)
             and (settings.classifier is None or isfinite(settings.classifier.cut)),
             window=settings.window,

@@ -18,7 +18,7 @@ from neardup.errors import RecipeError
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.search.matches import Matches
-from neardup.search.second_step import check_classifier, counts_of, second_step
+from neardup.search.second_step import apply_second_step, check_classifier, probability_counts
 from neardup.stream.parts import Record
 from neardup.text.html import content_of
 
@@ -116,7 +116,9 @@ class MeasureStep:
         every = Matches(np.arange(len(texts)), np.zeros_like(right), right, np.ones((len(right), 3), np.int64))
         # No text counts as equal to another, so that every pair is measured.
         each = np.arange(len(texts))
-        passed = second_step(every, self._recipe, each, lambda places: Records([texts[i] for i in places]), threads=1)
+        passed = apply_second_step(
+            every, self._recipe, each, lambda places: Records([texts[i] for i in places]), threads=1
+        )
         counts = np.empty((0, 3), np.int64) if passed.second is None else passed.second
         step = self._recipe.parsed_second_step
         found = similarities(step.measure, counts) if step is not None else np.empty(0)
@@ -160,7 +162,7 @@ class ClassifierStep:
             outside = self._home.outside_pairs(vectors) | foreign[:-1] | foreign[-1]
             self.counts = self.counts.add(outside, passes)
         passed = np.flatnonzero(passes)
-        counts = counts_of(self._classifier, g[passed])
+        counts = probability_counts(self._classifier, g[passed])
         return PassedPairs(passed, similarities("learned", counts), counts, g[passed], vectors[passed])
 
     def _records(self, records: Sequence[Record]) -> Records:
