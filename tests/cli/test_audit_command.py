@@ -107,7 +107,7 @@ def test_the_page_serves_the_sample_until_all_is_labelled(
     def judge(session: Session, **options: Any) -> None:
         """What a person would do in the browser."""
         opened.append(options)
-        options["tell"]("http://127.0.0.1:1/?token=x")
+        options["announce_first_link"]("http://127.0.0.1:1/?token=x")
         state = session.state("ann")
         while state["pair"] is not None:
             one, other = state["pair"]["ids"]

@@ -85,14 +85,14 @@ def plain_draws(tallies: list[tuple[dict[Pair, float], list[float]]], labels: La
     def cells(group: int) -> list[int]:
         return groups.setdefault(group, [0] * (2 * rows + 1))
 
-    for group, duplicates in enumerate(labels.duplicates_of_groups().tolist()):
+    for group, duplicates in enumerate(labels.duplicates_by_group().tolist()):
         if duplicates:
             cells(group)[-1] = duplicates
     row = 0
     for pairs, cuts in tallies:
         for (i, j), value in pairs.items():
-            verdict = int(labels.judge(np.array([i]), np.array([j]))[0])
-            group = int(labels.group_of_pairs(np.array([i]), np.array([j]))[0])
+            verdict = int(labels.pair_labels(np.array([i]), np.array([j]))[0])
+            group = int(labels.pair_groups(np.array([i]), np.array([j]))[0])
             for at, cut in enumerate(cuts):
                 if value >= cut and verdict >= 0:
                     cells(group)[row + at + (0 if verdict else rows)] += 1

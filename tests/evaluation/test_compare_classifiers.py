@@ -94,7 +94,7 @@ def test_accuracy_is_that_of_loops(found: dict[Pair, float], truth: dict[Pair, b
     figures = accuracies([tally(parts_of(found), known, cuts)], known, count=30, seed=1)
     groups: dict[int, list[int]] = {}
     for (i, j), duplicate in truth.items():
-        group = int(known.group_of_pairs(np.array([i]), np.array([j]))[0])
+        group = int(known.pair_groups(np.array([i]), np.array([j]))[0])
         held = groups.setdefault(group, [0, 0, 0])
         for at, cut in enumerate(cuts):
             held[at] += (found.get((i, j), 0.0) >= cut) == duplicate

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from neardup.documents import corpus_of
 from neardup.labelling.index import LabelIndex
-from neardup.labelling.queue import Asked, FixedQueue, LabelQueue
+from neardup.labelling.queue import FixedQueue, LabelQueue, Question
 from neardup.labelling.session import Session
 from neardup.labels.store import LabelStore
 from neardup.pages.documents import Material
@@ -40,7 +40,9 @@ def material_of(texts: dict[str, str] | None = None, titles: dict[str, str] | No
 
 def fixed(known: LabelIndex, pairs: Sequence[tuple[str, str]] = PAIRS) -> FixedQueue:
     """Return a chooser that asks pairs of ids."""
-    asked = [Asked(known.material.position(one), known.material.position(other), "sample", 0.5) for one, other in pairs]
+    asked = [
+        Question(known.material.position(one), known.material.position(other), "sample", 0.5) for one, other in pairs
+    ]
     return FixedQueue(known, asked, measure="jaccard(words:3)")
 
 

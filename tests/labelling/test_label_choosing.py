@@ -22,17 +22,17 @@ from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import (
-    SPREAD,
+    REASON_CYCLE,
+    SPREAD_LABELS,
     STRATA,
-    TURNS,
     ActiveLearningQueue,
-    Asked,
     Fact,
-    Model,
+    PairModel,
     Pool,
-    _drawn,
-    lessons_of,
-    pool_of,
+    Question,
+    _sample_rows,
+    build_pool,
+    decided_pairs,
     strata_of,
 )
 from neardup.labels.store import Judgement, LabelStore
@@ -51,21 +51,21 @@ class Asking:
     """The sample, with a chooser and labellers who know the families."""
 
     def __init__(self, path: Path, *, seed: int = 0, shared: float = 0.0, vector: str = "cheap") -> None:
-        self.pool, material = pool_of(sample(), RULE, seed=seed)
+        self.pool, material = build_pool(sample(), RULE, seed=seed)
         self.store = LabelStore(path)
         self.known = LabelIndex(self.store, material)
-        self.model = Model(self.pool, self.known, Vector.parse(vector), {})
+        self.model = PairModel(self.pool, self.known, Vector.parse(vector), {})
         self.chooser = ActiveLearningQueue(self.pool, self.known, self.model, shared=shared)
 
     def close(self) -> None:
         self.model.close()
         self.store.close()
 
-    def judge(self, labeller: str = "anna", answer: str = "") -> Asked:
+    def judge(self, labeller: str = "anna", answer: str = "") -> Question:
         """Ask, and answer by the families; return what was asked."""
         asked = self.chooser.next_pair(labeller)
         assert asked is not None
-        pair = self.known.pair_at(asked.left, asked.right)
+        pair = self.known.id_pair_at(asked.left, asked.right)
         truth = FAMILY[pair[0]] == FAMILY[pair[1]] != ""
         given = answer or ("same" if truth else "different")
         self.store.record([Judgement(pair, labeller, given, asked.reason, asked.similarity)])
@@ -78,14 +78,14 @@ def asking(tmp_path: Path) -> Iterator[Asking]:
         yield made
 
 
-def places(asked: list[Asked]) -> list[tuple[int, int]]:
+def places(asked: list[Question]) -> list[tuple[int, int]]:
     return [(one.left, one.right) for one in asked]
 
 
 def test_copies_are_not_asked(asking: Asking) -> None:
     pool, shown = asking.pool, asking.known.material.shown
     assert pool.complete
-    assert len(pool) <= pool.found
+    assert len(pool) <= pool.candidates
     assert (pool.left < pool.right).all()
     assert (pool.similarity >= 0.02).all()
     for left, right in zip(pool.left.tolist(), pool.right.tolist(), strict=True):
@@ -94,7 +94,7 @@ def test_copies_are_not_asked(asking: Asking) -> None:
 
 def test_many_pairs_are_drawn_evenly() -> None:
     rare = np.repeat(np.arange(STRATA), [1000, 500, 3, 0, 200, 90, 7, 7, 7, 2])
-    drawn = _drawn(rare, 400, np.random.default_rng(1))
+    drawn = _sample_rows(rare, 400, np.random.default_rng(1))
     counts = np.bincount(rare[drawn], minlength=STRATA)
     assert counts.sum() == 400
     assert counts[[2, 3, 6, 7, 8, 9]].tolist() == [3, 0, 7, 7, 7, 2]
@@ -110,39 +110,39 @@ def test_strata_are_stretches_of_equal_length() -> None:
 
 def test_a_candidate_rule_without_pairs_is_refused() -> None:
     with pytest.raises(InputError, match="nothing to ask; lower"):
-        pool_of(corpus_of({"id": ["a", "b"], "text": ["one two three four", "One, two: three FOUR"]}), RULE)
+        build_pool(corpus_of({"id": ["a", "b"], "text": ["one two three four", "One, two: three FOUR"]}), RULE)
 
 
 def test_first_come_pairs_spread_over_similarity(asking: Asking) -> None:
-    asked = [asking.judge() for _ in range(SPREAD)]
+    asked = [asking.judge() for _ in range(SPREAD_LABELS)]
     assert {one.reason for one in asked} == {"spread"}
     strata = Counter(strata_of(np.array([one.similarity for one in asked]), 0.02).tolist())
     there = Counter(asking.pool.stratum.tolist())
     assert strata.keys() == there.keys()
     least = min(strata.values())
     assert all(count <= least + 1 or there[stratum] < least for stratum, count in strata.items())
-    assert len(set(places(asked))) == SPREAD
+    assert len(set(places(asked))) == SPREAD_LABELS
 
 
 def test_then_come_doubts_checks_and_others_in_turn(asking: Asking) -> None:
-    for _ in range(SPREAD):
+    for _ in range(SPREAD_LABELS):
         asking.judge()
-    for number in range(SPREAD, SPREAD + 2 * len(TURNS)):
-        g = asking.model.pool_g()
+    for number in range(SPREAD_LABELS, SPREAD_LABELS + 2 * len(REASON_CYCLE)):
+        g = asking.model.pool_scores()
         assert g is not None
         asked = asking.judge()
-        assert asked.reason == TURNS[number % len(TURNS)]
+        assert asked.reason == REASON_CYCLE[number % len(REASON_CYCLE)]
         at = [(left, right) for left, right in zip(asking.pool.left, asking.pool.right, strict=True)].index(asked[:2])
         if asked.reason == "audit" and (np.abs(g) >= 1).any():
             assert abs(g[at]) >= 1
-    lately = [asking.known.pair_at(left, right) for left, right in places([asking.judge() for _ in range(10)])]
+    lately = [asking.known.id_pair_at(left, right) for left, right in places([asking.judge() for _ in range(10)])]
     assert len(set(lately)) == 10
 
 
 def test_doubt_is_a_small_g(asking: Asking) -> None:
-    for _ in range(SPREAD):
+    for _ in range(SPREAD_LABELS):
         asking.judge()
-    g = asking.model.pool_g()
+    g = asking.model.pool_scores()
     assert g is not None
     open_pairs = [at for at in range(len(asking.pool)) if pair_of(asking.pool, at) not in asking.known.answers]
     doubtful = sorted(open_pairs, key=lambda at: abs(g[at]))[:200]
@@ -157,7 +157,7 @@ def pair_of(pool: Pool, at: int) -> tuple[int, int]:
 
 
 def test_one_cluster_is_not_asked_again_and_again(asking: Asking) -> None:
-    asked = [asking.judge() for _ in range(SPREAD + 10)]
+    asked = [asking.judge() for _ in range(SPREAD_LABELS + 10)]
     cluster = {pair_of(asking.pool, at): set(asking.pool.cluster[at].tolist()) for at in range(len(asking.pool))}
     repeats = sum(
         bool(cluster[one.left, one.right] & cluster[other.left, other.right]) for one, other in pairwise(asked)
@@ -175,10 +175,10 @@ def test_the_same_answers_bring_the_same_questions(tmp_path: Path) -> None:
 
 
 def test_a_class_that_is_missing_is_looked_for(asking: Asking) -> None:
-    asked = [asking.judge(answer="different") for _ in range(SPREAD + 10)]
+    asked = [asking.judge(answer="different") for _ in range(SPREAD_LABELS + 10)]
     assert {one.reason for one in asked} == {"spread"}
-    assert min(one.similarity or 0 for one in asked[SPREAD:]) > np.median(asking.pool.similarity)
-    assert asking.model.pool_g() is None
+    assert min(one.similarity or 0 for one in asked[SPREAD_LABELS:]) > np.median(asking.pool.similarity)
+    assert asking.model.pool_scores() is None
 
 
 def test_a_share_is_asked_of_everybody(tmp_path: Path) -> None:
@@ -210,14 +210,14 @@ def test_what_was_put_aside_is_not_asked_while_there_is_more(asking: Asking) -> 
 
 def test_labels_beyond_the_pool_teach_too(asking: Asking) -> None:
     strange = [(f"nw-{at:04}", f"nw-{at + 1:04}") for at in range(150, 160)]
-    pairs = [pair for pair in strange if asking.known.place_of(pair) not in asking.chooser._index]
+    pairs = [pair for pair in strange if asking.known.position_pair(pair) not in asking.chooser._index]
     assert len(pairs) > 3
     asking.store.record([Judgement(pair, "anna", "different") for pair in pairs])
     for _ in range(12):
         asking.judge()
-    lessons = lessons_of(asking.known)
+    lessons = decided_pairs(asking.known)
     assert len(lessons.places) >= 12
-    g = asking.model.pool_g()
+    g = asking.model.pool_scores()
     assert g is not None
     assert len(g) == len(asking.pool)
 
@@ -227,7 +227,7 @@ def test_what_the_labels_say_is_worked_out_beside(asking: Asking) -> None:
     assert facts_on(asking, 0, 0)[0][:2] == ("F1", "too early to say")
     for _ in range(45):
         asking.judge()
-    told = facts_on(asking, *lessons_of(asking.known).classes)
+    told = facts_on(asking, *decided_pairs(asking.known).classes)
     assert [fact.name for fact in told] == ["model F1", "best threshold F1"]
     assert 0 < float(told[0].value[:4]) <= 1
     assert "jaccard" in told[1].meaning or "containment" in told[1].meaning
@@ -244,12 +244,12 @@ def facts_on(asking: Asking, same: int, different: int) -> list[Fact]:
 def test_a_judged_pair_is_told_what_the_model_says(asking: Asking) -> None:
     asked = asking.chooser.next_pair("anna")
     assert asked is not None
-    asking.model.pool_g()
-    assert [one.words.partition(" by ")[2] for one in asking.chooser.says(asked)] == ["jaccard(words:3)"]
+    asking.model.pool_scores()
+    assert [one.words.partition(" by ")[2] for one in asking.chooser.pair_notes(asked)] == ["jaccard(words:3)"]
     for _ in range(20):
         asking.judge()
-    asking.model.pool_g()
-    said = asking.chooser.says(asked)
+    asking.model.pool_scores()
+    said = asking.chooser.pair_notes(asked)
     assert said[1].words.startswith("the model ")
     assert said[1].same is (None if "cannot tell" in said[1].words else "same" in said[1].words)
 
@@ -264,13 +264,13 @@ def test_fixed_pairs_are_asked_in_their_order(tmp_path: Path) -> None:
         position = room.known.material.position
         expected = [(position(one), position(other)) for one, other in PAIRS]
         for number, place in enumerate(expected):
-            assert room.chooser.left("anna") == len(expected) - number
+            assert room.chooser.remaining("anna") == len(expected) - number
             asked = room.chooser.next_pair("anna")
             assert asked is not None
             assert asked[:2] == place
-            assert room.chooser.asks((min(place), max(place)))
-            room.store.record([Judgement(room.known.pair_at(*place), "anna", "same")])
+            assert room.chooser.contains((min(place), max(place)))
+            room.store.record([Judgement(room.known.id_pair_at(*place), "anna", "same")])
         assert room.chooser.next_pair("anna") is None
-        assert room.chooser.left("bob") == len(expected)
-        assert not room.chooser.asks((0, 5))
+        assert room.chooser.remaining("bob") == len(expected)
+        assert not room.chooser.contains((0, 5))
         assert room.chooser.facts() == []

@@ -16,7 +16,7 @@ from sentences import says
 from typer.testing import CliRunner, Result
 
 from neardup.cli.app import app
-from neardup.labels.store import Judgement, LabelStore, export_rows
+from neardup.labels.store import Judgement, LabelStore, majority_labels
 
 ANSWERS = {("a1", "a2"): "same", ("b1", "b2"): "same", ("c1", "c2"): "different"}
 
@@ -126,7 +126,7 @@ def test_a_session_from_link_to_end(corpus: Path) -> None:
         shown = running.ask("/api/answer", pair=pair["ids"], answer="same")["pair"]
         os.kill(running.process.pid, signal.SIGKILL)
         running.process.communicate()
-    assert export_rows("labels.db") == [(*pair["ids"], 1)]
+    assert majority_labels("labels.db") == [(*pair["ids"], 1)]
     with Running(*arguments, "--labeller", "anna") as running:
         again = running.browser.post("/api/state", {}).json
         assert again["labeller"] == "anna"
@@ -158,7 +158,7 @@ def test_tables_out_and_in(corpus: Path, store: Path, tmp_path: Path) -> None:
     neardup(corpus, "--store", store, "--export", "each.csv", "--each")
     result = neardup(corpus, "--store", "other.db", "--import", "each.csv", "--export", "labels.csv", "--force")
     assert "5 labels imported from each.csv\n" in result.stderr
-    assert export_rows("other.db") == export_rows(store)
+    assert majority_labels("other.db") == majority_labels(store)
     result = neardup(corpus, "--store", "third.db", "--import", "labels.csv", "--labeller", "eve")
     assert "2 labels imported" in result.stderr
 
@@ -172,7 +172,7 @@ def test_agreement_is_printed(corpus: Path, store: Path) -> None:
     with LabelStore("new.db"):
         pass
     assert "No two labellers" in neardup(corpus, "--store", "new.db", "--agreement").stdout
-    assert "there is none" in refused(corpus, "--store", "missing.db", "--agreement")
+    assert "does not exist" in refused(corpus, "--store", "missing.db", "--agreement")
     assert not Path("missing.db").exists()
 
 
@@ -186,7 +186,7 @@ def test_options_that_do_not_fit_are_refused_in_a_sentence(corpus: Path, store: 
         ("--seed", "-1"): "--seed '-1' is not",
         ("--candidate-rule", "edit >= 0.5"): "candidate rule 'edit >= 0.5': edit is no measure of feature sets",
         ("--vector", "nonsense"): "vector: 'nonsense' is not known",
-        ("--labeller", " "): "labeller ' ' is no name",
+        ("--labeller", " "): "labeller ' ' is not a valid name",
         ("--each",): "--each belongs to --export FILE",
         ("--export", "labels.txt"): "does not end in .csv",
         ("--export", str(store)): "does not end in .csv",
@@ -211,5 +211,5 @@ def test_another_corpus_is_refused(corpus: Path, store: Path) -> None:
     other = Path("other.jsonl")
     other.write_text(corpus.read_text().replace('"id": "', '"id": "x'))
     for options in ((), ("--agreement",), ("--export", "labels.csv")):
-        assert "not one is of this corpus" in refused(other, "--store", store, *options)
+        assert "none is of this corpus" in refused(other, "--store", store, *options)
     assert not Path("labels.csv").exists()

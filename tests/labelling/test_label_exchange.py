@@ -11,7 +11,7 @@ from sentences import says
 
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, StoreError
-from neardup.labelling.exchange import Exported, Imported, answers_of, export, take_in
+from neardup.labelling.exchange import Exported, Imported, export, import_answers, read_answers
 from neardup.labelling.index import LabelIndex
 from neardup.labels.labels import read_labels
 from neardup.labels.store import Judgement, LabelStore
@@ -45,9 +45,9 @@ def test_an_export_is_what_comparing_reads(room: Room, tmp_path: Path) -> None:
     assert export(room.store, out) == Exported(2, 1, 1)
     assert out.read_text() == "id1,id2,label,same,different,unsure\na1,a2,1,2,0,0\nb1,b2,0,0,1,1\n"
     labels = read_labels(out, list(TEXTS))
-    assert (labels.duplicates, labels.others) == (1, 1)
+    assert (labels.duplicates, labels.different_pairs) == (1, 1)
     direct = read_labels(room.store.path, list(TEXTS))
-    assert (direct.duplicates, direct.others) == (1, 1)
+    assert (direct.duplicates, direct.different_pairs) == (1, 1)
 
 
 def test_an_export_of_each_goes_into_another_store(room: Room, tmp_path: Path) -> None:
@@ -59,9 +59,9 @@ def test_an_export_of_each_goes_into_another_store(room: Room, tmp_path: Path) -
         "a1,a2,anna,same,1000000000.000,4.5,spread,0.25",
     ]
     with Room(tmp_path / "other.db") as other:
-        assert take_in(other.known, answers_of(out)) == Imported(7, 0, 0, 0, 0)
+        assert import_answers(other.known, read_answers(out)) == Imported(7, 0, 0, 0, 0)
         assert other.store.labels == room.store.labels
-        assert take_in(other.known, answers_of(out)) == Imported(0, 7, 0, 0, 0)
+        assert import_answers(other.known, read_answers(out)) == Imported(0, 7, 0, 0, 0)
         # A table is not what somebody did last.
         assert other.store.undo("anna") is None
         assert other.known.check() == []
@@ -71,7 +71,7 @@ def test_what_was_judged_in_the_store_stays(room: Room, tmp_path: Path) -> None:
     fill(room)
     table = tmp_path / "given.tsv"
     table.write_text("left\tright\tlabel\na2\ta1\t0\nb1\tb2\tNo\na1\tc1\t1\nzz\ta1\t1\n")
-    assert take_in(room.known, answers_of(table, labeller="anna")) == Imported(1, 1, 1, 1, 0)
+    assert import_answers(room.known, read_answers(table, labeller="anna")) == Imported(1, 1, 1, 1, 0)
     assert room.store.labels["a1", "a2"]["anna"] == "same"
     assert room.store.labels["a1", "c1"] == {"anna": "same"}
 
@@ -79,7 +79,7 @@ def test_what_was_judged_in_the_store_stays(room: Room, tmp_path: Path) -> None:
 def test_an_empty_answer_is_none(room: Room, tmp_path: Path) -> None:
     table = tmp_path / "given.csv"
     table.write_text("id1,id2,label\na1,a2,\nb1,b2,?\na1,c1, \nzz,yy,\na2,a1,1\n")
-    assert take_in(room.known, answers_of(table, labeller="anna")) == Imported(2, 0, 0, 0, empty=3)
+    assert import_answers(room.known, read_answers(table, labeller="anna")) == Imported(2, 0, 0, 0, empty=3)
     assert room.store.labels == {("b1", "b2"): {"anna": "unsure"}, ("a1", "a2"): {"anna": "same"}}
 
 
@@ -100,7 +100,7 @@ def test_a_table_that_is_not_understood_changes_nothing(
     table = tmp_path / "given.csv"
     table.write_text(text)
     with pytest.raises(InputError) as caught:
-        answers_of(table, labeller="anna")
+        read_answers(table, labeller="anna")
     assert says(caught.value, "given.csv", *message)
     assert room.store.labels == {}
 
@@ -109,16 +109,16 @@ def test_somebody_must_have_said_it(room: Room, tmp_path: Path) -> None:
     table = tmp_path / "given.csv"
     table.write_text("id1,id2,label\na1,a2,1\n")
     with pytest.raises(InputError, match="name the labeller with --labeller NAME"):
-        answers_of(table)
-    with pytest.raises(RecipeError, match="is no name"):
-        answers_of(table, labeller="\t")
+        read_answers(table)
+    with pytest.raises(RecipeError, match="is not a valid name"):
+        read_answers(table, labeller="\t")
 
 
 def test_labels_of_another_corpus_are_refused(room: Room) -> None:
     fill(room)
     with pytest.raises(StoreError) as caught:
         LabelIndex(room.store, material_of({"x": "one", "y": "two"})).check()
-    assert says(caught.value, "not one", "this corpus", "no document 'a1'")
+    assert says(caught.value, "none is of this corpus", "this corpus", "no document 'a1'")
 
 
 def test_labels_on_other_texts_are_refused_or_told(room: Room) -> None:
@@ -128,7 +128,7 @@ def test_labels_on_other_texts_are_refused_or_told(room: Room) -> None:
     changed = {name: f"{text} And more." if name != "a2" else text for name, text in TEXTS.items()}
     with pytest.raises(StoreError) as caught:
         LabelIndex(room.store, material_of(changed)).check()
-    assert says(caught.value, "of the 6 documents", "5 have another text")
+    assert says(caught.value, "of the 6 documents", "5 have a different text")
     (note,) = LabelIndex(room.store, material_of(TEXTS | {"c2": "another"})).check()
     assert note.startswith("1 of the 6 documents")
     fewer = {name: text for name, text in TEXTS.items() if name != "c2"}

@@ -11,8 +11,8 @@ import browser
 import pytest
 from labelling_room import PAIRS, TEXTS, Room
 
-from neardup.labelling.server import Service
-from neardup.labels.store import LabelStore, export_rows
+from neardup.labelling.server import LabelServer
+from neardup.labels.store import LabelStore, majority_labels
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 Page = sync_api.Page
@@ -36,7 +36,7 @@ class Desk:
     def __init__(self, chromium: Any, path: Path, stack: ExitStack, *arguments: Any, **options: Any) -> None:
         self._chromium, self._stack = chromium, stack
         self.room = stack.enter_context(Room(path, *arguments, **options))
-        self.service = stack.enter_context(Service(self.room.session))
+        self.service = stack.enter_context(LabelServer(self.room.session))
         self.wrong: list[str] = []
 
     def page(self, labeller: str = "", **options: Any) -> Any:
@@ -46,7 +46,7 @@ class Desk:
         page = context.new_page()
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("console", lambda message: self.wrong.append(message.text))
-        page.goto(self.service.link(self.service._keys.mint()) + (f"&labeller={labeller}" if labeller else ""))
+        page.goto(self.service.link(self.service._access.new_token()) + (f"&labeller={labeller}" if labeller else ""))
         return page
 
     @property
@@ -240,7 +240,7 @@ def test_texts_of_markup_and_script_stay_texts(chromium: Any, tmp_path: Path, st
     assert page.title() == "neardup: Are these two the same?"
     press(page, "s")
     expect(page.locator("#done")).to_be_visible()
-    assert export_rows(desk.room.store.path) == [(*sorted(texts), 1)]
+    assert majority_labels(desk.room.store.path) == [(*sorted(texts), 1)]
     assert desk.wrong == []
 
 
@@ -300,7 +300,7 @@ def test_a_megabyte(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
     expect(page.locator("#texts .right mark.changed").first).to_contain_text("And a line of its own")
     press(page, "s")
     expect(page.locator("#done")).to_be_visible()
-    assert export_rows(desk.room.store.path) == [("long", "longer", 1)]
+    assert majority_labels(desk.room.store.path) == [("long", "longer", 1)]
     assert desk.wrong == []
 
 

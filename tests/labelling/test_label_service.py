@@ -14,9 +14,9 @@ import pytest
 from labelling_room import PAIRS, Browser, Room
 
 from neardup.errors import NeardupError, OutputError
-from neardup.labelling.app import LARGEST_BODY, POLICY
-from neardup.labelling.server import Service, serve
-from neardup.labels.store import export_rows
+from neardup.labelling.app import MAX_BODY, POLICY
+from neardup.labelling.server import LabelServer, serve
+from neardup.labels.store import majority_labels
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def room(tmp_path: Path) -> Iterator[Room]:
 
 
 @pytest.fixture
-def service(room: Room) -> Iterator[Service]:
-    with Service(room.session) as made:
+def service(room: Room) -> Iterator[LabelServer]:
+    with LabelServer(room.session) as made:
         yield made
 
 
 @pytest.fixture
-def browser(service: Service) -> Browser:
+def browser(service: LabelServer) -> Browser:
     made = Browser(service.port)
     made.enter(service.first_link)
     return made
@@ -49,7 +49,7 @@ def answer(browser: Browser, given: str, **sent: Any) -> Any:
     return ask(browser, "/api/answer", pair=pair, answer=given, seconds=2.5, **sent)
 
 
-def test_a_link_opens_the_page_once(service: Service) -> None:
+def test_a_link_opens_the_page_once(service: LabelServer) -> None:
     browser, thief = Browser(service.port), Browser(service.port)
     reply = browser.enter(service.first_link)
     assert reply.status == 200
@@ -62,12 +62,12 @@ def test_a_link_opens_the_page_once(service: Service) -> None:
     again = thief.enter(service.first_link)
     assert again.status == 403
     assert "set-cookie" not in again.headers
-    assert b"<p>This page is opened by a link that works once;" in again.body
+    assert b"<p>A link to this page works only once;" in again.body
     # Who is in already may follow the old link.
     assert browser.get(service.first_link.removeprefix(browser.home)).status == 200
 
 
-def test_nothing_is_said_without_a_cookie(service: Service) -> None:
+def test_nothing_is_said_without_a_cookie(service: LabelServer) -> None:
     stranger, liar = Browser(service.port), Browser(service.port)
     liar.cookie = 'neardup-00000000=nonsense; broken="; ;=='
     for path in ("/", "/page.js", "/page.css", "/?token=", "/?token=nonsense", "/?token=%ff", "/api/state"):
@@ -75,7 +75,7 @@ def test_nothing_is_said_without_a_cookie(service: Service) -> None:
     assert liar.post("/api/state", {}).status == 403
 
 
-def test_every_answer_forbids_what_the_page_does_not_need(service: Service, browser: Browser) -> None:
+def test_every_answer_forbids_what_the_page_does_not_need(service: LabelServer, browser: Browser) -> None:
     replies = [browser.get(path) for path in ("/", "/page.js", "/page.css", "/nothing")] + [
         Browser(service.port).get("/")
     ]
@@ -130,7 +130,7 @@ def test_what_is_sent_is_checked(browser: Browser, room: Room) -> None:
         (b"{", "JSON"),
         ([], "valid dictionary"),
         ({}, "labeller"),
-        *((right | {"labeller": name}, "is no name") for name in (" ", "x" * 61, "a\u202eb", "a\ud800b")),
+        *((right | {"labeller": name}, "is not a valid name") for name in (" ", "x" * 61, "a\u202eb", "a\ud800b")),
         *((right | {"labeller": name}, "labeller") for name in (7, None)),
         *((right | {"pair": ids}, "pair") for ids in (None, ["a1"], ["a1", 7])),
         *((right | {"answer": given}, "answer") for given in (None, "maybe", "\ud800")),
@@ -141,7 +141,7 @@ def test_what_is_sent_is_checked(browser: Browser, room: Room) -> None:
         assert reply.status in (400, 422), sent
         assert message in reply.json["error"]
         assert "Traceback" not in reply.json["error"]
-    assert browser.post("/api/answer", b" " * (LARGEST_BODY + 1)).status == 413
+    assert browser.post("/api/answer", b" " * (MAX_BODY + 1)).status == 413
     assert browser.get("/api/answer").status == 405
     assert room.store.labels == {}
 
@@ -165,7 +165,7 @@ def test_an_answer_is_stored_before_the_next_pair_is_shown(browser: Browser, roo
         "left": len(PAIRS),
     }
     told = answer(browser, "same")
-    assert export_rows(room.store.path) == [("a1", "a2", 1)]
+    assert majority_labels(room.store.path) == [("a1", "a2", 1)]
     assert told["pair"]["ids"] == ["b1", "b2"]
     assert told["before"] == {
         "answer": "same",
@@ -174,7 +174,7 @@ def test_an_answer_is_stored_before_the_next_pair_is_shown(browser: Browser, roo
     }
     (kept,) = room.store.judgements()
     assert (kept.reason, kept.similarity, kept.seconds) == ("sample", 0.5, 2.5)
-    assert kept.sums == (room.known.material.sum_of(0), room.known.material.sum_of(1))
+    assert kept.checksums == (room.known.material.sum_of(0), room.known.material.sum_of(1))
 
 
 def test_an_answer_to_another_pair_is_not_taken(browser: Browser, room: Room) -> None:
@@ -210,10 +210,10 @@ def test_what_is_put_aside_is_asked_in_the_end(browser: Browser) -> None:
 
 
 def test_two_labellers_are_kept_apart_and_told_how_far_they_agree(
-    service: Service, browser: Browser, room: Room
+    service: LabelServer, browser: Browser, room: Room
 ) -> None:
     other = Browser(service.port)
-    assert other.enter(service.link(service._keys.mint())).status == 200
+    assert other.enter(service.link(service._access.new_token())).status == 200
     for mine, theirs in (("same", "same"), ("different", "same"), ("unsure", "same")):
         answer(browser, mine)
         told = answer(other, theirs, labeller="bob")
@@ -228,7 +228,7 @@ def test_two_labellers_are_kept_apart_and_told_how_far_they_agree(
 
 def test_a_new_start_asks_the_same_pair(tmp_path: Path) -> None:
     path = tmp_path / "labels.db"
-    with Room(path) as room, Service(room.session) as service:
+    with Room(path) as room, LabelServer(room.session) as service:
         browser = Browser(service.port)
         browser.enter(service.first_link)
         answer(browser, "same")
@@ -248,7 +248,7 @@ def test_a_pair_that_is_not_one_of_these_is_forgotten(tmp_path: Path) -> None:
 
 
 def test_a_goal_ends_the_questions_and_the_last_labeller_the_session(tmp_path: Path) -> None:
-    with Room(tmp_path / "labels.db", goal=2, labeller="anna") as room, Service(room.session) as service:
+    with Room(tmp_path / "labels.db", goal=2, labeller="anna") as room, LabelServer(room.session) as service:
         browser = Browser(service.port)
         browser.enter(service.first_link)
         assert browser.post("/api/state", {}).json["labeller"] == "anna"
@@ -260,7 +260,7 @@ def test_a_goal_ends_the_questions_and_the_last_labeller_the_session(tmp_path: P
         assert answer(browser, "same")["pair"] is None
         assert ask(browser, "/api/finish") == {"ended": False}
         assert ask(browser, "/api/finish", labeller="bob") == {"ended": True}
-        assert room.session.given == 2
+        assert room.session.label_count == 2
 
 
 def test_without_a_name_the_page_asks_for_one(browser: Browser) -> None:
@@ -271,7 +271,7 @@ def test_without_a_name_the_page_asks_for_one(browser: Browser) -> None:
 
 def test_serving_ends_with_the_session(room: Room) -> None:
     links: list[str] = []
-    options = {"open_browser": False, "tell": links.append, "again": links.append}
+    options = {"open_browser": False, "announce_first_link": links.append, "announce_link": links.append}
     thread = threading.Thread(target=serve, args=(room.session,), kwargs=options)
     thread.start()
     while not links:
@@ -287,8 +287,8 @@ def test_serving_ends_with_the_session(room: Room) -> None:
     assert not thread.is_alive()
 
 
-def test_a_port_that_is_taken_is_refused_in_a_sentence(service: Service, room: Room) -> None:
-    other = Service(room.session, port=service.port)
+def test_a_port_that_is_taken_is_refused_in_a_sentence(service: LabelServer, room: Room) -> None:
+    other = LabelServer(room.session, port=service.port)
     with pytest.raises(OutputError, match=f"port {service.port} is in use"), other:
         pass
 
@@ -297,4 +297,4 @@ def test_a_port_that_is_taken_is_refused_in_a_sentence(service: Service, room: R
 def test_what_is_not_installed_is_said_in_a_sentence(room: Room, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(NeardupError, match=rf"{name}.*'neardup\[label\]'"):
-        Service(room.session)
+        LabelServer(room.session)

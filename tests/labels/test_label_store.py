@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import StoreError
-from neardup.labels.store import Judgement, LabelStore, export_rows, labels_of
+from neardup.labels.store import Judgement, LabelStore, load_labels, majority_labels
 
 AB, AC, BC = ("a", "b"), ("a", "c"), ("b", "c")
 
@@ -39,7 +39,7 @@ def test_a_label_is_on_the_disk_when_it_was_recorded(path: Path) -> None:
         assert process.stdout.readline() == "done\n"
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    assert export_rows(path) == [("a", "b", 1)]
+    assert majority_labels(path) == [("a", "b", 1)]
     with LabelStore(path) as store:
         assert store.labels == {AB: {"anna": "same"}}
 
@@ -52,8 +52,8 @@ def test_two_processes_see_each_other(path: Path) -> None:
         assert other.version > before
         other.record([judged(AB, "bob", "different")])
         assert one.labels == {AB: {"anna": "same", "bob": "different"}}
-        assert labels_of(path) == one.labels
-        assert export_rows(path) == []
+        assert load_labels(path) == one.labels
+        assert majority_labels(path) == []
 
 
 def test_a_batch_is_stored_whole_or_not_at_all(path: Path) -> None:
@@ -88,7 +88,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     damaged.write_bytes(data)
     wrong = {
         text: "no SQLite file",
-        other: "no store of labels",
+        other: "no label store",
         newer: "format 7",
         tmp_path: "is a folder",
         damaged: "damaged",
@@ -99,10 +99,10 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=message):
             use(place)
         assert (place.read_bytes() if place.is_file() else None) == before
-    with pytest.raises(StoreError, match="there is none"):
-        export_rows(tmp_path / "missing.db")
+    with pytest.raises(StoreError, match="does not exist"):
+        majority_labels(tmp_path / "missing.db")
     with pytest.raises(StoreError, match="no SQLite file"):
-        export_rows(text)
+        majority_labels(text)
 
 
 def test_a_log_without_its_store_is_not_thrown_away(path: Path) -> None:
@@ -118,11 +118,11 @@ def test_a_log_without_its_store_is_not_thrown_away(path: Path) -> None:
 
 def test_an_empty_file_becomes_a_store(path: Path) -> None:
     path.touch()
-    with pytest.raises(StoreError, match="there is none"):
-        export_rows(path)
+    with pytest.raises(StoreError, match="does not exist"):
+        majority_labels(path)
     with LabelStore(path) as store:
         store.record([judged(AB)])
-    assert export_rows(path) == [("a", "b", 1)]
+    assert majority_labels(path) == [("a", "b", 1)]
 
 
 class Twin:

@@ -16,9 +16,9 @@ from sentences import says
 
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.evaluation.population import votes_of
-from neardup.labelling.exchange import answers_of
-from neardup.labels.labels import DUPLICATE, OTHER, UNLABELLED, Labels, cluster_labels, read_labels
-from neardup.labels.table import places_of
+from neardup.labelling.exchange import read_answers
+from neardup.labels.labels import DUPLICATE, NON_DUPLICATE, UNLABELLED, Labels, cluster_labels, read_labels
+from neardup.labels.table import positions_by_id
 
 NAMES = ["a", "b", "c", "d", "e"]
 ROWS = [("a", "b", 1), ("c", "a", 0), ("d", "e", 2)]
@@ -27,7 +27,7 @@ ROWS = [("a", "b", 1), ("c", "a", 0), ("d", "e", 2)]
 def judged(labels: Labels, names: list[str] = NAMES) -> dict[tuple[str, str], int]:
     """What the labels say of every pair."""
     left, right = np.triu_indices(len(names), 1)
-    verdicts = labels.judge(left.astype(np.int64), right.astype(np.int64)).tolist()
+    verdicts = labels.pair_labels(left.astype(np.int64), right.astype(np.int64)).tolist()
     return {(names[i], names[j]): v for i, j, v in zip(left.tolist(), right.tolist(), verdicts, strict=True)}
 
 
@@ -36,7 +36,7 @@ def said(labels: Labels, names: list[str] = NAMES) -> dict[tuple[str, str], int]
     return {pair: verdict for pair, verdict in judged(labels, names).items() if verdict != UNLABELLED}
 
 
-EXPECTED = {("a", "b"): DUPLICATE, ("a", "c"): OTHER, ("d", "e"): DUPLICATE}
+EXPECTED = {("a", "b"): DUPLICATE, ("a", "c"): NON_DUPLICATE, ("d", "e"): DUPLICATE}
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ def test_tables_of_pairs(source: Any) -> None:
 
 
 def test_levels_complete_lists_and_named_columns() -> None:
-    assert said(read_labels(ROWS, NAMES, positive=2))[("a", "b")] == OTHER
+    assert said(read_labels(ROWS, NAMES, positive=2))[("a", "b")] == NON_DUPLICATE
     complete = judged(read_labels(ROWS, NAMES, complete=True))
-    assert set(complete.values()) == {DUPLICATE, OTHER}
+    assert set(complete.values()) == {DUPLICATE, NON_DUPLICATE}
     assert [pair for pair, verdict in complete.items() if verdict == DUPLICATE] == [("a", "b"), ("d", "e")]
     assert said(read_labels([("a", "b"), ("e", "d")], NAMES, complete=True)) == complete
     table = {"id1": ["a", "b"], "id2": ["b", "c"], "label": [1, 1], "mine": [0, 1]}
-    assert said(read_labels(table, NAMES, label_column="mine")) == {("a", "b"): OTHER, ("b", "c"): DUPLICATE}
+    assert said(read_labels(table, NAMES, label_column="mine")) == {("a", "b"): NON_DUPLICATE, ("b", "c"): DUPLICATE}
 
 
 def test_only_some_rows(tmp_path: Path) -> None:
     path = tmp_path / "l.csv"
     path.write_text("id1,id2,label,split\na,b,1,train\nc,a,0,train\nd,e,1,val\nx,y,1,\n")
-    expected = {("a", "b"): DUPLICATE, ("a", "c"): OTHER}
+    expected = {("a", "b"): DUPLICATE, ("a", "c"): NON_DUPLICATE}
     assert said(read_labels(path, NAMES, only="split=train")) == expected
     assert said(read_labels(path, NAMES, only=" split = train ")) == expected
     table = {"left": ["a", "c", "d"], "right": ["b", "a", "e"], "label": [1, 0, 1], "kept": [True, True, False]}
@@ -105,7 +105,7 @@ def test_clusters_from_a_file_and_from_a_column(tmp_path: Path) -> None:
     column = cluster_labels(["x", "y", "x", "y", None], NAMES, "column 'c'")
     assert judged(given) == judged(column)
     assert [pair for pair, verdict in judged(given).items() if verdict == DUPLICATE] == [("a", "c"), ("b", "d")]
-    assert (given.duplicates, given.others, given.groups, given.complete) == (2, 8, 3, True)
+    assert (given.duplicates, given.different_pairs, given.groups, given.complete) == (2, 8, 3, True)
     assert says(column.warnings[0], "1 of 5 documents", "no cluster", "column 'c'")
     assert says(given.warnings[0], "1 of 5 documents", "no cluster", str(path))
 
@@ -128,13 +128,13 @@ def test_labels_say_what_plain_sets_say(rows: list[tuple[int, int, bool]], compl
     if labels is None:
         return
     verdicts = {(int(i), int(j)): verdict for (i, j), verdict in judged(labels, names).items()}
-    rest = OTHER if complete else UNLABELLED
+    rest = NON_DUPLICATE if complete else UNLABELLED
     assert verdicts == {
-        pair: (DUPLICATE if truth[pair] else OTHER) if pair in truth else rest
+        pair: (DUPLICATE if truth[pair] else NON_DUPLICATE) if pair in truth else rest
         for pair in itertools.combinations(range(8), 2)
     }
     assert labels.duplicates == sum(truth.values())
-    assert labels.others == (28 - labels.duplicates if complete else len(truth) - labels.duplicates)
+    assert labels.different_pairs == (28 - labels.duplicates if complete else len(truth) - labels.duplicates)
     groups = [{i} for i in range(8)]
     for (i, j), duplicate in truth.items():
         if duplicate:
@@ -146,7 +146,7 @@ def test_labels_say_what_plain_sets_say(rows: list[tuple[int, int, bool]], compl
     for i, j in itertools.combinations(range(8), 2):
         left, right = int(labels.group[i]), int(labels.group[j])
         expected = left if left in large or right not in large else right
-        assert labels.group_of_pairs(np.array([i]), np.array([j])).tolist() == [expected]
+        assert labels.pair_groups(np.array([i]), np.array([j])).tolist() == [expected]
 
 
 def test_warnings() -> None:
@@ -163,7 +163,7 @@ def test_warnings() -> None:
     assert "0.83" in computed[0]
     left_out = read_labels([*many, ("d0", "nobody", 1)], names, ignore_unknown=True).warnings
     (warning,) = left_out
-    assert says(warning, "1 of the 121", "left out", "corpus does not hold", "ids")
+    assert says(warning, "1 of the 121", "left out", "not in the corpus", "ids")
 
 
 @pytest.mark.parametrize(
@@ -237,9 +237,9 @@ def test_words_levels_and_doubts_mean_the_same_to_every_reader(tmp_path: Path) -
     labels = read_labels(path, NAMES)
     assert said(labels) == EXPECTED
     assert [warning.partition(" of ")[0] for warning in labels.warnings[:2]] == ["2", "1"]
-    votes = votes_of(path, places_of(NAMES))
+    votes = votes_of(path, positions_by_id(NAMES))
     assert [NAMES[i] + NAMES[j] + answer[0] for i, j, answer in votes] == ["abs", "acd", "bcu", "des", "bas"]
-    taken = answers_of(path, labeller="anna")
+    taken = read_answers(path, labeller="anna")
     assert [(*pair, answer) for pair, _, answer in taken.rows] == [
         *(("a", "b", "same"), ("a", "c", "different"), ("b", "c", "unsure"), ("d", "e", "same"), ("a", "b", "same")),
     ]

@@ -26,7 +26,7 @@ STEPS: list[tuple[Any, str]] = [
     *((os, name) for name in ("rename", "replace", "link", "unlink", "makedirs", "fsync")),
     (moving, "rename_new"),
     (builtins, "open"),
-    *((Store, name) for name in ("record", "placed", "set_state")),
+    *((Store, name) for name in ("record", "mark_placed", "set_state")),
 ]
 steps = 0
 
@@ -63,7 +63,7 @@ def run(arguments: list[str], last: int, after: float) -> NoReturn:
     os._exit(code or 0)
 
 
-gathering._ITEMS = gathering._FILES = 7
+gathering._BATCH_ITEMS = gathering._BATCH_FILES = 7
 with Index("ddd") as idle:
     idle.add_many(Document(str(number), f"words to warm up with {number}", 0.0) for number in range(3))
 signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -317,7 +317,7 @@ _STEPS: list[tuple[Any, str]] = [
     (moving, "rename_new"),
     (builtins, "open"),
     (Store, "record"),
-    (Store, "placed"),
+    (Store, "mark_placed"),
     (Store, "set_state"),
     (Placer, "_move"),
 ]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from newsroom import Newsroom, feed_of, names_in, rows_of, sidecar, text_of
 
-from neardup.watch.log import sentence_of
+from neardup.watch.log import event_sentence
 
 
 def news(day: int, **changes: Any) -> str:
@@ -66,7 +66,7 @@ def test_a_text_that_ends_in_what_may_be_half_a_character_waits_and_is_taken_onc
     (said,) = room.events("noted")
     assert (said["file"], said["where"]) == ("latin.txt", "the file")
     assert "windows-1252" in said["note"]
-    assert sentence_of("noted", said) == f"latin.txt: {said['note']}"
+    assert event_sentence("noted", said) == f"latin.txt: {said['note']}"
 
 
 @pytest.mark.parametrize(("name", "content"), [("x.txt", ""), ("x.json", "\n"), ("x.xml", " \n\t\r\n"), ("x", "")])

@@ -22,7 +22,7 @@ from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader
 from neardup.watch.release import release
-from neardup.watch.report import Delivered, StoredFlow, StoreReport
+from neardup.watch.report import PlacedItems, StoredFlow, StoreReport
 
 
 def filled(room: Newsroom) -> None:
@@ -38,7 +38,7 @@ def filled(room: Newsroom) -> None:
 
 def stored(room: Newsroom, most: int = 1000) -> tuple[StoreReader, StoredFlow]:
     reader = StoreReader(room.store)
-    return reader, StoredFlow(reader, Delivered(str(room.out), str(room.duplicates), "auto", 10**6), "", most)
+    return reader, StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", most)
 
 
 def test_a_store_as_a_flow(room: Newsroom) -> None:
@@ -87,12 +87,12 @@ def test_what_has_left_the_window_is_read_where_it_was_put_or_missing(room: News
         (room.out / "wire/a.txt").write_text("something else")
         (room.out / "agency/c.txt").unlink()
         (room.duplicates / "feed.xml.jsonl").unlink()
-        again = StoredFlow(reader, Delivered(str(room.out), str(room.duplicates), "auto", 10**6), "", 1000)
+        again = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6), "", 1000)
         left = set(everything) - set(again.texts(everything))
         assert {place["wire/a.txt"], place["agency/c.txt"]} <= left
         assert place["l2"] not in left
         # Nor is more read than may be.
-        small = StoredFlow(reader, Delivered(str(room.out), str(room.duplicates), "auto", 10), "", 1000)
+        small = StoredFlow(reader, PlacedItems(str(room.out), str(room.duplicates), "auto", 10), "", 1000)
         assert small.texts(everything) == {}
 
 
@@ -102,7 +102,7 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
     room.take()
     with StoreReader(room.store) as reader:
         origin = {row.id: row.origin for row in reader.latest_documents(9)}
-    folder = Delivered(str(room.out), str(room.duplicates), "auto", 10**6)
+    folder = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
     assert folder.find("b.txt", origin["b.txt"], is_duplicate=True) is not None
     assert folder.find("other", origin["b.txt"], is_duplicate=True) is None
     assert folder.find("b.txt", "no origin of a file", is_duplicate=True) is None
@@ -113,7 +113,7 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
             text.symlink_to("/etc/hostname")
         elif kind == "pipe":
             os.mkfifo(text)
-        again = Delivered(str(room.out), str(room.duplicates), "auto", 10**6)
+        again = PlacedItems(str(room.out), str(room.duplicates), "auto", 10**6)
         assert again.find("b.txt", origin["b.txt"], is_duplicate=True) is None
     text.unlink()
     text.write_text("x")

@@ -172,14 +172,14 @@ def audit(
     from neardup.evaluation.audit import MOST, draw_sample, examples_of
     from neardup.evaluation.population import votes_of, votes_of_store
     from neardup.labelling.server import PACKAGES
-    from neardup.labels.store import LabelStore, checked_name
+    from neardup.labels.store import LabelStore, labeller_name
     from neardup.service.server import check_packages
 
     if store is not None:
         check_store(store, inputs)
         if not os.path.exists(store):
             check_packages("label", *PACKAGES)
-    name = None if labeller is None else checked_name(labeller)
+    name = None if labeller is None else labeller_name(labeller)
     with ExitStack() as stack:
         corpus = stack.enter_context(read_options.open(inputs))
         with reading_progress(corpus, recipe) as progress:
@@ -240,5 +240,5 @@ def _serve(drawn: Sample, store: LabelStore, labeller: str | None, *, port: int,
         return
     session = Session(index, queue, labeller=labeller)
     print_link = link_printer("judge the sample")
-    serve(session, port=port, open_browser=open_browser, tell=print_link, again=print_link)
-    print_message(f"{counted(session.given, 'label')} given, written to {store.path}")
+    serve(session, port=port, open_browser=open_browser, announce_first_link=print_link, announce_link=print_link)
+    print_message(f"{counted(session.label_count, 'label')} given, written to {store.path}")

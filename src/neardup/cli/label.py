@@ -118,10 +118,10 @@ def check_store(store: str, inputs: list[str]) -> None:
     Raises ``NeardupError`` if it is something else, or cannot be created.
     """
     from neardup.documents.output import check_place
-    from neardup.labels.store import labels_of
+    from neardup.labels.store import load_labels
 
     if os.path.exists(store):
-        labels_of(store)
+        load_labels(store)
     else:
         check_place(store, inputs)
 
@@ -174,21 +174,21 @@ def _serve(
 ) -> None:
     from neardup.classifier.vector import Vector, vector_statistics
     from neardup.labelling.index import LabelIndex
-    from neardup.labelling.queue import ActiveLearningQueue, Model, pool_of
+    from neardup.labelling.queue import ActiveLearningQueue, PairModel, build_pool
     from neardup.labelling.server import PACKAGES, serve
     from neardup.labelling.session import Session
-    from neardup.labels.store import LabelStore, checked_name
+    from neardup.labels.store import LabelStore, labeller_name
     from neardup.runtime import default_threads
     from neardup.service.server import check_packages
 
-    name = None if labeller is None else checked_name(labeller)
+    name = None if labeller is None else labeller_name(labeller)
     candidate_rule, vector = queue_options.recipe, Vector.parse(queue_options.vector)
     check_packages("label", *PACKAGES, "sklearn")
     check_store(store, inputs)
     with ExitStack() as stack:
         corpus = stack.enter_context(read_options.open(inputs))
         with reading_progress(corpus, candidate_rule) as progress:
-            pool, material = pool_of(
+            pool, material = build_pool(
                 corpus,
                 candidate_rule,
                 seed=queue_options.seed,
@@ -207,7 +207,7 @@ def _serve(
             print_message(note)
         print_message(_describe_pool(pool))
         model = stack.enter_context(
-            closing(Model(pool, index, vector, statistics, threads=run_options.threads or default_threads()))
+            closing(PairModel(pool, index, vector, statistics, threads=run_options.threads or default_threads()))
         )
         queue = ActiveLearningQueue(pool, index, model, shared=queue_options.shared)
         session = Session(index, queue, labeller=name, goal=queue_options.pairs)
@@ -215,20 +215,22 @@ def _serve(
             session,
             port=page_options.port,
             open_browser=not page_options.no_browser,
-            tell=link_printer("label"),
-            again=lambda link: print_message(f"opened; for another browser: {link}"),
+            announce_first_link=link_printer("label"),
+            announce_link=lambda link: print_message(f"opened; for another browser: {link}"),
         )
         counts = labels.counts()
         parts = ", ".join(f"{count:,} {answer}" for answer, count in counts.items())
         print_message(
-            f"{counted(session.given, 'label')} given; {labels.path} now has {sum(counts.values()):,}: {parts}"
+            f"{counted(session.label_count, 'label')} given; {labels.path} now has {sum(counts.values()):,}: {parts}"
         )
 
 
 def _describe_pool(pool: Pool) -> str:
-    drawn = "" if len(pool) == pool.found else f", {len(pool):,} of them drawn evenly over similarity to choose from"
+    drawn = (
+        "" if len(pool) == pool.candidates else f", {len(pool):,} of them drawn evenly over similarity to choose from"
+    )
     limit = "" if pool.complete else "; they are too many to find all, so these are pairs with kept documents"
-    return f"{counted(pool.found, 'pair')} among the candidates{drawn}{limit}"
+    return f"{counted(pool.candidates, 'pair')} among the candidates{drawn}{limit}"
 
 
 def link_printer(purpose: str) -> Callable[[str], None]:
@@ -253,17 +255,17 @@ def _exchange(
 ) -> None:
     """Import labels, export them, and print how well labellers agree, in this order."""
     from neardup.evaluation.agreement import agreements
-    from neardup.labelling.exchange import answers_of, export, take_in
+    from neardup.labelling.exchange import export, import_answers, read_answers
     from neardup.labelling.index import LabelIndex
-    from neardup.labels.store import LabelStore, labels_of
+    from neardup.labels.store import LabelStore, load_labels
     from neardup.pages.documents import Material
 
     imported = None
     if table_options.import_file is not None:
-        imported = answers_of(table_options.import_file, labeller=labeller)
+        imported = read_answers(table_options.import_file, labeller=labeller)
     if imported is None:
         # Refuses a path without a store, for which a new one would be created.
-        labels_of(store)
+        load_labels(store)
     else:
         check_store(store, inputs)
     with ExitStack() as stack:
@@ -276,7 +278,7 @@ def _exchange(
         for note in index.check():
             print_message(note)
         if imported is not None:
-            print_message(_describe_import(take_in(index, imported), imported.name))
+            print_message(_describe_import(import_answers(index, imported), imported.name))
         if table_options.export is not None:
             exported = export(labels, table_options.export, each=table_options.each)
             rest = "" if table_options.each else f"; left out: {exported.unsure:,} unsure, {exported.ties:,} tied"
@@ -292,7 +294,7 @@ def _exchange(
 def _describe_import(imported: Imported, source: str) -> str:
     """Return what became of the rows of an imported table."""
     counts = (
-        (imported.known, "there already"),
+        (imported.already_stored, "there already"),
         (imported.kept, "different in the store and left unchanged there"),
         (imported.unknown, "of documents that this corpus does not contain"),
         (imported.empty, "without a label"),

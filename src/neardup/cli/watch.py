@@ -149,7 +149,7 @@ def watch(
     with ExitStack() as stack:
         stack.enter_context(inbox_lock(inbox, shared=settings.place == "link"))
         # If the index cannot be opened, no new folder stays behind.
-        with settings.folders_made():
+        with settings.created_folders():
             index = stack.enter_context(
                 Index(
                     None if classifier else recipe,
@@ -270,12 +270,12 @@ def _warnings_logged(log: Log) -> Iterator[None]:
 
 
 def _describe_counters(counters: Counters) -> str:
-    from neardup.watch.log import balance_text
+    from neardup.watch.log import format_balance
 
     share = f" ({counters.duplicates / counters.items:.1%})" if counters.items else ""
     rejected = f", {counters.quarantined:,} rejected" if counters.quarantined else ""
     return (
         f"stopped: {counted(counters.files, 'file')}, {counted(counters.items, 'item')}: "
         f"{counted(counters.originals, 'original')}, {counted(counters.duplicates, 'duplicate')}{share}{rejected}; "
-        f"{balance_text(counters)}"
+        f"{format_balance(counters)}"
     )

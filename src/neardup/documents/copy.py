@@ -159,7 +159,7 @@ def _codec(sources: Sequence[Source]) -> str:
     return "zstd"
 
 
-def places_of(sources: Sequence[Source], output: str) -> dict[str, InputFile]:
+def positions_by_id(sources: Sequence[Source], output: str) -> dict[str, InputFile]:
     """Return the paths below an output folder, each with its input.
 
     Raises
@@ -198,7 +198,7 @@ def _copy_files(
     added: pa.Table | None,
     threads: int,
 ) -> CopyReport:
-    places_of([source for source, _ in masked], output)
+    positions_by_id([source for source, _ in masked], output)
     if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
         raise OutputError(f"{output} is a folder of texts, which have no columns to add: name a file such as all.jsonl")
     rows = size = 0

@@ -40,7 +40,7 @@ from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress
 from neardup.kernels import Integers
 from neardup.labels.store import DIFFERENT, SAME, UNSURE
-from neardup.labels.table import places_of
+from neardup.labels.table import positions_by_id
 from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
@@ -197,7 +197,7 @@ class Sample:
     def places(self) -> dict[str, int]:
         """Where the document of each id is."""
         names = self.population.names
-        return places_of(names.of_input(np.arange(len(names))).to_pylist())
+        return positions_by_id(names.of_input(np.arange(len(names))).to_pylist())
 
     def judged(self, votes: Iterable[Vote]) -> Judged:
         """Return what votes say of the drawn pairs."""

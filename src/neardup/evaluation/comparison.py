@@ -514,7 +514,7 @@ def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Compariso
         leads=tuple(leads),
         documents=documents,
         duplicates=labels.duplicates,
-        others=labels.others,
+        others=labels.different_pairs,
         groups=labels.groups,
         complete=labels.complete,
         warnings=(*labels.warnings, *_of_edges(scored), *_of_features(runs, documents), *_of_homes(runs)),

@@ -22,8 +22,8 @@ from neardup.errors import RecipeError, option
 from neardup.evaluation.estimates import Moves, doubt
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.kernels import Bools, Floats, Integers, Words
-from neardup.labels.store import DIFFERENT, SAME, UNSURE, labels_of
-from neardup.labels.table import LabelTable, is_store
+from neardup.labels.store import DIFFERENT, SAME, UNSURE, load_labels
+from neardup.labels.table import LabelTable, is_sqlite_file
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, parse_threshold, similarity_at, threshold_at
@@ -397,11 +397,11 @@ def votes_of(
 
     The other parameters and errors are those of ``labels.read_labels``.
     """
-    if isinstance(source, str | PathLike) and is_store(fspath(source)):
-        return list(votes_of_store(labels_of(source), place))
-    pairs = LabelTable.read(source).pairs(label_column)
+    if isinstance(source, str | PathLike) and is_sqlite_file(fspath(source)):
+        return list(votes_of_store(load_labels(source), place))
+    pairs = LabelTable.read(source).pair_rows(label_column)
     rows, left, right = pairs.table.positions(pairs.ids, place, ignore_unknown=ignore_unknown)
     return [
-        (one, other, pairs.answer(row, positive).said)
+        (one, other, pairs.row_label(row, positive).answer)
         for row, one, other in zip(rows.tolist(), left.tolist(), right.tolist(), strict=True)
     ]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from neardup.keep.pairs import PairArrays
 from neardup.kernels import Floats, Integers
-from neardup.labels.labels import DUPLICATE, OTHER, Labels
+from neardup.labels.labels import DUPLICATE, NON_DUPLICATE, Labels
 
 #: How many times groups are drawn, and the cells of counts that are drawn at once.
 RESAMPLES = 2000
@@ -101,14 +101,14 @@ def tally(parts: Iterable[PairArrays], labels: Labels, cuts: Sequence[float]) ->
     """
     thresholds, documents = np.asarray(cuts, np.float64), len(labels.group)
     unlabelled = np.zeros(len(thresholds) + 1, np.int64)
-    found: dict[int, list[tuple[Integers, Integers]]] = {DUPLICATE: [], OTHER: []}
+    found: dict[int, list[tuple[Integers, Integers]]] = {DUPLICATE: [], NON_DUPLICATE: []}
     for part in parts:
         level = np.searchsorted(thresholds, part.similarity, side="right").astype(np.int64)
-        verdict = labels.judge(part.left, part.right)
-        cell = level * documents + labels.group_of_pairs(part.left, part.right)
+        verdict = labels.pair_labels(part.left, part.right)
+        cell = level * documents + labels.pair_groups(part.left, part.right)
         for wanted, held in found.items():
             held.append(np.unique(cell[verdict == wanted], return_counts=True))
-        unlabelled += np.bincount(level[(verdict != DUPLICATE) & (verdict != OTHER)], minlength=len(unlabelled))
+        unlabelled += np.bincount(level[(verdict != DUPLICATE) & (verdict != NON_DUPLICATE)], minlength=len(unlabelled))
     correct, wrong = (_cells(held, documents) for held in found.values())
     return Tally(_from_each_on(unlabelled[1:]), correct, wrong)
 
@@ -136,7 +136,7 @@ def resample(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES
 
     The thresholds of the tallies, one recipe after the other, are the rows.
     """
-    duplicates = labels.duplicates_of_groups()
+    duplicates = labels.duplicates_by_group()
     active = _active(tallies, duplicates)
     rows = [_by_group(one, cells, active) for cells in ("correct", "wrong") for one in tallies]
     table = np.concatenate([*rows, duplicates[active][np.newaxis]])
@@ -155,8 +155,8 @@ def accuracies(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPL
     if labels.complete or labels.keys is None or labels.duplicate is None:
         return [Figure(None, None, None)] * rows
     left, right = np.divmod(labels.keys[~labels.duplicate], len(labels.group))
-    others = np.bincount(labels.group_of_pairs(left, right), minlength=len(labels.group)).astype(np.int64)
-    labelled = labels.duplicates_of_groups() + others
+    others = np.bincount(labels.pair_groups(left, right), minlength=len(labels.group)).astype(np.int64)
+    labelled = labels.duplicates_by_group() + others
     active = _active(tallies, labelled)
     right_ones = [
         others[active] + _by_group(one, "correct", active) - _by_group(one, "wrong", active) for one in tallies

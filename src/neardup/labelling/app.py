@@ -1,4 +1,4 @@
-"""The page of labels: who may see it, which is this machine by a link that works once, and what it answers."""
+"""The web application of the labelling page: its access control and its requests."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from neardup.errors import NeardupError
 from neardup.labelling.session import Session
 from neardup.service.server import HEADERS, LOOPBACK_NAMES, Confined
 
-#: The largest request that is read.
-LARGEST_BODY = 64 << 10
-#: The page may load its own three files and talk to its own server; nothing else. What becomes markup goes through its
-#: one policy: the two texts, as the server escaped them.
+#: The largest request body in bytes.
+MAX_BODY = 64 << 10
+#: The page may load its own three files and talk to its own server, nothing else. Only its one policy makes markup: the
+#: two texts, which the server has escaped.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types pair"
@@ -32,7 +32,7 @@ _FILES = {
     "/page.css": (("pages/marks.css", "labelling/page/page.css"), "text/css"),
     "/page.js": (("labelling/page/page.js",), "text/javascript"),
 }
-#: What a browser shows that may not see the page; its style would be refused, too.
+#: The page for a browser without access; it has no style, since the policy would refuse it.
 _NO_PAGE = (
     '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     '<meta name="color-scheme" content="light dark"><title>neardup label</title><h1>neardup</h1><p>{}</p></html>'
@@ -41,26 +41,26 @@ _NO_PAGE = (
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class Keys:
-    """Tokens that open the page once each, and the cookies that they are exchanged for."""
+class PageAccess:
+    """Tokens that open the page once each, and the cookies that the server gives for them."""
 
-    def __init__(self, used: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, on_token_used: Callable[[], None] = lambda: None) -> None:
         self._lock = threading.Lock()
-        self._used = used
+        self._on_token_used = on_token_used
         self._tokens: list[str] = []
         self._cookies: list[str] = []
-        #: Cookies are shared by all ports of a machine, so each server has a name of its own.
-        self.cookie = f"neardup-{secrets.token_hex(4)}"
-        self.first = self.mint()
+        #: All ports of a machine share cookies, so each server uses its own name.
+        self.cookie_name = f"neardup-{secrets.token_hex(4)}"
+        self.first_token = self.new_token()
 
-    def mint(self) -> str:
+    def new_token(self) -> str:
         """Return a new token."""
         with self._lock:
             self._tokens.append(secrets.token_urlsafe(24))
             return self._tokens[-1]
 
     def exchange(self, token: str) -> str | None:
-        """Return a cookie's value for a token, which is worth nothing afterwards; None if it is worth nothing now."""
+        """Return a cookie's value for a token, which is then used up; None if the token is not valid."""
         with self._lock:
             found = _match(token, self._tokens)
             if found is None:
@@ -68,11 +68,11 @@ class Keys:
             self._tokens.remove(found)
             self._cookies.append(secrets.token_urlsafe(32))
             cookie = self._cookies[-1]
-        self._used()
+        self._on_token_used()
         return cookie
 
-    def knows(self, cookie: str) -> bool:
-        """Return whether the cookie came from here."""
+    def is_valid(self, cookie: str) -> bool:
+        """Return whether this server gave the cookie."""
         with self._lock:
             return _match(cookie, self._cookies) is not None
 
@@ -82,19 +82,19 @@ def _match(given: str, secret: list[str]) -> str | None:
     return next((one for one in secret if secrets.compare_digest(one.encode(), written)), None)
 
 
-class _From(BaseModel):
-    """What every labeller's request says."""
+class _LabellerBody(BaseModel):
+    """The body of a labeller's request."""
 
     labeller: str
 
 
-class _Entry(BaseModel):
-    """Asks what to show; without a labeller, whether a name is to be asked for."""
+class _StateBody(BaseModel):
+    """The body of a request for the state; without a labeller, the page may have to ask for the name."""
 
     labeller: str | None = None
 
 
-class _Judged(_From):
+class _AnswerBody(_LabellerBody):
     """An answer to a pair."""
 
     pair: tuple[str, str]
@@ -102,23 +102,23 @@ class _Judged(_From):
     seconds: Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0)] | None = None
 
 
-def app_of(session: Session, keys: Keys) -> FastAPI:
+def create_app(session: Session, access: PageAccess) -> FastAPI:
     """Return the application that shows a session."""
-    # No descriptions of itself: nobody but the page talks to it.
+    # No OpenAPI pages: only the page uses these paths.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     for path, (names, kind) in _FILES.items():
-        app.add_route(path, _file(names, kind), methods=["GET"])
+        app.add_route(path, _static_file(names, kind), methods=["GET"])
     _add_actions(app, session)
     _add_errors(app)
 
     @app.middleware("http")
     async def authenticate(request: Request, answer: Handler) -> Response:
         refused, cookie = _refusal(request), None
-        if refused is None and not keys.knows(request.cookies.get(keys.cookie, "")):
+        if refused is None and not access.is_valid(request.cookies.get(access.cookie_name, "")):
             token = request.query_params.get("token", "") if request.url.path == "/" else ""
-            cookie = keys.exchange(token) if token else None
+            cookie = access.exchange(token) if token else None
             if cookie is None:
-                refused = 403, "This page is opened by a link that works once; take a new one from the terminal."
+                refused = 403, "A link to this page works only once; take a new one from the terminal."
         if refused is None:
             response = await answer(request)
         elif request.url.path == "/":
@@ -126,7 +126,7 @@ def app_of(session: Session, keys: Keys) -> FastAPI:
         else:
             response = PlainTextResponse(refused[1], refused[0])
         if cookie is not None:
-            response.set_cookie(keys.cookie, cookie, httponly=True, samesite="strict")
+            response.set_cookie(access.cookie_name, cookie, httponly=True, samesite="strict")
         return response
 
     app.add_middleware(Confined, hosts=LOOPBACK_NAMES, headers={"content-security-policy": POLICY, **HEADERS})
@@ -134,24 +134,24 @@ def app_of(session: Session, keys: Keys) -> FastAPI:
 
 
 def _refusal(request: Request) -> tuple[int, str] | None:
-    """Return a status and a sentence for a request that the page itself did not make, or that is too large."""
+    """Return a status and a sentence for a request that is too large or does not come from the page; else None."""
     headers = request.headers
-    # A link with a token may stand anywhere; all else is asked for by the page.
+    # A link with a token may be anywhere; all other requests come from the page.
     if request.url.path != "/" and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        return 403, "This page takes requests from itself only."
+        return 403, "This page accepts requests from itself only."
     if request.method == "POST":
-        # The cookie alone does not say so: a page from another port of this machine is the same site.
+        # The cookie is not enough: a page from another port of this machine is the same site.
         if headers.get("origin") != f"http://{headers.get('host')}":
-            return 403, "This page takes answers from itself only."
+            return 403, "This page accepts answers from itself only."
         if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            return 415, "This page takes JSON only."
+            return 415, "This page accepts JSON only."
         length = headers.get("content-length", "")
-        if not length.isdecimal() or len(length) > len(str(LARGEST_BODY)) or int(length) > LARGEST_BODY:
-            return 413, f"This page takes requests of up to {LARGEST_BODY >> 10} KB that say their length."
+        if not length.isdecimal() or len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY:
+            return 413, f"This page accepts requests of up to {MAX_BODY >> 10} KB with a Content-Length."
     return None
 
 
-def _file(names: Sequence[str], kind: str) -> Handler:
+def _static_file(names: Sequence[str], kind: str) -> Handler:
     content = b"".join(files("neardup").joinpath(name).read_bytes() for name in names)
 
     async def give(request: Request) -> Response:
@@ -161,31 +161,31 @@ def _file(names: Sequence[str], kind: str) -> Handler:
 
 
 def _add_actions(app: FastAPI, session: Session) -> None:
-    """Add what the page asks for."""
+    """Add the requests of the page."""
 
     @app.post("/api/state")
-    def state(sent: _Entry) -> JSONResponse:
-        name = sent.labeller or session.labeller
+    def state(body: _StateBody) -> JSONResponse:
+        name = body.labeller or session.labeller
         if name is None:
             return JSONResponse({"labeller": None, "suggested": _user(), "heading": session.heading})
         return JSONResponse(session.state(name))
 
     @app.post("/api/answer")
-    def answer(sent: _Judged) -> JSONResponse:
-        return JSONResponse(session.answer(sent.labeller, sent.pair, sent.answer, sent.seconds))
+    def answer(body: _AnswerBody) -> JSONResponse:
+        return JSONResponse(session.answer(body.labeller, body.pair, body.answer, body.seconds))
 
     @app.post("/api/undo")
-    def undo(sent: _From) -> JSONResponse:
-        return JSONResponse(session.undo(sent.labeller))
+    def undo(body: _LabellerBody) -> JSONResponse:
+        return JSONResponse(session.undo(body.labeller))
 
     @app.post("/api/finish")
-    def finish(sent: _From) -> JSONResponse:
-        session.finish(sent.labeller)
+    def finish(body: _LabellerBody) -> JSONResponse:
+        session.finish(body.labeller)
         return JSONResponse({"ended": session.finished.is_set()})
 
 
 def _add_errors(app: FastAPI) -> None:
-    """Answer what goes wrong with a status and a sentence."""
+    """Answer errors with a status and a sentence."""
 
     @app.exception_handler(NeardupError)
     def refuse(request: Request, error: NeardupError) -> JSONResponse:
@@ -207,7 +207,7 @@ def _error(status: int, sentence: str) -> JSONResponse:
 
 
 def _user() -> str:
-    """Return what the system calls the user."""
+    """Return the user's name on this system; empty if it has none."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

@@ -1,4 +1,4 @@
-"""The labels of a store, by the positions of the documents in a corpus."""
+"""The labels of a store by the positions of the documents in a corpus."""
 
 from __future__ import annotations
 
@@ -7,103 +7,103 @@ from collections.abc import Mapping
 import numpy as np
 
 from neardup.errors import StoreError
-from neardup.labels.store import LabelStore, PairOfIds, pair_of
+from neardup.labels.store import IdPair, LabelStore, id_pair
 from neardup.pages.documents import Material
 
-#: Two positions, the smaller first.
-Place = tuple[int, int]
-#: A store about which so large a share of texts is another one is another corpus's.
-_MOST_CHANGED = 0.5
+#: The positions of two documents, the smaller first.
+PositionPair = tuple[int, int]
+#: If more than this share of the judged texts differs, the store belongs to another corpus.
+_MAX_CHANGED_SHARE = 0.5
 
 
 class LabelIndex:
-    """What is known of the pairs of a corpus."""
+    """The labels of the pairs of a corpus."""
 
     def __init__(self, store: LabelStore, material: Material) -> None:
         self.store, self.material = store, material
         self._version = -1
-        self._answers: dict[Place, Mapping[str, str]] = {}
+        self._answers: dict[PositionPair, Mapping[str, str]] = {}
 
-    def place_of(self, pair: PairOfIds) -> Place | None:
-        """Return where the documents of a pair are; None unless the corpus has both."""
-        one, other = (self.material.position(name) for name in pair)
-        return None if min(one, other) < 0 or one == other else (min(one, other), max(one, other))
+    def position_pair(self, pair: IdPair) -> PositionPair | None:
+        """Return the positions of a pair's documents; None unless the corpus has both."""
+        first, second = (self.material.position(name) for name in pair)
+        return None if min(first, second) < 0 or first == second else (min(first, second), max(first, second))
 
-    def pair_at(self, left: int, right: int) -> PairOfIds:
-        """Return the ids of two documents as the store keeps them."""
-        return pair_of(self.material.id(left), self.material.id(right))
+    def id_pair_at(self, left: int, right: int) -> IdPair:
+        """Return the ids of two documents in the order of the store."""
+        return id_pair(self.material.id(left), self.material.id(right))
 
     @property
     def version(self) -> int:
-        """A number that grows whenever the labels have changed."""
+        """A number that grows whenever the labels change."""
         return self.store.version
 
     @property
-    def answers(self) -> Mapping[Place, Mapping[str, str]]:
+    def answers(self) -> Mapping[PositionPair, Mapping[str, str]]:
         """The answers of each pair of this corpus by labeller, in the order in which pairs were first judged."""
         version = self.store.version
         if version != self._version:
             labels = self.store.labels
             self.material.find(name for pair in labels for name in pair)
-            found = {pair: self.place_of(pair) for pair in labels}
-            self._answers = {place: labels[pair] for pair, place in found.items() if place is not None}
+            positions = {pair: self.position_pair(pair) for pair in labels}
+            self._answers = {place: labels[pair] for pair, place in positions.items() if place is not None}
             self._version = version
         return self._answers
 
     @property
     def missing(self) -> int:
-        """How many labelled pairs name a document that the corpus does not hold."""
+        """The number of labelled pairs with a document that is not in the corpus."""
         return len(self.store.labels) - len(self.answers)
 
-    def skipped(self, labeller: str) -> list[Place]:
-        """Return the pairs that a labeller has put aside, the one put aside longest ago first."""
-        found = [self.place_of(pair) for pair in self.store.skipped(labeller)]
+    def skipped(self, labeller: str) -> list[PositionPair]:
+        """Return the pairs that a labeller has skipped, the earliest first."""
+        found = [self.position_pair(pair) for pair in self.store.skipped(labeller)]
         return [place for place in found if place is not None]
 
-    def open_of_others(self, labeller: str) -> set[Place]:
-        """Return the pairs that other labellers are asked right now."""
-        found = {self.place_of(asked.pair) for name, asked in self.store.open().items() if name != labeller}
+    def open_pairs_of_others(self, labeller: str) -> set[PositionPair]:
+        """Return the pairs that other labellers are being asked now."""
+        found = {self.position_pair(asked.pair) for name, asked in self.store.open_pairs().items() if name != labeller}
         return {place for place in found if place is not None}
 
     def check(self) -> list[str]:
-        """Return what the user should know before these labels are used with this corpus.
+        """Return warnings about labels that do not fit the corpus.
 
-        Raises ``StoreError`` if they are those of another corpus.
+        Raises ``StoreError`` if the labels belong to another corpus.
         """
         path, labels = self.store.path, self.store.labels
         if not labels:
             return []
         if not self.answers:
-            strange = next(name for pair in labels for name in pair if self.material.position(name) < 0)
+            unknown = next(name for pair in labels for name in pair if self.material.position(name) < 0)
             raise StoreError(
-                f"{path} holds labels of {len(labels):,} pairs, and not one is of this corpus, which has no document "
-                f"{strange!r}; name another store, or the inputs that it was made with"
+                f"{path} holds labels of {len(labels):,} pairs, but none is of this corpus, which has no document "
+                f"{unknown!r}; name another store, or the inputs that it was made with"
             )
         notes = []
         if self.missing:
             notes.append(
-                f"{self.missing:,} of the {len(labels):,} labelled pairs in {path} name documents that this corpus "
-                "does not hold; they stay in the store and are left out here"
+                f"{self.missing:,} of the {len(labels):,} labelled pairs in {path} name documents that are not in this "
+                "corpus; they stay in the store and are left out here"
             )
         changed, seen = self._changed()
-        if changed > _MOST_CHANGED * seen:
+        if changed > _MAX_CHANGED_SHARE * seen:
             raise StoreError(
                 f"{path} holds labels of other texts: of the {seen:,} documents that it names, {changed:,} have "
-                "another text in this corpus; name another store, or the inputs and the content that it was made with"
+                "a different text in this corpus; name another store, or the inputs and --content that it was made with"
             )
         if changed:
             notes.append(
-                f"{changed:,} of the {seen:,} documents that {path} names have another text now than when they were "
-                "judged; their labels are used all the same"
+                f"{changed:,} of the {seen:,} documents that {path} names have changed since they were judged; their "
+                "labels are still used"
             )
         return notes
 
     def _changed(self) -> tuple[int, int]:
-        """Return how many of the judged documents have another text than then, and how many were judged."""
-        sums: dict[int, str] = {}
+        """Return the number of judged documents whose text has changed, and the number judged."""
+        checksums: dict[int, str] = {}
         for judged in self.store.judgements():
-            for name, kept in zip(judged.pair, judged.sums, strict=True):
+            for name, kept in zip(judged.pair, judged.checksums, strict=True):
                 if kept and self.material.position(name) >= 0:
-                    sums[self.material.position(name)] = kept
-        self.material.load(np.array(list(sums), np.int64))
-        return sum(self.material.sum_of(place) != kept for place, kept in sums.items()), len(sums)
+                    checksums[self.material.position(name)] = kept
+        self.material.load(np.array(list(checksums), np.int64))
+        return sum(self.material.sum_of(place) != kept for place, kept in checksums.items()), len(checksums)

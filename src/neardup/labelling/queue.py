@@ -1,4 +1,4 @@
-"""The queues of pairs to label: given ones in their order, or those from which a model learns most."""
+"""The queues of pairs to label: a fixed list, or the pairs from which a model learns most."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.kernels import Bools, Floats, Integers
 from neardup.kernels.graph import connect_components
-from neardup.labelling.index import LabelIndex, Place
-from neardup.labels.store import majority
+from neardup.labelling.index import LabelIndex, PositionPair
+from neardup.labels.store import majority_label
 from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
@@ -31,7 +31,7 @@ from neardup.training.fit import quick_scorer
 from neardup.training.folds import pair_groups
 from neardup.training.training import LEAST_LABELS, QuickEvaluation, quick_evaluation
 
-#: Why a pair is asked, and how the page says so once it is judged.
+#: The reasons for asking a pair, and how the page states them after the answer.
 REASONS = {
     "spread": "chosen for variety",
     "doubt": "chosen because the model was in doubt",
@@ -41,8 +41,8 @@ REASONS = {
 }
 
 
-class Asked(NamedTuple):
-    """A pair to ask: positions of its documents, the reason, and the similarity by the rule's measure, if known."""
+class Question(NamedTuple):
+    """A pair to ask: positions of its documents, the reason, and the candidate rule's similarity, if known."""
 
     left: int
     right: int
@@ -51,88 +51,88 @@ class Asked(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """Something that the page tells beside the texts: a name, a value, and what it means in a sentence."""
+    """A figure at the top of the page: its name, its value, and its meaning in a sentence."""
 
     name: str
     value: str
     meaning: str
 
 
-class Says(NamedTuple):
-    """What is known of a pair besides the labels, for after it was judged."""
+class PairNote(NamedTuple):
+    """A note on a pair that the page shows after the answer."""
 
     words: str
-    #: Whether it says near-duplicates; None where it says neither.
+    #: Whether the note speaks for near-duplicates; None for neither.
     same: bool | None = None
 
 
 class LabelQueue(Protocol):
-    """What a session asks for pairs."""
+    """The source of a session's questions."""
 
-    def next_pair(self, labeller: str) -> Asked | None:
-        """Return what to ask a labeller, None if there is nothing left."""
+    def next_pair(self, labeller: str) -> Question | None:
+        """Return the next question for a labeller; None if nothing is left."""
 
-    def asks(self, place: Place) -> bool:
-        """Return whether the pair is one that this chooser may ask."""
+    def contains(self, place: PositionPair) -> bool:
+        """Return whether this queue may ask the pair."""
 
-    def says(self, asked: Asked) -> list[Says]:
-        """Return what there is to say of a pair, shown once it was judged."""
+    def pair_notes(self, asked: Question) -> list[PairNote]:
+        """Return the notes on a pair that the page shows after the answer."""
 
     def facts(self) -> list[Fact]:
-        """Return what the labels say so far."""
+        """Return the figures that the labels give so far."""
 
-    def left(self, labeller: str) -> int | None:
-        """Return how many pairs are still to be asked; None where there is no end."""
+    def remaining(self, labeller: str) -> int | None:
+        """Return the number of pairs still to be asked; None if there is no fixed number."""
 
 
 class FixedQueue:
-    """Asks given pairs in the given order, each of every labeller; what was put aside comes last."""
+    """A fixed list of pairs, asked in order of every labeller; skipped pairs come last."""
 
-    def __init__(self, known: LabelIndex, pairs: Sequence[Asked], *, measure: str = "") -> None:
-        self._known, self._measure = known, measure
+    def __init__(self, labels: LabelIndex, pairs: Sequence[Question], *, measure: str = "") -> None:
+        self._labels, self._measure = labels, measure
         self._pairs = {(min(one.left, one.right), max(one.left, one.right)): one for one in pairs}
 
-    def next_pair(self, labeller: str) -> Asked | None:
-        """Return the first pair that the labeller has neither judged nor put aside, else the first put aside."""
-        aside = [place for place in self._known.skipped(labeller) if place in self._pairs]
-        missing = [place for place in self._missing(labeller) if place not in set(aside)]
-        place = next(iter([*missing, *aside]), None)
+    def next_pair(self, labeller: str) -> Question | None:
+        """Return the first pair that the labeller has neither judged nor skipped, else the first skipped one."""
+        skipped = [place for place in self._labels.skipped(labeller) if place in self._pairs]
+        missing = [place for place in self._missing(labeller) if place not in set(skipped)]
+        place = next(iter([*missing, *skipped]), None)
         return None if place is None else self._pairs[place]
 
-    def _missing(self, labeller: str) -> list[Place]:
-        answers = self._known.answers
+    def _missing(self, labeller: str) -> list[PositionPair]:
+        answers = self._labels.answers
         return [place for place in self._pairs if labeller not in answers.get(place, ())]
 
-    def asks(self, place: Place) -> bool:
-        """Return whether the pair is one of those given."""
+    def contains(self, place: PositionPair) -> bool:
+        """Return whether the pair is in the list."""
         return place in self._pairs
 
-    def says(self, asked: Asked) -> list[Says]:
+    def pair_notes(self, asked: Question) -> list[PairNote]:
         """Return the pair's similarity."""
-        return similarity_says(asked, self._measure)
+        return similarity_notes(asked, self._measure)
 
     def facts(self) -> list[Fact]:
-        """Return nothing: what the answers come to is for those who drew the pairs."""
+        """Return nothing: only a subclass knows how its pairs were drawn."""
         return []
 
-    def left(self, labeller: str) -> int | None:
-        """Return how many of the pairs the labeller has not judged."""
+    def remaining(self, labeller: str) -> int | None:
+        """Return the number of pairs that the labeller has not judged."""
         return len(self._missing(labeller))
 
 
-def similarity_says(asked: Asked, measure: str) -> list[Says]:
-    """Return a pair's similarity by a measure, for people."""
+def similarity_notes(asked: Question, measure: str) -> list[PairNote]:
+    """Return a note with the pair's similarity by a measure; none if it is unknown."""
     if asked.similarity is None or not measure:
         return []
-    return [Says(f"similarity {asked.similarity:.2f} by {measure}")]
+    return [PairNote(f"similarity {asked.similarity:.2f} by {measure}")]
 
 
-#: As many pairs are enough to choose from; of more, as many are drawn from each stretch of similarity.
-MOST_PAIRS = 20_000
-#: The stretches that similarity is cut into, from the rule's threshold to 1.
+#: The most pairs to choose from; of more candidates, equal numbers are drawn from each stratum of similarity.
+MAX_PAIRS = 20_000
+#: The number of equal strata of similarity, from the rule's threshold to 1.
 STRATA = 10
-#: Documents that pairs at least so similar connect are a cluster: copies of one text, or of one form.
-_CLUSTER = 0.5
+#: Pairs of at least this similarity connect documents into clusters: copies of one text, or of one form.
+_CLUSTER_SIMILARITY = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,39 +144,38 @@ class Pool:
     right: Integers
     #: float64[k]: by the candidate rule's measure.
     similarity: Floats
-    #: int64[k]: the stretch of similarity that each pair is in, 0 to STRATA - 1.
+    #: int64[k]: the stratum of similarity of each pair, 0 to STRATA - 1.
     stratum: Integers
     #: int64[k, 2]: the clusters of its documents.
     cluster: Integers
-    #: int64[k]: a random order, by the seed.
+    #: int64[k]: a random order, from the seed.
     rank: Integers
     #: The candidate rule's measure, for people.
     measure: str
-    #: How many candidates there are, of which these are some or all.
-    found: int
+    #: The number of candidates from which the pool was drawn.
+    candidates: int
+    #: Whether the search found all candidates.
     complete: bool
 
     def __len__(self) -> int:
         return len(self.left)
 
 
-def pool_of(
+def build_pool(
     corpus: Corpus,
     candidate_rule: Recipe,
     *,
     seed: int = 0,
-    most: int = MOST_PAIRS,
+    max_pairs: int = MAX_PAIRS,
     title_column: str = "",
     time_column: str = "",
     threads: int | None = None,
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Pool, Material]:
-    """Return the pairs to choose from, and the documents.
+    """Return a pool of at most ``max_pairs`` candidate pairs, and the documents.
 
-    Documents that are equal in all that the candidate rule compares count once, by the first of them.
-
-    Of more candidates than ``most``, so many are taken.
+    Documents that the candidate rule cannot tell apart count once, by the first of them.
     """
     result = run(corpus, candidate_rule, threads=threads, memory=memory, progress=progress)
     if not result.summary["documents"]:
@@ -193,16 +192,16 @@ def pool_of(
     measure = f"{candidate_rule.measure}({candidate_rule.features})"
     random = np.random.default_rng(seed)
     group = np.arange(len(material.names))
-    close = similarity >= _CLUSTER
+    close = similarity >= _CLUSTER_SIMILARITY
     connect_components(left[close], right[close], group)
     stratum = strata_of(similarity, float(candidate_rule.threshold))
-    chosen = np.sort(_drawn(stratum, most, random))
+    chosen = np.sort(_sample_rows(stratum, max_pairs, random))
     material.load(np.concatenate([left[chosen], right[chosen]]))
-    chosen = chosen[_differ(material, left[chosen], right[chosen])]
+    chosen = chosen[_texts_differ(material, left[chosen], right[chosen])]
     if not len(chosen):
         raise InputError(
-            f"there is no pair with {measure} >= {candidate_rule.threshold:g} but copies, so there is nothing to ask; "
-            "lower the number in --candidate-rule"
+            f"no pair but copies has {measure} >= {candidate_rule.threshold:g}, so there is nothing to ask; lower the "
+            "number in --candidate-rule"
         )
     left, right = left[chosen], right[chosen]
     pool = Pool(
@@ -220,16 +219,16 @@ def pool_of(
 
 
 def strata_of(similarity: Floats, least: float) -> Integers:
-    """Return which of the equal stretches from ``least`` to 1 each similarity is in."""
+    """Return the stratum of each similarity, in equal parts from ``least`` to 1."""
     share = (similarity - least) / (1 - least) if least < 1 else np.ones_like(similarity)
     return np.clip((share * STRATA).astype(np.int64), 0, STRATA - 1)
 
 
-def _drawn(stratum: Integers, most: int, random: np.random.Generator) -> Integers:
-    """Return at most so many pairs, of each stratum as many as possible before others get more."""
+def _sample_rows(stratum: Integers, max_pairs: int, random: np.random.Generator) -> Integers:
+    """Return at most ``max_pairs`` random rows, spread over the strata as evenly as possible."""
     counts = np.bincount(stratum, minlength=STRATA)
-    quota, left = np.zeros(STRATA, np.int64), most
-    # The smallest strata are taken whole, and what they leave goes to the others.
+    quota, left = np.zeros(STRATA, np.int64), max_pairs
+    # The smallest strata are taken whole; the larger ones share what they leave.
     for place, at in enumerate(np.argsort(counts, kind="stable")):
         quota[at] = min(counts[at], left // (STRATA - place))
         left -= int(quota[at])
@@ -237,8 +236,8 @@ def _drawn(stratum: Integers, most: int, random: np.random.Generator) -> Integer
     return np.concatenate(parts)
 
 
-def _differ(material: Material, left: Integers, right: Integers) -> npt.NDArray[np.bool_]:
-    """Return which pairs are not the same words in the same order."""
+def _texts_differ(material: Material, left: Integers, right: Integers) -> npt.NDArray[np.bool_]:
+    """Return which pairs differ in their normalized text."""
     places = np.unique(np.concatenate([left, right]))
     words: dict[str, int] = {}
     same = np.array([words.setdefault(normalize(material.shown(at).text), at) for at in places.tolist()], np.int64)
@@ -246,131 +245,131 @@ def _differ(material: Material, left: Integers, right: Integers) -> npt.NDArray[
     return differs
 
 
-#: Labels of each class that a model is made from, at least.
-LEAST_OF_A_CLASS = 2
-_PAIRS_AT_A_TIME = 500
+#: The fewest labels of each class from which a model is made.
+MIN_LABELS_PER_CLASS = 2
+_BATCH_PAIRS = 500
 
 
-class Lessons(NamedTuple):
-    """The pairs of which most labellers say same, or different."""
+class DecidedPairs(NamedTuple):
+    """The pairs that a majority of labellers calls same or different."""
 
     #: The positions of the documents, in the order in which the pairs were first judged.
-    places: list[Place]
+    places: list[PositionPair]
     #: bool[n]: whether they are near-duplicates.
     same: npt.NDArray[np.bool_]
 
     @property
     def classes(self) -> tuple[int, int]:
-        """How many are near-duplicates, and how many are not."""
+        """The number of near-duplicates, and of the rest."""
         return int(self.same.sum()), int((~self.same).sum())
 
 
-def lessons_of(known: LabelIndex) -> Lessons:
-    """Return what the labels say together."""
-    found = {place: majority(answers) for place, answers in known.answers.items()}
+def decided_pairs(labels: LabelIndex) -> DecidedPairs:
+    """Return the pairs with a majority label."""
+    found = {place: majority_label(answers) for place, answers in labels.answers.items()}
     decided = {place: label for place, label in found.items() if label is not None}
-    return Lessons(list(decided), np.array(list(decided.values()), np.bool_))
+    return DecidedPairs(list(decided), np.array(list(decided.values()), np.bool_))
 
 
-class Model:
-    """A linear machine on the similarity vectors of the labelled pairs, made anew when there are new labels.
+class PairModel:
+    """A linear machine on the similarity vectors of the labelled pairs, fitted again when labels change.
 
-    The vectors of all pairs of the pool, and how good the machine is, are worked out beside the questions.
+    Background threads compute the vectors of the pool and evaluate the machine while the labeller answers.
     """
 
     def __init__(
-        self, pool: Pool, known: LabelIndex, vector: Vector, statistics: Mapping[str, Statistics], *, threads: int = 1
+        self, pool: Pool, labels: LabelIndex, vector: Vector, statistics: Mapping[str, Statistics], *, threads: int = 1
     ) -> None:
-        self._pool, self._known, self._vector = pool, known, vector
+        self._pool, self._labels, self._vector = pool, labels, vector
         self._measurer = Measurer(vector, statistics, threads=threads)
         self._index = {place: at for at, place in enumerate(zip(pool.left.tolist(), pool.right.tolist(), strict=True))}
-        self._others: dict[Place, Floats] = {}
+        self._extra_vectors: dict[PositionPair, Floats] = {}
         self._fitted = -1
-        self._g: Callable[[Floats], Floats] | None = None
-        self._pool_g: Floats | None = None
+        self._machine: Callable[[Floats], Floats] | None = None
+        self._pool_scores: Floats | None = None
         self._lock = threading.Lock()
-        self._judged: tuple[int, Lessons | None, QuickEvaluation | None] = (-1, None, None)
+        self._judged_rows: tuple[int, DecidedPairs | None, QuickEvaluation | None] = (-1, None, None)
         self._judging: Future[None] | None = None
         self._ended = threading.Event()
         self._work = ThreadPoolExecutor(2, "labelling")
         documents, records = self._records(pool.left, pool.right)
-        self._pool_x: Future[Floats] = self._work.submit(self._measured, documents, records, pool.left, pool.right)
+        self._pool_vectors: Future[Floats] = self._work.submit(self._measure, documents, records, pool.left, pool.right)
 
     def _records(self, left: Integers, right: Integers) -> tuple[Integers, Records]:
         documents = np.unique(np.concatenate([left, right]))
-        return documents, self._known.material.records(documents, self._vector)
+        return documents, self._labels.material.records(documents, self._vector)
 
-    def _measured(self, documents: Integers, records: Records, left: Integers, right: Integers) -> Floats:
-        """Return the vectors of pairs, a few at a time, so that an end need not wait for all of them."""
+    def _measure(self, documents: Integers, records: Records, left: Integers, right: Integers) -> Floats:
+        """Return the vectors of pairs; works in batches so that closing need not wait for all of them."""
         prepared = self._measurer.prepare(records)
         x = np.full((len(left), len(self._vector)), np.nan)
-        for begin in range(0, len(left), _PAIRS_AT_A_TIME):
+        for begin in range(0, len(left), _BATCH_PAIRS):
             if self._ended.is_set():
                 break
-            part = slice(begin, begin + _PAIRS_AT_A_TIME)
+            part = slice(begin, begin + _BATCH_PAIRS)
             sides = np.searchsorted(documents, left[part]), np.searchsorted(documents, right[part])
             x[part] = self._measurer.measure(prepared, *sides)
         return x
 
-    def _x(self, places: list[Place]) -> Floats:
-        """Return the vectors of pairs, those of pairs beyond the pool measured when they are first asked for."""
-        strange = [place for place in places if place not in self._index and place not in self._others]
-        if strange:
-            left, right = np.array(strange, np.int64).T
-            self._others |= zip(strange, self._measured(*self._records(left, right), left, right), strict=True)
-        x = self._pool_x.result()
-        rows = [x[self._index[place]] if place in self._index else self._others[place] for place in places]
+    def _vectors(self, places: list[PositionPair]) -> Floats:
+        """Return the vectors of pairs; pairs outside the pool are measured once, when first needed."""
+        unmeasured = [place for place in places if place not in self._index and place not in self._extra_vectors]
+        if unmeasured:
+            left, right = np.array(unmeasured, np.int64).T
+            self._extra_vectors |= zip(unmeasured, self._measure(*self._records(left, right), left, right), strict=True)
+        x = self._pool_vectors.result()
+        rows = [x[self._index[place]] if place in self._index else self._extra_vectors[place] for place in places]
         return np.array(rows, np.float64).reshape(len(places), len(self._vector))
 
     def _fit(self) -> None:
-        version = self._known.version
+        version = self._labels.version
         if version == self._fitted:
             return
-        lessons = lessons_of(self._known)
-        enough = min(lessons.classes) >= LEAST_OF_A_CLASS
-        self._g = quick_scorer(self._x(lessons.places), lessons.same) if enough else None
-        self._pool_g = None if self._g is None else self._g(self._pool_x.result())
+        decided = decided_pairs(self._labels)
+        enough = min(decided.classes) >= MIN_LABELS_PER_CLASS
+        self._machine = quick_scorer(self._vectors(decided.places), decided.same) if enough else None
+        self._pool_scores = None if self._machine is None else self._machine(self._pool_vectors.result())
         self._fitted = version
 
-    def pool_g(self) -> Floats | None:
-        """Return g of the pool's pairs, near-duplicates where it is 0 or more; None while there are too few labels."""
+    def pool_scores(self) -> Floats | None:
+        """Return the scores of the pool's pairs, near-duplicates from 0 on; None while there are too few labels."""
         self._fit()
-        return self._pool_g
+        return self._pool_scores
 
-    def g(self, place: Place) -> float | None:
-        """Return g of one pair; None while there are too few labels, or the pairs are still being measured."""
-        if not self._pool_x.done():
+    def score(self, place: PositionPair) -> float | None:
+        """Return the score of one pair; None while labels are too few or vectors are still being computed."""
+        if not self._pool_vectors.done():
             return None
         self._fit()
-        return None if self._g is None else float(self._g(self._x([place]))[0])
+        return None if self._machine is None else float(self._machine(self._vectors([place]))[0])
 
     def facts(self) -> list[Fact]:
-        """Return how good the model was when it was last judged; it is judged anew beside the questions."""
-        version = self._known.version
+        """Return the model's last evaluation, and start a new one in the background if labels have changed."""
+        version = self._labels.version
         with self._lock:
-            judged, lessons, found = self._judged
+            judged, decided, found = self._judged_rows
             if judged != version and (self._judging is None or self._judging.done()):
-                self._judging = self._work.submit(self._judge, version, lessons_of(self._known))
-        return _facts(lessons, found, self._vector)
+                self._judging = self._work.submit(self._judge, version, decided_pairs(self._labels))
+        return _facts(decided, found, self._vector)
 
-    def _judge(self, version: int, lessons: Lessons) -> None:
+    def _judge(self, version: int, decided: DecidedPairs) -> None:
         found = None
-        if min(lessons.classes) >= LEAST_LABELS:
-            x = self._x(lessons.places)
-            found = quick_evaluation(x, lessons.same, pair_groups(*np.array(lessons.places, np.int64).T))
+        if min(decided.classes) >= LEAST_LABELS:
+            x = self._vectors(decided.places)
+            found = quick_evaluation(x, decided.same, pair_groups(*np.array(decided.places, np.int64).T))
         with self._lock:
-            self._judged = version, lessons, found
+            self._judged_rows = version, decided, found
 
     def close(self) -> None:
-        """End what is being worked out."""
+        """Stop the background threads."""
         self._ended.set()
         self._work.shutdown(wait=True, cancel_futures=True)
 
 
-def _facts(lessons: Lessons | None, found: QuickEvaluation | None, vector: Vector) -> list[Fact]:
-    if lessons is None:
+def _facts(decided: DecidedPairs | None, found: QuickEvaluation | None, vector: Vector) -> list[Fact]:
+    if decided is None:
         return []
-    same, different = lessons.classes
+    same, different = decided.classes
     if found is None:
         need = f"It takes {LEAST_LABELS} of each: there are {same} same and {different} different."
         return [Fact("F1", "too early to say", f"How well the labels can be learned. {need}")]
@@ -400,135 +399,137 @@ def _figure(figure: Figure) -> str:
     return f"{figure.value:.2f} ({figure.low:.2f}–{figure.high:.2f})"
 
 
-#: Labels that are spread over similarity before the model is asked, and of each class at least so many.
-SPREAD, FEWEST_OF_A_CLASS = 30, 4
-#: What the questions after that are, in turn.
-TURNS = ("doubt", "doubt", "audit", "doubt", "doubt", "doubt", "spread", "doubt", "doubt", "audit")
-#: The share of a labeller's questions that others have answered too.
-SHARED = 0.25
-#: The most doubtful pairs, of which one from a cluster that was not asked lately is taken.
-_DOUBTFUL = 200
-#: A cluster asked so few questions ago is left in peace.
-_LATELY = 10
-#: Beyond the margin of the machine it is sure.
-_SURE = 1.0
-#: So near the boundary it says nothing.
-_EVEN = 0.1
+#: The labels that are spread over similarity before the model chooses, and the fewest of each class.
+SPREAD_LABELS, MIN_SPREAD_PER_CLASS = 30, 4
+#: The reasons of the questions after that, in turn.
+REASON_CYCLE = ("doubt", "doubt", "audit", "doubt", "doubt", "doubt", "spread", "doubt", "doubt", "audit")
+#: The share of a labeller's questions that other labellers have answered too.
+SHARED_SHARE = 0.25
+#: The number of most doubtful pairs from which one is taken, of a cluster that was not asked recently.
+_DOUBTFUL_PAIRS = 200
+#: A cluster waits if it was asked among this many last questions.
+_RECENT_QUESTIONS = 10
+#: From this absolute score on, the machine is sure: the margin.
+_SURE_SCORE = 1.0
+#: Below this absolute score, the page says that the model cannot tell.
+_UNDECIDED_SCORE = 0.1
 
 
 class ActiveLearningQueue:
-    """Asks what teaches most.
+    """The pairs from which the model learns most.
 
     The choice depends on the pool, the labels and the labeller alone.
 
-    Others have answered a ``shared`` part of each labeller's questions, too, as long as there are such. Raising it
-    makes agreement known more precisely, and brings fewer labels of new pairs.
+    ``shared`` is the share of each labeller's questions that other labellers have answered too, while there are such
+    pairs. Raising it measures agreement more precisely, and brings fewer labels of new pairs.
     """
 
-    def __init__(self, pool: Pool, known: LabelIndex, model: Model, *, shared: float = SHARED) -> None:
-        self._pool, self._known, self._model, self._shared = pool, known, model, shared
+    def __init__(self, pool: Pool, labels: LabelIndex, model: PairModel, *, shared: float = SHARED_SHARE) -> None:
+        self._pool, self._labels, self._model, self._shared = pool, labels, model, shared
         self._index = {place: at for at, place in enumerate(zip(pool.left.tolist(), pool.right.tolist(), strict=True))}
 
-    def next_pair(self, labeller: str) -> Asked | None:
-        """Return what to ask a labeller, None if there is nothing left."""
-        answers = self._known.answers
-        mine = {place for place, given in answers.items() if labeller in given}
-        aside = self._known.skipped(labeller)
-        theirs = [place for place in answers if place not in mine and place in self._index and place not in aside]
-        if theirs and int((len(mine) + 1) * self._shared) > int(len(mine) * self._shared):
-            return self._asked(min(theirs, key=self._rank), "agreement")
+    def next_pair(self, labeller: str) -> Question | None:
+        """Return the next question for a labeller; None if nothing is left."""
+        answers = self._labels.answers
+        judged = {place for place, given in answers.items() if labeller in given}
+        skipped = self._labels.skipped(labeller)
+        shared_pairs = [
+            place for place in answers if place not in judged and place in self._index and place not in skipped
+        ]
+        if shared_pairs and int((len(judged) + 1) * self._shared) > int(len(judged) * self._shared):
+            return self._question(min(shared_pairs, key=self._rank), "agreement")
         fresh = np.ones(len(self._pool), np.bool_)
-        gone = [*answers, *aside, *self._known.open_of_others(labeller)]
-        fresh[[self._index[place] for place in gone if place in self._index]] = False
+        taken = [*answers, *skipped, *self._labels.open_pairs_of_others(labeller)]
+        fresh[[self._index[place] for place in taken if place in self._index]] = False
         if fresh.any():
-            return self._fresh(fresh)
-        if theirs:
-            return self._asked(min(theirs, key=self._rank), "agreement")
-        left = [place for place in aside if place in self._index]
-        return self._asked(left[0], "spread") if left else None
+            return self._new_question(fresh)
+        if shared_pairs:
+            return self._question(min(shared_pairs, key=self._rank), "agreement")
+        left = [place for place in skipped if place in self._index]
+        return self._question(left[0], "spread") if left else None
 
-    def _rank(self, place: Place) -> int:
+    def _rank(self, place: PositionPair) -> int:
         return int(self._pool.rank[self._index[place]])
 
-    def _asked(self, place: Place, reason: str) -> Asked:
-        return Asked(*place, reason, float(self._pool.similarity[self._index[place]]))
+    def _question(self, place: PositionPair, reason: str) -> Question:
+        return Question(*place, reason, float(self._pool.similarity[self._index[place]]))
 
-    def _fresh(self, fresh: Bools) -> Asked:
-        """Return a pair that nobody was asked."""
-        lessons = lessons_of(self._known)
+    def _new_question(self, fresh: Bools) -> Question:
+        """Return a question that nobody has been asked."""
+        decided = decided_pairs(self._labels)
         turn = "spread"
-        if len(lessons.places) >= SPREAD and min(lessons.classes) >= FEWEST_OF_A_CLASS:
-            turn = TURNS[len(self._known.answers) % len(TURNS)]
-        g = None if turn == "spread" else self._model.pool_g()
-        if g is None:
-            at = self._spread(fresh, lessons)
+        if len(decided.places) >= SPREAD_LABELS and min(decided.classes) >= MIN_SPREAD_PER_CLASS:
+            turn = REASON_CYCLE[len(self._labels.answers) % len(REASON_CYCLE)]
+        score = None if turn == "spread" else self._model.pool_scores()
+        if score is None:
+            at = self._spread_pair(fresh, decided)
             turn = "spread"
         elif turn == "audit":
-            at = self._audit(fresh, g)
+            at = self._audit_pair(fresh, score)
         else:
-            at = self._doubt(fresh, g)
-        return self._asked((int(self._pool.left[at]), int(self._pool.right[at])), turn)
+            at = self._doubt_pair(fresh, score)
+        return self._question((int(self._pool.left[at]), int(self._pool.right[at])), turn)
 
-    def _spread(self, fresh: Bools, lessons: Lessons) -> int:
-        """Return a pair of the stratum that was asked least; while a class is missing, from its end of similarity."""
-        asked = np.bincount(self._pool.stratum[self._judged()], minlength=STRATA)
+    def _spread_pair(self, fresh: Bools, decided: DecidedPairs) -> int:
+        """Return a row of the stratum asked least; while one class is rare, from its end of similarity."""
+        asked = np.bincount(self._pool.stratum[self._judged_rows()], minlength=STRATA)
         strata = np.unique(self._pool.stratum[fresh])
-        same, different = lessons.classes
-        if len(lessons.places) >= SPREAD and len(strata) > 1:
+        same, different = decided.classes
+        if len(decided.places) >= SPREAD_LABELS and len(strata) > 1:
             half = len(strata) // 2
             strata = strata[half:] if same < different else strata[:-half]
-        # Of strata asked as often, the highest: that is where duplicates are, which are rarer.
+        # Of strata asked equally often, take the highest: duplicates are there, and they are rarer.
         stratum = min(strata.tolist(), key=lambda one: (asked[one], -one))
-        return self._peaceful(np.flatnonzero(fresh & (self._pool.stratum == stratum)), self._pool.rank)
+        return self._least_recent(np.flatnonzero(fresh & (self._pool.stratum == stratum)), self._pool.rank)
 
-    def _doubt(self, fresh: Bools, g: Floats) -> int:
-        """Return a pair near the machine's boundary."""
-        able = np.flatnonzero(fresh)
-        doubtful = able[np.argsort(np.abs(g[able]), kind="stable")[:_DOUBTFUL]]
-        return self._peaceful(doubtful, np.abs(g))
+    def _doubt_pair(self, fresh: Bools, score: Floats) -> int:
+        """Return a row near the machine's boundary."""
+        rows = np.flatnonzero(fresh)
+        doubtful = rows[np.argsort(np.abs(score[rows]), kind="stable")[:_DOUBTFUL_PAIRS]]
+        return self._least_recent(doubtful, np.abs(score))
 
-    def _audit(self, fresh: Bools, g: Floats) -> int:
-        """Return a pair that the machine is sure of, of the side of which fewer were asked."""
-        judged = self._judged()
-        sides = [fresh & (g >= _SURE), fresh & (g <= -_SURE)]
-        asked = [int((g[judged] >= _SURE).sum()), int((g[judged] <= -_SURE).sum())]
+    def _audit_pair(self, fresh: Bools, score: Floats) -> int:
+        """Return a row that the machine is sure of, from the side with fewer questions."""
+        judged = self._judged_rows()
+        sides = [fresh & (score >= _SURE_SCORE), fresh & (score <= -_SURE_SCORE)]
+        asked = [int((score[judged] >= _SURE_SCORE).sum()), int((score[judged] <= -_SURE_SCORE).sum())]
         for side in sorted((0, 1), key=asked.__getitem__):
             if sides[side].any():
-                return self._peaceful(np.flatnonzero(sides[side]), self._pool.rank)
-        return self._doubt(fresh, g)
+                return self._least_recent(np.flatnonzero(sides[side]), self._pool.rank)
+        return self._doubt_pair(fresh, score)
 
-    def _judged(self) -> Integers:
-        """Return which pairs of the pool have labels, in order."""
-        return np.array([self._index[place] for place in self._known.answers if place in self._index], np.int64)
+    def _judged_rows(self) -> Integers:
+        """Return the rows of the pool with labels, in the order of their first answer."""
+        return np.array([self._index[place] for place in self._labels.answers if place in self._index], np.int64)
 
-    def _peaceful(self, able: Integers, order: Floats | Integers) -> int:
-        """Return the first by ``order`` of those whose clusters were asked least among the last questions."""
-        lately = self._pool.cluster[self._judged()[-_LATELY:]]
-        clusters = self._pool.cluster[able]
-        weight = (clusters[:, :, np.newaxis] == lately.reshape(1, 1, -1)).sum(axis=(1, 2))
-        return int(able[np.lexsort((order[able], weight))[0]])
+    def _least_recent(self, rows: Integers, order: Floats | Integers) -> int:
+        """Return the first row by ``order`` of those whose clusters were asked least among the last questions."""
+        recent_clusters = self._pool.cluster[self._judged_rows()[-_RECENT_QUESTIONS:]]
+        clusters = self._pool.cluster[rows]
+        weight = (clusters[:, :, np.newaxis] == recent_clusters.reshape(1, 1, -1)).sum(axis=(1, 2))
+        return int(rows[np.lexsort((order[rows], weight))[0]])
 
-    def asks(self, place: Place) -> bool:
+    def contains(self, place: PositionPair) -> bool:
         """Return whether the pair is in the pool."""
         return place in self._index
 
-    def says(self, asked: Asked) -> list[Says]:
-        """Return the pair's similarity, and what the model thinks of it."""
-        said = similarity_says(asked, self._pool.measure)
-        g = self._model.g((asked.left, asked.right))
-        if g is not None:
-            which = "the same" if g >= 0 else "different"
-            if abs(g) < _EVEN:
-                said.append(Says("the model cannot tell"))
+    def pair_notes(self, asked: Question) -> list[PairNote]:
+        """Return notes with the pair's similarity and the model's opinion."""
+        notes = similarity_notes(asked, self._pool.measure)
+        score = self._model.score((asked.left, asked.right))
+        if score is not None:
+            verdict = "the same" if score >= 0 else "different"
+            if abs(score) < _UNDECIDED_SCORE:
+                notes.append(PairNote("the model cannot tell"))
             else:
-                sure = "is sure" if abs(g) >= _SURE else "would say"
-                said.append(Says(f"the model {sure}: {which}", g >= 0))
-        return said
+                certainty = "is sure" if abs(score) >= _SURE_SCORE else "would say"
+                notes.append(PairNote(f"the model {certainty}: {verdict}", score >= 0))
+        return notes
 
     def facts(self) -> list[Fact]:
-        """Return how well the labels can be learned."""
+        """Return the figures of the model."""
         return self._model.facts()
 
-    def left(self, labeller: str) -> int | None:
-        """Return None: there are more pairs than anybody would judge."""
+    def remaining(self, labeller: str) -> int | None:
+        """Return None: the pool has more pairs than anybody would judge."""
         return None

@@ -1,4 +1,4 @@
-"""The page of labels, served to this machine until the session is finished or somebody ends it."""
+"""The server of the labelling page, which runs until the session is finished or a signal stops it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from collections.abc import Callable
 from neardup.labelling.session import Session
 from neardup.service.server import Server, check_packages, stop_signals
 
-#: What the page is made with.
+#: The packages that the page needs.
 PACKAGES = ("fastapi", "uvicorn")
-#: How long a signal may wait.
-_LOOK_S = 0.2
+#: Seconds between two checks for a signal.
+_POLL_S = 0.2
 
 
-class Service(Server):
+class LabelServer(Server):
     """The page of a session, served to this machine from entering the block to leaving it.
 
-    Its links are told to ``again``: one for another browser whenever one was used.
+    Whenever a link is used, ``announce_link`` gets one for another browser.
     """
 
-    def __init__(self, session: Session, *, port: int = 0, again: Callable[[str], None] = lambda link: None) -> None:
+    def __init__(
+        self, session: Session, *, port: int = 0, announce_link: Callable[[str], None] = lambda link: None
+    ) -> None:
         check_packages("label", *PACKAGES)
-        from neardup.labelling.app import Keys, app_of
+        from neardup.labelling.app import PageAccess, create_app
 
-        self._keys = Keys(lambda: again(self.link(self._keys.mint())))
-        super().__init__(app_of(session, self._keys), port=port)
+        self._access = PageAccess(lambda: announce_link(self.link(self._access.new_token())))
+        super().__init__(create_app(session, self._access), port=port)
 
     def link(self, token: str) -> str:
         """Return the link that a token opens."""
@@ -35,7 +37,7 @@ class Service(Server):
     @property
     def first_link(self) -> str:
         """The link for the first browser."""
-        return self.link(self._keys.first)
+        return self.link(self._access.first_token)
 
 
 def serve(
@@ -43,25 +45,29 @@ def serve(
     *,
     port: int = 0,
     open_browser: bool = True,
-    tell: Callable[[str], None] = lambda link: None,
-    again: Callable[[str], None] = lambda link: None,
+    announce_first_link: Callable[[str], None] = lambda link: None,
+    announce_link: Callable[[str], None] = lambda link: None,
 ) -> None:
-    """Serve a session until it is finished, or Ctrl-C or SIGTERM asks for an end.
+    """Serve a session until it is finished, or Ctrl-C or SIGTERM stops it.
 
-    ``tell`` gets the link for the first browser, ``again`` one for another browser whenever one was used.
+    ``announce_first_link`` gets the link for the first browser. Whenever a link is used, ``announce_link`` gets one for
+    another browser.
     """
-    with stop_signals("every label is on the disk") as asked, Service(session, port=port, again=again) as service:
-        tell(service.first_link)
+    with (
+        stop_signals("every label is on the disk") as stop_signal,
+        LabelServer(session, port=port, announce_link=announce_link) as service,
+    ):
+        announce_first_link(service.first_link)
         if open_browser and _has_screen():
             import webbrowser
 
             webbrowser.open(service.first_link)
-        while not asked and not session.finished.wait(_LOOK_S):
+        while not stop_signal and not session.finished.wait(_POLL_S):
             pass
 
 
 def _has_screen() -> bool:
-    """Return whether a browser would have a window; in a terminal it would take the terminal away."""
+    """Return whether a browser would open a window; without one it would take over the terminal."""
     if sys.platform in ("win32", "darwin"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

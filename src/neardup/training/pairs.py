@@ -116,7 +116,7 @@ def labelled_pairs(
             "pairs that are no duplicates"
         )
     left, right = np.divmod(labels.keys, len(names))
-    family = labels.group_of_pairs(left, right)
+    family = labels.pair_groups(left, right)
     documents = np.unique(np.concatenate([left, right]))
     statistics = vector_statistics(vector, corpus, content=rule.content, threads=threads, report=report)
     table = corpus.take(material_names.rows[documents])

@@ -1,4 +1,4 @@
-"""What lies beside a duplicate and beside a rejected file: the verdict and the evidence, or why it was rejected."""
+"""The sidecar of a duplicate, with its verdict and evidence, and of a rejected file, with the reason."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from neardup.stream.document import Verdict
 
 #: Passages that are shown, and characters of each.
-_MOST, _LONGEST = 5, 600
+_MAX_PASSAGES, _MAX_PASSAGE_LENGTH = 5, 600
 #: Characters of each text that are looked at: an item that was made to be hard costs no more than any other.
-_LOOKED_AT = 20_000
+_SEARCHED_CHARACTERS = 20_000
 
 
 def verdict_record(
@@ -26,10 +26,9 @@ def verdict_record(
     other: str | None = None,
     classifier: Classifier | None = None,
 ) -> dict[str, Any]:
-    """Return what is to be said of a duplicate.
+    """Return the sidecar record of a duplicate.
 
-    ``text, other``: The texts of the duplicate and of what it repeats, for the evidence; None where they are not
-    there.
+    ``text`` and ``other`` are the texts of the duplicate and of the document that it repeats; None if unavailable.
     """
     record: dict[str, Any] = {
         "id": verdict.id,
@@ -37,7 +36,7 @@ def verdict_record(
         "kind": verdict.kind,
         "of": verdict.of,
         "similarity": verdict.similarity,
-        **(_learned(verdict, classifier) if classifier else _measured(verdict, recipe)),
+        **(_classifier_fields(verdict, classifier) if classifier else _measure_fields(verdict, recipe)),
         "time": datetime.fromtimestamp(verdict.time, UTC).isoformat().replace("+00:00", "Z"),
         "flag": verdict.flag,
         "recipe": recipe.name,
@@ -47,19 +46,19 @@ def verdict_record(
         record["passages"], record["passages_note"] = [], "the text of the original is no longer in the window"
         return record
     record["passages"] = passages(text, other, recipe)
-    if max(len(text), len(other)) > _LOOKED_AT:
-        record["passages_note"] = f"looked for in the first {_LOOKED_AT:,} characters of each text"
+    if max(len(text), len(other)) > _SEARCHED_CHARACTERS:
+        record["passages_note"] = f"looked for in the first {_SEARCHED_CHARACTERS:,} characters of each text"
     return record
 
 
-def _measured(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
-    """Return by what measure the two match, and the numbers behind it."""
-    return {"measure": recipe.measure, "threshold": recipe.threshold, **_counts(verdict, recipe)}
+def _measure_fields(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
+    """Return the measure by which two texts match, and its numbers."""
+    return {"measure": recipe.measure, "threshold": recipe.threshold, **_count_fields(verdict, recipe)}
 
 
-def _learned(verdict: Verdict, classifier: Classifier) -> dict[str, Any]:
-    """Return what a classifier went by."""
-    # What lets everything pass has no cut that JSON could hold.
+def _classifier_fields(verdict: Verdict, classifier: Classifier) -> dict[str, Any]:
+    """Return the score, the cut and the measures of a classifier."""
+    # JSON has no number for an infinite cut, which accepts every pair.
     cut = classifier.cut if isfinite(classifier.cut) else None
     said: dict[str, Any] = {
         "measure": "learned",
@@ -74,8 +73,8 @@ def _learned(verdict: Verdict, classifier: Classifier) -> dict[str, Any]:
     return said | {"reason": reason, "measures": [one.as_dict() for one in verdict.measures]}
 
 
-def _counts(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
-    """Return the numbers behind a similarity, by the names that ``neardup explain`` has for them."""
+def _count_fields(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
+    """Return the counts behind a similarity, under the names of ``neardup explain``."""
     if verdict.counts is None:
         return {}
     o, a, b = verdict.counts
@@ -92,31 +91,31 @@ def _counts(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
 def passages(text: str, other: str, recipe: Recipe) -> list[dict[str, Any]]:
     """Return the longest passages that two texts share, the longest first.
 
-    A passage is four words in a row or more, whatever the features of the recipe are; where there is none, it is
-    what the recipe's own features share.
+    A passage has at least four consecutive words, whatever the features of the recipe. If there is none, passages of
+    the recipe's own features are returned.
     """
     from neardup.pipeline.passages import common_passages
     from neardup.pipeline.resolved_features import text_grams
     from neardup.recipe import Recipe
 
-    text, other = text[:_LOOKED_AT], other[:_LOOKED_AT]
+    text, other = text[:_SEARCHED_CHARACTERS], other[:_SEARCHED_CHARACTERS]
     if text == other:
         words = len(text_grams(text, Recipe(features="words:1")).units)
         return [{"tokens": words, "text": _cut(text)}] if text else []
     way = Recipe(features="words:4")
     found = _runs(text_grams(text, way), text_grams(other, way))
     if not found:
-        short = _LOOKED_AT // 10
+        short = _SEARCHED_CHARACTERS // 10
         shared = common_passages(text_grams(text[:short], recipe), text_grams(other[:short], recipe))
         found = [(passage.tokens, passage.left.start, passage.text) for passage in shared]
     found.sort(key=lambda run: (-run[0], run[1]))
-    return [{"tokens": tokens, "text": _cut(shown)} for tokens, _, shown in found[:_MOST]]
+    return [{"tokens": tokens, "text": _cut(shown)} for tokens, _, shown in found[:_MAX_PASSAGES]]
 
 
 def _runs(left: TextGrams, right: TextGrams) -> list[tuple[int, int, str]]:
-    """Return words, start and text of each run of grams in both, without all its places in the right text.
+    """Return words, start and text of each run of grams in both texts.
 
-    Those may be as many as the product of both lengths.
+    Its places in the right text are left out: there may be as many as the product of both lengths.
     """
     from neardup.text.alignment import SuffixAutomaton
 
@@ -134,10 +133,10 @@ def _runs(left: TextGrams, right: TextGrams) -> list[tuple[int, int, str]]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return text if len(text) <= _MAX_PASSAGE_LENGTH else text[: _MAX_PASSAGE_LENGTH - 3] + "..."
 
 
-def aside_record(file: str, reason: str, **fields: Any) -> dict[str, Any]:
-    """Return what is to be said of a file that was rejected."""
+def rejection_record(file: str, reason: str, **fields: Any) -> dict[str, Any]:
+    """Return the sidecar record of a rejected file."""
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return {"file": file, "reason": reason, **fields, "time": now}

@@ -1,4 +1,4 @@
-"""The inbox: what lies in it, which files have come to rest, and in which order they are taken."""
+"""The inbox: its files, which of them have settled, and the order in which they are taken."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from neardup.errors import InputError
-from neardup.watch.names import Stamp, is_passed_over, stamp_of
+from neardup.watch.names import Stamp, file_stamp, is_ignored
 
 
-class Found(NamedTuple):
-    """A file to take: its path below the inbox, and what it looked like when it had come to rest."""
+class SettledFile(NamedTuple):
+    """A file to take: its path below the inbox, and its stamp when it had settled."""
 
     path: str
     stamp: Stamp
@@ -26,32 +26,32 @@ class Found(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _File:
-    """What is known of a file."""
+    """The state of a file."""
 
     stamp: Stamp  #: as last seen
     since: float  #: when this stamp was first seen, by a clock that never jumps
-    #: From when on it may be taken; None while it is being judged, and for one that is to be left where it is.
+    #: When it may be taken; None while it is being judged, or if it stays in the inbox.
     due: float | None
-    tries: int = 0  #: how often it was put off
+    tries: int = 0  #: the number of failed reads
 
 
 @dataclass(slots=True)
 class Scan:
-    """What a look at the whole inbox found."""
+    """The result of a scan of the whole inbox."""
 
-    files: dict[str, _File] = field(default_factory=dict)  #: the files that lie there, by their paths
+    files: dict[str, _File] = field(default_factory=dict)  #: the files in it, by path
     new: list[tuple[str, _File]] = field(default_factory=list)  #: those that are new, or have changed
-    links: int = 0  #: how many symbolic links and other things that are no files
-    #: What could not be read: sub-folders, and single files that the system says nothing of.
+    links: int = 0  #: the number of symbolic links and other entries that are no files
+    #: The folders and files that could not be read.
     failed: list[tuple[str, OSError]] = field(default_factory=list)
     seconds: float = 0.0  #: how long it took
 
 
 class Inbox:
-    """The files below a folder, each given out once for each of its states.
+    """The files below a folder; each is returned once for each of its states.
 
-    Symbolic links, to files and to folders, are passed over: what they point to is not in the inbox. So are hidden
-    names, and endings that mean unfinished.
+    Symbolic links are ignored, since their targets are not in the inbox. So are hidden names, and suffixes of
+    unfinished files.
     """
 
     def __init__(self, root: str, settle: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -59,14 +59,14 @@ class Inbox:
         self._settle = settle
         self._clock = clock
         self._files: dict[str, _File] = {}
-        self._resting: list[tuple[float, int, str, _File]] = []
+        self._settling: list[tuple[float, int, str, _File]] = []
         self._ready: list[tuple[int, str, int, _File]] = []
         self._count = 0
 
     def scan(self) -> Scan:
-        """Look at every file; those that are new or changed have to come to rest first.
+        """Scan every file; new and changed ones have to settle first.
 
-        Raises ``OSError`` if the inbox itself cannot be read; what is known of it stays.
+        Raises ``OSError`` if the inbox itself cannot be read; its known state is kept.
         """
         begin = self._clock()
         found = Scan()
@@ -86,7 +86,7 @@ class Inbox:
             if file.due is None and path not in found.files and any(_below(path, folder) for folder, _ in found.failed):
                 found.files[path] = file
         self._files = found.files
-        # All that one look found are of one age, so that they come to rest together and are taken in their order.
+        # All files of one scan get the same age, so that they settle together and are taken in their order.
         now = self._clock()
         for path, file in found.new:
             file.since = now
@@ -96,7 +96,7 @@ class Inbox:
 
     def _look(self, entries: Iterable[os.DirEntry[str]], folder: str, found: Scan, waiting: list[str]) -> None:
         for entry in entries:
-            if is_passed_over(entry.name):
+            if is_ignored(entry.name):
                 continue
             path = os.path.join(folder, entry.name)
             try:
@@ -111,7 +111,7 @@ class Inbox:
             elif not stat.S_ISREG(status.st_mode):
                 found.links += 1
             else:
-                self._note(path, stamp_of(status), found)
+                self._note(path, file_stamp(status), found)
 
     def _note(self, path: str, stamp: Stamp, found: Scan) -> None:
         known = self._files.get(path)
@@ -123,59 +123,59 @@ class Inbox:
     def _put(self, path: str, file: _File, due: float) -> None:
         file.due = due
         self._count += 1
-        heapq.heappush(self._resting, (due, self._count, path, file))
+        heapq.heappush(self._settling, (due, self._count, path, file))
 
-    def next(self) -> Found | None:
-        """Give the first file, by (time of change, path), of those that have come to rest; None if there is none."""
+    def next(self) -> SettledFile | None:
+        """Return the first settled file, by (time of change, path); None if there is none."""
         now = self._clock()
-        while self._resting and self._resting[0][0] <= now:
-            _, number, path, file = heapq.heappop(self._resting)
+        while self._settling and self._settling[0][0] <= now:
+            _, number, path, file = heapq.heappop(self._settling)
             if self._files.get(path) is file:
                 heapq.heappush(self._ready, (file.stamp.mtime_ns, path, number, file))
         while self._ready:
             _, path, _, file = heapq.heappop(self._ready)
             if self._files.get(path) is file and file.due is not None:
                 file.due = None
-                return Found(path, file.stamp)
+                return SettledFile(path, file.stamp)
         return None
 
     @property
     def waiting(self) -> int:
-        """How many files wait to be taken, those that have not come to rest too."""
-        return len(self._resting) + len(self._ready)
+        """The number of files that wait to be taken, settled or not."""
+        return len(self._settling) + len(self._ready)
 
     @property
     def pause(self) -> float | None:
-        """Seconds until the next file has come to rest; None if none waits."""
+        """Seconds until the next file has settled; None if none waits."""
         if self._ready:
             return 0.0
-        return max(0.0, self._resting[0][0] - self._clock()) if self._resting else None
+        return max(0.0, self._settling[0][0] - self._clock()) if self._settling else None
 
-    def changed(self, path: str, stamp: Stamp) -> None:
-        """Note that a file has changed since it was given out: it has to come to rest again."""
+    def restart_settling(self, path: str, stamp: Stamp) -> None:
+        """Let a file settle again, because it has changed since it was returned."""
         now = self._clock()
         self._files[path] = _File(stamp, now, None)
         self._put(path, self._files[path], now + self._settle)
 
-    def put_off(self, path: str, seconds: float) -> None:
-        """Give a file again after some seconds, or when it has changed."""
+    def retry_after(self, path: str, seconds: float) -> None:
+        """Return a file again after some seconds, or when it has changed."""
         file = self._files.get(path)
         if file is not None:
             self._put(path, file, self._clock() + seconds)
 
-    def try_again(self, path: str, most: float) -> None:
-        """Give a file again after a second, then after twice as long each time, at most so many seconds."""
+    def retry_with_backoff(self, path: str, most: float) -> None:
+        """Return a file again after a second, then after twice as long each time, at most ``most`` seconds."""
         file = self._files.get(path)
         if file is not None:
             self._put(path, file, self._clock() + min(2.0 ** min(file.tries, 20), most))
             file.tries += 1
 
     def age(self, path: str) -> float:
-        """Return for how many seconds a file has not changed, as far as anyone has looked."""
+        """Return the seconds since a file was first seen unchanged."""
         file = self._files.get(path)
         return self._clock() - file.since if file is not None else 0.0
 
-    def gone(self, path: str) -> None:
+    def forget_file(self, path: str) -> None:
         """Forget a file that is no longer there."""
         self._files.pop(path, None)
 
@@ -186,10 +186,10 @@ def _below(path: str, folder: str) -> bool:
 
 @contextmanager
 def inbox_lock(inbox: str, *, shared: bool) -> Iterator[None]:
-    """Let no other watcher take files out of an inbox while the block lasts, but those that share it as well.
+    """Lock an inbox against other watchers while the block runs; shared locks exclude only exclusive ones.
 
-    The system lets go of it when the process ends, however it ends. Where folders cannot be locked, as on some network
-    folders, nobody is kept out.
+    The system releases the lock when the process ends. Where folders cannot be locked, as on some network drives, no
+    watcher is excluded.
     """
     handle = -1
     try:

@@ -1,4 +1,4 @@
-"""Items in batches: taken out of the files of the inbox, given to the index, their verdicts told to their files."""
+"""Batches of items: read from the files of the inbox, judged by the index, and returned to their files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from neardup.errors import NeardupError
 from neardup.stream.document import Document
 from neardup.text.html import content_of
-from neardup.watch.evidence import aside_record, verdict_record
-from neardup.watch.inbox import Found, Inbox
+from neardup.watch.evidence import rejection_record, verdict_record
+from neardup.watch.inbox import Inbox, SettledFile
 from neardup.watch.log import Counters, Log, reason
-from neardup.watch.names import Numbers, origin_of, shown
-from neardup.watch.pending import Changed, PendingFile, read_file
+from neardup.watch.names import FreeNumbers, origin_of, shown
+from neardup.watch.pending import FileChanged, PendingFile, read_file
 from neardup.watch.placement import Placer
 from neardup.watch.settings import WatchSettings
 
@@ -32,17 +32,17 @@ class Task(NamedTuple):
     number: int
 
 
-#: Of a batch: its items, its files, and the bytes of its files and characters of its items together. The index stores
-#: more than that at once, so that all of a batch is stored, or nothing.
-_ITEMS, _FILES, _SIZE = 512, 512, 1 << 22
-#: Seconds after which a file that could not be read is tried again, at most.
-_LATEST = 60.0
-#: Times its patience that a file has not changed when it is taken for complete at first sight.
-_OLD = 10
+#: The limits of a batch: items, files, and bytes of files plus characters of items. The index stores more than that in
+#: one transaction, so a batch is stored whole or not at all.
+_BATCH_ITEMS, _BATCH_FILES, _BATCH_BYTES = 512, 512, 1 << 22
+#: The longest wait in seconds before an unreadable file is tried again.
+_MAX_RETRY_S = 60.0
+#: A file unchanged for this multiple of ``patience`` counts as complete at first sight.
+_OLD_FACTOR = 10
 
 
-class Gatherer:
-    """Takes files, and gives their items in batches."""
+class BatchReader:
+    """Reads the files of the inbox, and returns their items in batches."""
 
     def __init__(self, settings: WatchSettings, inbox: Inbox, store: Store, placer: Placer, log: Log) -> None:
         self._settings = settings
@@ -52,7 +52,7 @@ class Gatherer:
         self._log = log
         self._open: PendingFile | None = None
         self._number = 0
-        #: Files all of whose items are in batches that were given.
+        #: Files all of whose items are in batches already returned.
         self.complete: list[PendingFile] = []
 
     @property
@@ -60,11 +60,13 @@ class Gatherer:
         """Whether a file has items for the next batch."""
         return self._open is not None
 
-    def gather(self, stopping: Callable[[], bool]) -> list[Task]:
-        """Give the next items to judge; none if there is nothing to take now."""
+    def next_batch(self, stopping: Callable[[], bool]) -> list[Task]:
+        """Return the next items to judge; none if no file has settled."""
         tasks: list[Task] = []
         size = 0
-        while len(tasks) < _ITEMS and len(self.complete) < _FILES and size < _SIZE and not stopping():
+        while (
+            len(tasks) < _BATCH_ITEMS and len(self.complete) < _BATCH_FILES and size < _BATCH_BYTES and not stopping()
+        ):
             if self._open is None:
                 self._open = self._next()
                 if self._open is None:
@@ -82,7 +84,7 @@ class Gatherer:
         return tasks
 
     def completed(self) -> list[PendingFile]:
-        """Give the files whose items have all been judged, once."""
+        """Return the files whose items have all been judged, each once."""
         done, self.complete = self.complete, []
         for pending in done:
             pending.finish()
@@ -92,7 +94,7 @@ class Gatherer:
         """Note that a file is in its place."""
         self._placer.before.pop(pending.origin, None)
         if self._settings.place == "move":
-            self._inbox.gone(pending.path)
+            self._inbox.forget_file(pending.path)
 
     def _next(self) -> PendingFile | None:
         """Return the next file that is to be judged or placed."""
@@ -102,7 +104,7 @@ class Gatherer:
                 return pending
         return None
 
-    def _pending_file(self, found: Found) -> PendingFile | None:
+    def _pending_file(self, found: SettledFile) -> PendingFile | None:
         """Read a file; None if it is not to be taken, or not now."""
         origin, about = origin_of(found.path, found.stamp), f"file {found.path}"
         before = self._placer.before.get(origin)
@@ -110,18 +112,18 @@ class Gatherer:
             return None
         try:
             read = read_file(self._settings.inbox, found, self._settings.content, self._settings.largest)
-        except Changed as change:
+        except FileChanged as change:
             self._log.forget(about)
             if change.stamp is None:
-                self._inbox.gone(found.path)
+                self._inbox.forget_file(found.path)
             else:
-                self._inbox.changed(found.path, change.stamp)
+                self._inbox.restart_settling(found.path, change.stamp)
             return None
         except (OSError, NeardupError, MemoryError) as error:
             why = reason(error) if isinstance(error, OSError) else str(error) or "there is not enough memory for it"
             self._log.trouble(about, f"{shown(found.path)} cannot be read: {why}; it is left in the inbox for now")
             if not self._settings.once:
-                self._inbox.try_again(found.path, _LATEST)
+                self._inbox.retry_with_backoff(found.path, _MAX_RETRY_S)
             return None
         self._log.well(about, f"{shown(found.path)} can be read again")
         if read.may_go_on and before is None and self._may_go_on(found):
@@ -129,11 +131,11 @@ class Gatherer:
         pending = PendingFile(read, before or [], self._placer.output_folders)
         if read.is_unreadable:
             first = read.broken[0]
-            pending.record = aside_record(pending.name, first.reason, where=first.where, broken=len(read.broken))
+            pending.record = rejection_record(pending.name, first.reason, where=first.where, broken=len(read.broken))
         return pending
 
-    def _is_known(self, origin: str, found: Found) -> bool:
-        """Return whether a file is in its place already, and still (or again) in the inbox."""
+    def _is_known(self, origin: str, found: SettledFile) -> bool:
+        """Return whether a file in the inbox was judged and placed before."""
         if not self._store.judged_count(origin):
             return self._placer.is_left(origin)
         if self._settings.place == "move":
@@ -141,30 +143,30 @@ class Gatherer:
             self._log.say("known", file=shown(found.path), message=message)
         return True
 
-    def _may_go_on(self, found: Found) -> bool:
-        """Return whether a file that may be half-written is still young enough for it; then it is looked at again."""
+    def _may_go_on(self, found: SettledFile) -> bool:
+        """Return whether a file may still be half-written by its age; if so, schedule another read."""
         age, patience = self._inbox.age(found.path), self._settings.patience
-        # The clock of a file server may be off by some minutes, so only an old time of change is believed.
-        if age >= patience or time.time() - found.stamp.mtime_ns / 1e9 > _OLD * patience:
+        # The clock of a file server may be off by minutes, so only an old time of change counts.
+        if age >= patience or time.time() - found.stamp.mtime_ns / 1e9 > _OLD_FACTOR * patience:
             return False
-        self._inbox.put_off(found.path, patience - age)
+        self._inbox.retry_after(found.path, patience - age)
         return True
 
 
 class ItemJudge:
-    """Gives items to the index and its verdicts to their files."""
+    """Judges items with the index, and returns the verdicts to their files."""
 
     def __init__(self, index: Index, store: Store, log: Log, counters: Counters) -> None:
         self._index = index
         self._store = store
         self._log = log
         self._counters = counters
-        self._numbers = Numbers()
+        self._numbers = FreeNumbers()
 
     def judge(self, tasks: Sequence[Task]) -> None:
-        """Judge the items of a batch and tell their files.
+        """Judge the items of a batch and add the verdicts to their files.
 
-        Raises ``StoreError`` if verdicts cannot be kept: then none was given, and it can be tried again.
+        Raises ``StoreError`` if verdicts cannot be stored; then none was, and the batch can be judged again.
         """
         new = [task for task in tasks if task.pending.before(task.number - 1) is None]
         ids = self._ids(new)
@@ -184,11 +186,11 @@ class ItemJudge:
             if verdict is None:
                 verdict = next(verdicts)
                 self._counters.count(verdict)
-                self._tell(task, verdict)
+                self._log_verdict(task, verdict)
                 serial += 1
             task.pending.judged(task.item, verdict, serial - 1, self._record(task, verdict))
 
-    def _tell(self, task: Task, verdict: Verdict) -> None:
+    def _log_verdict(self, task: Task, verdict: Verdict) -> None:
         if verdict.is_duplicate:
             fields: dict[str, Any] = {"of": verdict.of, "similarity": verdict.similarity}
             if verdict.score is not None:
@@ -198,7 +200,7 @@ class ItemJudge:
             self._log.say("flagged", id=verdict.id, flag=verdict.flag, file=task.pending.name)
 
     def _record(self, task: Task, verdict: Verdict) -> dict[str, Any] | None:
-        """Return what is to lie beside a duplicate."""
+        """Return the sidecar record of a duplicate; None for an original."""
         if not verdict.is_duplicate or verdict.of is None:
             return None
         recipe, classifier = self._index.recipe, self._index.classifier
@@ -208,22 +210,22 @@ class ItemJudge:
             other = None if other is None else content_of(other, recipe.content)
             return verdict_record(verdict, recipe, task.pending.name, text, other, classifier)
         except Exception:
-            # The verdict stands and is carried out, whatever goes wrong while evidence is looked for.
+            # The verdict stands even if the search for evidence fails.
             return verdict_record(verdict, recipe, task.pending.name, classifier=classifier)
 
     def _ids(self, tasks: list[Task]) -> list[str]:
-        """Return an id for each item that no other has: its own, or with ``~2``, ``~3`` behind it."""
+        """Return a unique id for each item: its own, or with ``~2``, ``~3`` appended."""
         wanted = [task.pending.name_of(task.item, task.number) for task in tasks]
         used = self._store.judged_ids(wanted)
         found: list[str] = []
         for name in wanted:
             if name in used:
-                name = self._another(name, used)
+                name = self._free_name(name, used)
             used.add(name)
             found.append(name)
         return found
 
-    def _another(self, name: str, used: set[str]) -> str:
+    def _free_name(self, name: str, used: set[str]) -> str:
         def taken(number: int) -> bool:
             numbered = f"{name}~{number}"
             return numbered in used or bool(self._store.judged_ids([numbered]))

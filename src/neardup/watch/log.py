@@ -1,4 +1,4 @@
-"""What a watcher says of itself: its counters, and the log of events."""
+"""The counters of a watcher, and its log of events."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from neardup.stream.document import Verdict
 
-#: Seconds over which the rate is taken, and matches that are remembered.
+#: The seconds over which the rate is measured, and the number of matches kept.
 _RECENT_S, _RECENT = 10.0, 8
-#: Reasons that differ in numbers alone are one; so many are told apart.
+#: Reasons that differ only in numbers count as one; this many are counted separately.
 _NUMBER = re.compile(r"\d[\d,.]*")
 _REASONS, _OTHERS = 200, "other reasons"
 
 
 class Counters:
-    """Numbers of a run."""
+    """The counters of a run."""
 
     def __init__(self, downstream: float, clock: Callable[[], float] = time.monotonic) -> None:
         #: Files taken, items judged, and by verdict; exact ones are duplicates too.
@@ -31,8 +31,8 @@ class Counters:
         #: Files and items rejected, and items with an id that another had.
         self.quarantined = self.repeated_ids = 0
         self.check_s = 0.0  #: seconds spent on verdicts
-        #: Why files and items were rejected, in earlier runs too, numbers in the reasons left out; 200 of them are
-        #: told apart.
+        #: Why files and items were rejected, earlier runs included, without the numbers in the reasons; at most 200
+        #: are counted separately.
         self.reasons: Counter[str] = Counter()
         self.last: deque[Verdict] = deque(maxlen=_RECENT)
         self._downstream = downstream
@@ -57,7 +57,7 @@ class Counters:
             self.reasons[kind if kind in self.reasons or len(self.reasons) < _REASONS else _OTHERS] += 1
 
     def tick(self) -> None:
-        """Note how far it is, for the rate."""
+        """Record the current count for the rate."""
         now = self._clock()
         if now - self._ticks[-1][0] >= 0.25:
             self._ticks.append((now, self.items))
@@ -86,24 +86,24 @@ class Counters:
 
 @dataclass(slots=True)
 class _Trouble:
-    """Since when, how long the silence is, and when it ends."""
+    """When a trouble began, the delay between two reminders, and the time of the next."""
 
     since: float
     delay: float
-    again: float
+    next_reminder: float
 
 
-#: Told of an event and its fields.
+#: Receives an event and its fields.
 Listener = Callable[[str, dict[str, Any]], None]
 
 _FIRST_REMINDER, _LAST_REMINDER = 30.0, 3600.0
 
 
 class Log:
-    """Tells events: as JSON lines on stderr, or to whoever shows them.
+    """Writes events as JSON lines to stderr, or passes them to a listener.
 
-    A line has ``time`` (ISO 8601, UTC), ``event`` and the fields of the event. It is ASCII, so that nothing in a
-    document can do anything to a terminal.
+    A line has ``time`` (ISO 8601, UTC), ``event`` and the fields of the event. It is ASCII, so that no document can
+    send control characters to a terminal.
     """
 
     def __init__(self, listener: Listener | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -112,7 +112,7 @@ class Log:
         self._troubles: dict[str, _Trouble] = {}
 
     def say(self, event: str, **fields: Any) -> None:
-        """Tell an event."""
+        """Write an event."""
         if self.listener is not None:
             self.listener(event, fields)
             return
@@ -121,29 +121,29 @@ class Log:
             sys.stderr.write(json.dumps({"time": now, "event": event, **fields}) + "\n")
             sys.stderr.flush()
         except OSError:
-            # A log that nobody reads any more, or a full disk under it, is no reason to stop.
+            # A closed log or a full disk is no reason to stop.
             return
 
     def trouble(self, about: str, message: str, **fields: Any) -> None:
-        """Tell of a trouble: at once, and while it lasts again after 30 s, a minute, two, at last every hour."""
+        """Report a trouble at once, and while it lasts again after 30 s, then at doubling intervals up to an hour."""
         now, known = self._clock(), self._troubles.get(about)
         if known is None:
             self._troubles[about] = _Trouble(now, _FIRST_REMINDER, now + _FIRST_REMINDER)
             self.say("trouble", message=message, **fields)
-        elif now >= known.again:
+        elif now >= known.next_reminder:
             known.delay = min(known.delay * 2, _LAST_REMINDER)
-            known.again = now + known.delay
+            known.next_reminder = now + known.delay
             self.say("trouble", message=message, for_s=round(now - known.since, 1), **fields)
 
     def well(self, about: str, message: str) -> bool:
-        """Tell that a trouble is over, if there was one; return whether there was."""
+        """Report that a trouble is over; return whether there was one."""
         known = self._troubles.pop(about, None)
         if known is not None:
             self.say("well", message=message, after_s=round(self._clock() - known.since, 1))
         return known is not None
 
     def forget(self, about: str) -> None:
-        """Drop a trouble whose object is gone, without a word."""
+        """Drop a trouble silently, because its file is gone."""
         self._troubles.pop(about, None)
 
 
@@ -153,15 +153,17 @@ def reason(error: OSError) -> str:
     return text[:1].lower() + text[1:]
 
 
-def balance_text(counters: Counters) -> str:
-    """Return the paper's balance: what duplicates would have cost behind the watcher, against what finding them did."""
-    return f"saved {span_text(counters.saved_s)} of processing, spent {span_text(counters.check_s)} checking"
+def format_balance(counters: Counters) -> str:
+    """Return the paper's balance: the processing time that duplicates would have cost, and the time spent checking."""
+    return (
+        f"saved {format_duration(counters.saved_s)} of processing, spent {format_duration(counters.check_s)} checking"
+    )
 
 
 _UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
-def span_text(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time for people: 3 h 20 min."""
     if seconds < 10:
         return f"{seconds:.1f} s"
@@ -176,7 +178,7 @@ def span_text(seconds: float) -> str:
     return " ".join(parts)
 
 
-def sentence_of(event: str, fields: dict[str, Any]) -> str:
+def event_sentence(event: str, fields: dict[str, Any]) -> str:
     """Return an event as a person reads it."""
     if event in ("quarantined", "noted"):
         reason, count = ("reason", "broken") if event == "quarantined" else ("note", "notes")

@@ -27,7 +27,7 @@ class Stamp(NamedTuple):
     inode: int
 
 
-def stamp_of(status: os.stat_result) -> Stamp:
+def file_stamp(status: os.stat_result) -> Stamp:
     """Return the stamp in what the system says of a file."""
     return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
 
@@ -41,7 +41,7 @@ def stamp_at(path: str) -> Stamp | None:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return stamp_of(status) if stat.S_ISREG(status.st_mode) else None
+    return file_stamp(status) if stat.S_ISREG(status.st_mode) else None
 
 
 def origin_of(path: str, stamp: Stamp) -> str:
@@ -63,13 +63,13 @@ def shown(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def is_passed_over(name: str) -> bool:
+def is_ignored(name: str) -> bool:
     """Return whether a file or folder of this name is left alone: hidden, still being written, or a sidecar of ours."""
     return name.startswith(".") or name.lower().endswith((*_UNFINISHED, SIDECAR, SIDECAR_LINES))
 
 
-class Numbers:
-    """Numbers for names that come again; it remembers where it was, so that the next one is found at once."""
+class FreeNumbers:
+    """FreeNumbers for names that come again; it remembers where it was, so that the next one is found at once."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}

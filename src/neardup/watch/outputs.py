@@ -9,7 +9,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from neardup.files import flush_folder
-from neardup.watch.names import SIDECAR_LINES, Numbers, Stamp, numbered, sidecar_of, stamp_at, stamp_of
+from neardup.watch.names import SIDECAR_LINES, FreeNumbers, Stamp, file_stamp, numbered, sidecar_of, stamp_at
 
 #: What a system says that has no hard links, no more of them for this file, or none to files of others.
 _NO_LINK = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
@@ -101,7 +101,7 @@ def copy(source: str, stamp: Stamp, target: str, beside: str) -> None:
             with suppress(OSError):
                 shutil.copystat(source, beside, follow_symlinks=False)
             os.fsync(made.fileno())
-        if stamp_of(os.fstat(reading)) != stamp:
+        if file_stamp(os.fstat(reading)) != stamp:
             raise Replaced
         rename_new(beside, target)
     except BaseException:
@@ -160,7 +160,7 @@ class OutputFolder:
         self._work = os.path.join(root, _WORK, f"incomplete-{tag}")
         self._number = 0
         self._touched: set[str] = set()
-        self._numbers = Numbers()
+        self._numbers = FreeNumbers()
 
     def open(self) -> None:
         """Make the folder if it is missing, and drop what an earlier run left incomplete."""
@@ -234,7 +234,7 @@ class OutputFolder:
             path = self.path(os.path.join(above, numbered(last, number)))
             return os.path.lexists(path) and not os.path.isdir(path)
 
-        return os.path.join(above, numbered(last, Numbers().free(last, taken)) if taken(1) else last, base)
+        return os.path.join(above, numbered(last, FreeNumbers().free(last, taken)) if taken(1) else last, base)
 
     def flush(self) -> None:
         """Make the disk hold the names that were given."""

@@ -1,4 +1,4 @@
-"""One file of the inbox on its way: read whole or not at all, then its items and verdicts until it is in its place."""
+"""One file of the inbox: read whole or not at all, then its items and verdicts until it is placed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import NeardupError
 from neardup.text.encoding import decode_page
-from neardup.watch.inbox import Found
+from neardup.watch.inbox import SettledFile
 from neardup.watch.items import items_in
-from neardup.watch.names import Stamp, origin_of, shown, stamp_at, stamp_of
+from neardup.watch.names import Stamp, file_stamp, origin_of, shown, stamp_at
 from neardup.watch.outputs import OutputFolder, Records, open_file
 from neardup.watch.records import Broken, Item, Items, Note
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from neardup.stream.document import Verdict
     from neardup.watch.records import Item
 
-#: Larger files are gone through once before their items are taken, rather than listed.
-_LISTED = 4_000_000
-_PIECE = 1 << 22
+#: Items of larger files are counted in a first pass and read in a second, not kept in a list.
+_MAX_LISTED_BYTES = 4_000_000
+_READ_BYTES = 1 << 22
 
 
-class Changed(Exception):
-    """A file is not what it was when it had come to rest; `stamp` is what it is now, None if it is gone."""
+class FileChanged(Exception):
+    """A file has changed since it settled; ``stamp`` is its present stamp, None if it is gone."""
 
     def __init__(self, stamp: Stamp | None) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Changed(Exception):
 class ReadFile:
     """A file that was read."""
 
-    found: Found  #: which one
+    found: SettledFile  #: which one
     content: bytes  #: its bytes; empty for one that is too large to be read
     kind: str  #: what it was read as
     count: int  #: how many items it has
@@ -59,10 +59,10 @@ class ReadFile:
         return not self.count and bool(self.broken)
 
 
-def read_file(root: str, found: Found, content: str, largest: int) -> ReadFile:
+def read_file(root: str, found: SettledFile, content: str, largest: int) -> ReadFile:
     """Read a file and find its items.
 
-    Raises ``Changed`` if it is not, or no longer, what was found. Raises ``OSError``, ``NeardupError`` if it cannot
+    Raises ``FileChanged`` if it is not, or no longer, what was found. Raises ``OSError``, ``NeardupError`` if it cannot
     be read now, though perhaps later.
     """
     if found.stamp.size > largest:
@@ -70,7 +70,7 @@ def read_file(root: str, found: Found, content: str, largest: int) -> ReadFile:
         return ReadFile(found, b"", "", 0, iter(()), [too_large], [], False)
     data = _read(os.path.join(root, found.path), found.stamp)
     read = read_items(found.path, data, content)
-    if len(data) <= _LISTED:
+    if len(data) <= _MAX_LISTED_BYTES:
         listed = list(read.items)
         count, items = len(listed), iter(listed)
     else:
@@ -95,7 +95,7 @@ def read_items(path: str, data: bytes, content: str) -> Items:
 
 
 def _guarded(items: Iterator[Item], broken: list[Broken]) -> Iterator[Item]:
-    """Rejected what a reader fails at in a way that nobody thought of: the flow goes on without it."""
+    """Turn an unexpected error of a reader into a broken part, so that the flow continues."""
     try:
         yield from items
     except (NeardupError, OSError):
@@ -110,52 +110,54 @@ def _read(path: str, stamp: Stamp) -> bytes:
         handle = open_file(path)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
-            raise Changed(None) from None
+            raise FileChanged(None) from None
         raise
     try:
         before = os.fstat(handle)
         if not stat.S_ISREG(before.st_mode):
-            raise Changed(None)
-        if stamp_of(before) != stamp:
-            raise Changed(stamp_of(before))
+            raise FileChanged(None)
+        if file_stamp(before) != stamp:
+            raise FileChanged(file_stamp(before))
         pieces = []
-        while piece := os.read(handle, _PIECE):
+        while piece := os.read(handle, _READ_BYTES):
             pieces.append(piece)
             if sum(map(len, pieces)) > stamp.size:
                 break
         data = b"".join(pieces)
-        after = stamp_of(os.fstat(handle))
+        after = file_stamp(os.fstat(handle))
     finally:
         os.close(handle)
     now = stamp_at(path)
     if now != stamp or after != stamp or len(data) != stamp.size:
-        raise Changed(now)
+        raise FileChanged(now)
     return data
 
 
 ORIGINALS, DUPLICATES, QUARANTINE, DONE = "originals", "duplicates", "quarantine", "done"
 
 
-class Before(NamedTuple):
-    """A verdict whose document is not yet in its place."""
+class StoredVerdict(NamedTuple):
+    """A verdict whose document is not placed yet."""
 
     serial: int
     verdict: Verdict
 
 
 class PendingFile:
-    """A file from the moment it was read until it is in its place.
+    """A file from its reading until it is placed.
 
-    ``before``: Verdicts that an earlier run gave to its first items, in order.
+    ``before`` has the verdicts that an earlier run gave to its first items, in order.
     """
 
-    def __init__(self, read: ReadFile, before: Sequence[Before], output_folders: dict[str, OutputFolder]) -> None:
+    def __init__(
+        self, read: ReadFile, before: Sequence[StoredVerdict], output_folders: dict[str, OutputFolder]
+    ) -> None:
         self.read = read
         self.path = read.found.path
         self.stamp = read.found.stamp
         self.origin = origin_of(self.path, self.stamp)
         self.name = shown(self.path)
-        self.verdicts: list[Before] = list(before)  #: on all its items so far
+        self.verdicts: list[StoredVerdict] = list(before)  #: on all its items so far
         self.names: dict[str, str] = {}  #: the names chosen, by duty; empty until then
         self.resumed = bool(before)  #: whether an earlier attempt may have done a part
         self.verdict: Verdict | None = None  #: on a file that is one item
@@ -187,7 +189,7 @@ class PendingFile:
     def judged(self, item: Item, verdict: Verdict, serial: int, record: dict[str, Any] | None) -> None:
         """Take the verdict on the next item, and its serial, where it is a new one."""
         if self.given == len(self.verdicts):
-            self.verdicts.append(Before(serial, verdict))
+            self.verdicts.append(StoredVerdict(serial, verdict))
         self.given += 1
         if self.read.is_single:
             self.verdict, self.record = verdict, record
@@ -200,7 +202,7 @@ class PendingFile:
             self.details.add(_json({"item": self.given, **record}))
 
     def finish(self) -> None:
-        """Rejected what was broken in a file of several items, when all the others have verdicts."""
+        """Write the broken parts of a file of several items to the quarantine."""
         if self.read.is_single or self.read.is_unreadable:
             return
         for broken in self.read.broken:

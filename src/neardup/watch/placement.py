@@ -1,8 +1,8 @@
-"""Putting files in their places: names first, on the disk, then moves that a crash at any moment leaves repeatable.
+"""Placement of files in output folders, repeatable after a crash at any moment.
 
-In this order: the names are chosen and kept in the store; sidecars are written; files are moved, of one with several
-items what was made from it first and itself last; the folders are flushed; the store notes that they are in place. So
-whatever is still in the inbox is moved again, by the names that the store has, and what is no longer there is moved.
+The order: names are chosen and kept in the store; sidecars are written; files are moved, and a file of several items
+only after the files made from it; folders are flushed; the store records that the files are placed. After a crash, a
+file still in the inbox is moved again under the stored names, and a file no longer there was moved already.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from neardup.watch import outputs as moving
+from neardup.watch import outputs as outputs
 from neardup.watch.log import Log
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, file_of, sidecar_of, stamp_at
 from neardup.watch.outputs import OutputFolder
-from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, PendingFile
-from neardup.watch.settings import WatchSettings, unmade
+from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, PendingFile, StoredVerdict
+from neardup.watch.settings import WatchSettings, folder_error
 
 if TYPE_CHECKING:
     from neardup.stream.store import Store
@@ -30,15 +30,15 @@ _PLACING, _LEFT = "watch: placing", "watch: left "
 
 
 class Placer:
-    """Puts files in their places."""
+    """Places files in the output folders."""
 
     def __init__(self, settings: WatchSettings, store: Store, log: Log) -> None:
-        # The same in every run, so that what one left incomplete is found by the next.
+        # The same in every run, so that the next run finds incomplete files.
         tag = format(crc32(os.fsencode(store.path)), "08x")
         self.output_folders = {
             duty: OutputFolder(getattr(settings, duty), tag) for duty in (ORIGINALS, DUPLICATES, QUARANTINE, DONE)
         }
-        self.before: dict[str, list[Before]] = {}
+        self.before: dict[str, list[StoredVerdict]] = {}
         self.waiting: deque[PendingFile] = deque()
         #: Files that may not be moved, and why; taken again later.
         self.stuck: list[tuple[PendingFile, OSError]] = []
@@ -51,19 +51,19 @@ class Placer:
         self._placed: list[PendingFile] = []
 
     def open(self) -> None:
-        """Make the folders, and find out what an earlier run did not get done."""
+        """Create the folders, and find what an earlier run left unfinished."""
         for duty, output in self.output_folders.items():
             try:
                 output.open()
             except OSError as error:
-                raise unmade(duty, output.root, error) from None
+                raise folder_error(duty, output.root, error) from None
         with suppress(ValueError):
             self._journal = json.loads(self._store.state(_PLACING) or "{}")
         for stored in self._store.unplaced_documents():
-            self.before.setdefault(stored.origin, []).append(Before(stored.serial, stored.verdict))
+            self.before.setdefault(stored.origin, []).append(StoredVerdict(stored.serial, stored.verdict))
         done = [origin for origin in self.before if self._is_placed(origin)]
         self._store.mark_placed([row.serial for origin in done for row in self.before.pop(origin)])
-        # What may be half done keeps its names, whichever batch takes it up again.
+        # A half-placed file keeps its names, whichever batch continues it.
         self._journal = {origin: names for origin, names in self._journal.items() if self._is_there(origin)}
 
     def _is_placed(self, origin: str) -> bool:
@@ -79,35 +79,35 @@ class Placer:
             path, stamp = file_of(origin)
             return stamp_at(os.path.join(self._settings.inbox, path)) == stamp
         except (ValueError, TypeError):
-            # The store has served others too, who name origins as they like.
+            # Other programs have used the store and name origins differently.
             return False
         except OSError:
             return True
 
     def close(self) -> None:
-        """Remove the places of work in progress."""
+        """Remove the work folders."""
         for output in self.output_folders.values():
             output.close()
 
     def is_left(self, origin: str) -> bool:
-        """Return whether a file without verdicts was dealt with before, and left where it is."""
+        """Return whether a file without verdicts was handled before and left in the inbox."""
         return self._settings.place == "link" and self._store.state(_LEFT + origin) is not None
 
     def add(self, pending: PendingFile) -> None:
-        """Take a file all of whose items have verdicts."""
+        """Add a file all of whose items have verdicts."""
         self.waiting.append(pending)
 
     @property
     def is_busy(self) -> bool:
-        """Whether there are files that are not in their places, or not known to be."""
+        """Whether files are not placed yet, or not recorded as placed."""
         return bool(self.waiting or self._moved)
 
     def place(self) -> None:
-        """Put all files that were added in their places.
+        """Place all added files.
 
-        Raises ``OSError`` or ``StoreError`` if something cannot be written. Nothing is lost: a second call goes on.
+        Raises ``OSError`` or ``StoreError`` if something cannot be written. Nothing is lost: a second call continues.
         """
-        self._choose()
+        self._choose_names()
         try:
             while self.waiting:
                 pending = self.waiting[0]
@@ -116,13 +116,13 @@ class Placer:
                 except FileExistsError:
                     pending.names, pending.resumed = {}, False
                     self._journal.pop(pending.origin, None)
-                    self._choose()
+                    self._choose_names()
                     continue
                 except PermissionError as error:
                     pending.resumed = True
                     if not self._may_write(pending):
                         raise
-                    # It is this one file that may not be touched: the others go on.
+                    # Only this file may not be touched: the others continue.
                     self.waiting.remove(pending)
                     self.before[pending.origin] = pending.verdicts
                     self.stuck.append((pending, error))
@@ -132,20 +132,20 @@ class Placer:
                     raise
                 self._moved.append(self.waiting.popleft())
         finally:
-            self._note()
+            self._record_moves()
 
     def _may_write(self, pending: PendingFile) -> bool:
-        """Return whether the folders that a file is to go to may be written to."""
+        """Return whether the target folders of a file are writable."""
         folders = {os.path.dirname(self.output_folders[duty].path(name)) for duty, name in pending.names.items()}
         return all(os.access(folder, os.W_OK | os.X_OK) for folder in folders)
 
     def placed(self) -> list[PendingFile]:
-        """Return the files that are in their places since this was last asked."""
+        """Return the files placed since the last call."""
         done, self._placed = self._placed, []
         return done
 
-    def _choose(self) -> None:
-        """Choose the names of all that have none yet, and keep them where a crash does not reach them."""
+    def _choose_names(self) -> None:
+        """Choose the missing names, and store them so that a crash does not lose them."""
         if not self.waiting or all(pending.names for pending in self.waiting):
             return
         reserved: dict[str, set[str]] = {duty: set() for duty in self.output_folders}
@@ -164,8 +164,8 @@ class Placer:
         self._journal |= {pending.origin: pending.names for pending in self.waiting}
         self._store.set_state(_PLACING, json.dumps(self._journal))
 
-    def _note(self) -> None:
-        """Make the disk hold what was moved, and the store say so."""
+    def _record_moves(self) -> None:
+        """Flush the moved files to the disk, and record them in the store."""
         if not self._moved:
             return
         for output in self.output_folders.values():
@@ -200,15 +200,15 @@ class Placer:
                 known = json.load(file)
                 if all(known.get(name) == record.get(name) for name in ("file", "id")):
                     return
-            moving.drop(path)
+            outputs.drop(path)
         beside = output.beside()
-        moving.write_new(json.dumps(record, ensure_ascii=False, indent=2).encode("utf-8", "replace"), path, beside)
+        outputs.write_new(json.dumps(record, ensure_ascii=False, indent=2).encode("utf-8", "replace"), path, beside)
 
     def _move(self, pending: PendingFile, output: OutputFolder, target: str, *, link: bool) -> None:
         source = os.path.join(self._settings.inbox, pending.path)
         try:
-            (moving.link if link else moving.move)(source, pending.stamp, target, output.beside())
-        except moving.Replaced:
+            (outputs.link if link else outputs.move)(source, pending.stamp, target, output.beside())
+        except outputs.Replaced:
             self._write_instead(pending, output, target)
             return
         except FileExistsError:
@@ -218,19 +218,19 @@ class Placer:
                 os.unlink(source)
 
     def _write_instead(self, pending: PendingFile, output: OutputFolder, target: str) -> None:
-        """Put what was judged in its place from memory: the file was changed, replaced or removed since."""
+        """Write the judged content from memory: the file was changed, replaced or removed since."""
         if not os.path.isdir(self._settings.inbox):
             raise FileNotFoundError(errno.ENOENT, "the inbox is gone", self._settings.inbox)
         if not pending.read.content:
-            moving.drop(sidecar_of(target, SIDECAR))
+            outputs.drop(sidecar_of(target, SIDECAR))
             return
-        moving.write_once(pending.read.content, target, output.beside(), resumed=pending.resumed)
+        outputs.write_once(pending.read.content, target, output.beside(), resumed=pending.resumed)
         self._log.say(
             "replaced", file=pending.name, message="changed after it was read; the version that was read is placed"
         )
 
     def _place_items(self, pending: PendingFile) -> None:
-        """Put the items of a file in their places, and the file itself aside."""
+        """Place the items of a file, and move the file itself to ``done``."""
         if pending.details is not None:
             pending.details.place(sidecar_of(pending.names[DUPLICATES], SIDECAR_LINES), resumed=pending.resumed)
         for duty, records in pending.records.items():

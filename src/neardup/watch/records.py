@@ -1,4 +1,4 @@
-"""What is read from a file of news, as data: its items, what is broken, and notes of what was put right."""
+"""The content of a news file: its items, its broken parts, and notes on repairs."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What could not be read."""
+    """A part of a file that could not be read."""
 
     where: str  #: ``"line 3"``, ``"item 2"``, ``"the file"``
     reason: str  #: why
-    raw: bytes  #: the bytes, as far as they can be told from those around them
+    raw: bytes  #: its bytes, as far as its limits are known
     ended_early: bool = False  #: whether the file may only be half-written, so that it is worth another try later
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a reader had to put right or to pass over."""
+    """A note on something that a reader repaired or ignored."""
 
     where: str  #: ``"line 3"``, ``"item 2"``, ``"the file"``
     text: str  #: what
@@ -52,10 +52,10 @@ class Items:
     """The content of a file."""
 
     kind: str  #: one of ``items.KINDS``
-    #: Read as it is asked for, once. The other lists are complete when it has ended.
+    #: Read lazily, once. The other lists are complete when it has ended.
     items: Iterator[Item] = field(default_factory=lambda: iter(()))
     broken: list[Broken] = field(default_factory=list)  #: what could not be read
-    notes: list[Note] = field(default_factory=list)  #: what was read though it is not as it ought to be
+    notes: list[Note] = field(default_factory=list)  #: what was read although it is malformed
     #: Whether the file may only be half-written though all of it could be read: its last bytes are letters in one
     #: encoding, and the begin of a character in another.
     may_go_on: bool = False

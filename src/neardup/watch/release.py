@@ -1,4 +1,4 @@
-"""A stopped item that is taken back: its file goes to the originals, and it enters the window."""
+"""Release of a stopped item: its file moves to the originals, and the item enters the window."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from zlib import crc32
 
 from neardup.errors import InputError, OutputError
 from neardup.stream.document import Document
-from neardup.watch import outputs as moving
+from neardup.watch import outputs as outputs
 from neardup.watch.log import reason
-from neardup.watch.names import SIDECAR, file_of, sidecar_of, stamp_of
+from neardup.watch.names import SIDECAR, file_of, file_stamp, sidecar_of
 from neardup.watch.outputs import OutputFolder
-from neardup.watch.report import Delivered
+from neardup.watch.report import PlacedItems
 from neardup.watch.settings import FOLDERS
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from neardup.stream.store import Store
     from neardup.watch.records import Item
 
-#: Bytes of files that are looked through for an item.
+#: The most bytes of files that are searched for an item.
 _READ = 1 << 30
 
 
 def release(index: Index, store: Store, name: str, by: str) -> str:
-    """Take back that an item was stopped, and return the file among the originals that it is in.
+    """Release a stopped item, and return its file among the originals.
 
     Its file is moved there; an item of a file of several is written to a file of its own. The return value is empty
     where the store knows of no folders, because no watcher has filled it.
@@ -39,44 +39,44 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
     if not folders:
         index.release(name, by)
         return ""
-    delivered = Delivered(folders["originals"], folders["duplicates"], folders["content"], _READ)
-    found = delivered.find(name, row.origin, is_duplicate=True)
+    placed_items = PlacedItems(folders["originals"], folders["duplicates"], folders["content"], _READ)
+    found = placed_items.find(name, row.origin, is_duplicate=True)
     if found is None:
         raise InputError(
             f"{name!r} is not in {folders['duplicates']} any more; put its file and the sidecar back, or deliver it "
             "again under another id"
         )
     item, source = found
-    # A tag of its own: what a watcher has begun stays as it is.
+    # A separate tag: the watcher's unfinished files stay untouched.
     output = OutputFolder(folders["originals"], format(crc32(os.fsencode(store.path)), "08x") + "-released")
     try:
-        target = _placed(output, item, source, file_of(row.origin)[0])
-    except (OSError, moving.Replaced) as error:
+        target = _place_original(output, item, source, file_of(row.origin)[0])
+    except (OSError, outputs.Replaced) as error:
         why = reason(error) if isinstance(error, OSError) else "it has changed meanwhile"
         raise OutputError(f"{name!r} cannot go to {output.root}: {why}; nothing has changed") from None
     try:
         index.release(Document(name, item.text, title=item.title), by)
     except BaseException:
-        moving.drop(target)
+        outputs.drop(target)
         raise
     finally:
         output.close()
     if source:
-        # What they said is in the store now.
-        moving.drop(source)
-        moving.drop(sidecar_of(source, SIDECAR))
+        # The store has their content now.
+        outputs.drop(source)
+        outputs.drop(sidecar_of(source, SIDECAR))
     return target
 
 
-def _placed(output: OutputFolder, item: Item, source: str, path: str) -> str:
-    """Give the file of an item a name among the originals, or write the item there; return that."""
+def _place_original(output: OutputFolder, item: Item, source: str, path: str) -> str:
+    """Link the file of an item among the originals, or write the item there; return the path."""
     output.open()
     if source:
         target = output.room_for(output.free(path, ()))
-        moving.link(source, stamp_of(os.lstat(source)), target, output.beside())
+        outputs.link(source, file_stamp(os.lstat(source)), target, output.beside())
     else:
         lines = path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
         target = output.room_for(output.free(lines, ()))
-        moving.write_new(item.raw.strip() + b"\n", target, output.beside(), flush=True)
+        outputs.write_new(item.raw.strip() + b"\n", target, output.beside(), flush=True)
     output.flush()
     return target

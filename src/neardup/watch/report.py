@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _OF_A_NAME = 20
 
 
-class Delivered:
+class PlacedItems:
     """Finds items by what the store says of them, in the folders that they go to.
 
     What somebody took away or changed is not found. A duplicate is known by its sidecar, an original by the size and
@@ -132,7 +132,7 @@ _TITLE, _BEGINNING = 160, 400
 class StoredFlow:
     """The items that a store knows, as a report shows them."""
 
-    def __init__(self, reader: StoreReader, delivered: Delivered, content: str, most: int) -> None:
+    def __init__(self, reader: StoreReader, delivered: PlacedItems, content: str, most: int) -> None:
         self._reader, self._delivered, self._content = reader, delivered, content
         rows = reader.latest_documents(most)
         first = rows[0].serial if rows else 0
@@ -221,7 +221,7 @@ def _flow_of(rows: Sequence[StoredDocument], before: int) -> Verdicts:
     )
 
 
-def flags_of(counts: Mapping[str, int]) -> str:
+def format_flags(counts: Mapping[str, int]) -> str:
     """Return how many verdicts have each flag, in words; empty where none has one."""
     names = {name: name for name in ("late", "ahead", "future")} | {"undecidable": "with too little text to compare"}
     return ", ".join(f"{counts[name]:,} {said}" for name, said in names.items() if counts.get(name))
@@ -259,7 +259,7 @@ class StoreReport:
             self._check_output(folders, force=force)
             recipe = self._recipe(reader)
             originals, duplicates, content = (folders.get(name, "") for name in ("originals", "duplicates", "content"))
-            stored = StoredFlow(reader, Delivered(originals, duplicates, content, _READ), recipe.content, self.items)
+            stored = StoredFlow(reader, PlacedItems(originals, duplicates, content, _READ), recipe.content, self.items)
             report = self._report(reader, stored, recipe, folders.get("inbox", self.store))
             releases = stored.releases()
         sections = [Section(_released(releases))] if releases else []
@@ -310,8 +310,8 @@ class StoreReport:
             "store": self.store,
             "arrived since the store began": f"{counts['arrived']:,}: {counted(counts['originals'], 'original')} and "
             f"{counted(counts['duplicates'], 'duplicate')}",
-            "flags since then": flags_of(counts),
-            "classifier since then": asked_of(reader).description,
+            "flags since then": format_flags(counts),
+            "classifier since then": domain_counts(reader).description,
         }
         notes = []
         if reported < counts["arrived"]:
@@ -357,7 +357,7 @@ def _released(releases: Sequence[Release]) -> Html:
     return section("released", "Released", table(["item", "by", "at (UTC)", "had been"], rows, left=4), intro=intro)
 
 
-def asked_of(reader: StoreReader) -> DomainCounts:
+def domain_counts(reader: StoreReader) -> DomainCounts:
     """Return what a classifier was asked for the verdicts of a store."""
     return DomainCounts(*json.loads(reader.state("clock") or "{}").get("asked", ()))
 

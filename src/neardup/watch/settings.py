@@ -1,4 +1,4 @@
-"""What a watcher is told: folders and pauses, checked before anything is touched."""
+"""The settings of a watcher: its folders and pauses, checked before any file is touched."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.watch.log import reason
-from neardup.watch.names import is_passed_over
+from neardup.watch.names import is_ignored
 
-#: In the inbox: where files go for which no folder is named.
-OWN = ".neardup"
+#: The folder in the inbox for files whose output folder is not named.
+STATE_FOLDER = ".neardup"
 PLACES = ("move", "link")
 #: Under these names the store knows the folders of its watcher, and how many files and items were rejected and why.
 FOLDERS, QUARANTINED = "folders", "quarantined"
@@ -86,18 +86,18 @@ class WatchSettings:
             )
         for name in ("duplicates", "quarantine", "done"):
             if not getattr(self, name):
-                object.__setattr__(self, name, os.path.join(self.inbox, OWN, name))
+                object.__setattr__(self, name, os.path.join(self.inbox, STATE_FOLDER, name))
         seen: dict[str, str] = {}
         for option in _DUTIES:
             self._check(option, seen)
 
     def _check(self, option: str, seen: dict[str, str]) -> None:
-        """Refuse a folder from which files would be taken again, or that has two duties."""
+        """Refuse a folder that is watched itself, or that has two duties."""
         name = getattr(self, option)
         place, inbox = os.path.realpath(name), os.path.realpath(self.inbox)
         if os.path.lexists(place) and not os.path.isdir(place):
             raise OutputError(f"{name} for --{option} is no folder: name one, or a new one")
-        if _is_taken_from(place, inbox):
+        if _is_watched(place, inbox):
             raise OutputError(
                 f"{name} for --{option} lies in the inbox {self.inbox}, so what is put there would be taken again: "
                 "name a folder outside of it, or one whose name begins with a dot"
@@ -107,8 +107,8 @@ class WatchSettings:
         seen[place] = option
 
     @contextmanager
-    def folders_made(self) -> Iterator[None]:
-        """Make the folders that are missing; what was made goes again where the block raises.
+    def created_folders(self) -> Iterator[None]:
+        """Create the missing folders, and remove them again if the block raises.
 
         Raises ``OutputError`` if one cannot be made or written to.
         """
@@ -125,7 +125,7 @@ class WatchSettings:
                         os.makedirs(folder, exist_ok=True)
                         made.append(folder)
                 except OSError as error:
-                    raise unmade(option, name, error) from None
+                    raise folder_error(option, name, error) from None
                 if not os.access(name, os.W_OK | os.X_OK):
                     raise OutputError(f"{name} for --{option} cannot be written to; name a folder that can be")
             yield
@@ -136,19 +136,19 @@ class WatchSettings:
             raise
 
     def check_store(self, store: str) -> None:
-        """Refuse a store that would be taken for an item of the inbox."""
-        if _is_taken_from(os.path.realpath(store), os.path.realpath(self.inbox)):
+        """Refuse a store that the watcher would read as a file of the inbox."""
+        if _is_watched(os.path.realpath(store), os.path.realpath(self.inbox)):
             raise OutputError(f"{store} for --store lies in the inbox {self.inbox}: keep the store outside of it")
 
 
-def unmade(option: str, folder: str, error: OSError) -> OutputError:
+def folder_error(option: str, folder: str, error: OSError) -> OutputError:
     """Return the error for a folder that cannot be made."""
     return OutputError(f"{folder} for --{option} cannot be made: {reason(error)}; name a folder that can be written to")
 
 
-def _is_taken_from(place: str, inbox: str) -> bool:
-    """Return whether a file at this place, or in it, would be taken."""
+def _is_watched(place: str, inbox: str) -> bool:
+    """Return whether a watcher of the inbox would take files at or below this place."""
     if place == inbox:
         return True
     below = os.path.relpath(place, inbox).split(os.sep)
-    return below[0] != os.pardir and not any(is_passed_over(part) for part in below)
+    return below[0] != os.pardir and not any(is_ignored(part) for part in below)

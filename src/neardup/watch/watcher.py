@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
 from neardup.watch.inbox import Inbox
-from neardup.watch.judge import Gatherer, ItemJudge, Task
-from neardup.watch.log import Counters, Log, balance_text, reason, sentence_of, span_text
+from neardup.watch.judge import BatchReader, ItemJudge, Task
+from neardup.watch.log import Counters, Log, event_sentence, format_balance, format_duration, reason
 from neardup.watch.names import shown
 from neardup.watch.pending import PendingFile
 from neardup.watch.placement import Placer
@@ -47,7 +47,7 @@ class Watcher:
         # Its put may be called from a signal handler at any moment, which locks of a threading.Event do not bear.
         self._wakes: SimpleQueue[None] = SimpleQueue()
         self._placer = Placer(settings, store, log)
-        self._gatherer = Gatherer(settings, self.inbox, store, self._placer, log)
+        self._batch_reader = BatchReader(settings, self.inbox, store, self._placer, log)
         self._judge = ItemJudge(index, store, log, self.counters)
         self._tasks: list[Task] = []
         self._next_look = 0.0
@@ -102,8 +102,8 @@ class Watcher:
         if not self._unfinished:
             self._release()
         if not self._unfinished:
-            self._tasks = self._gatherer.gather(lambda: self._stopping)
-            self._unfinished = bool(self._tasks or self._gatherer.complete)
+            self._tasks = self._batch_reader.next_batch(lambda: self._stopping)
+            self._unfinished = bool(self._tasks or self._batch_reader.complete)
         if not self._unfinished:
             self._wait()
         elif self._work():
@@ -131,7 +131,7 @@ class Watcher:
             if self._tasks:
                 self._judge.judge(self._tasks)
                 self._tasks = []
-            for pending in self._gatherer.completed():
+            for pending in self._batch_reader.completed():
                 self._placer.add(pending)
             self._placer.place()
         except (OSError, StoreError) as error:
@@ -147,7 +147,7 @@ class Watcher:
         for pending in pending_files:
             self.counters.files += 1
             self.counters.rejected(broken.reason for broken in pending.read.broken)
-            self._gatherer.placed(pending)
+            self._batch_reader.placed(pending)
             self._log.well(f"move {pending.path}", f"{pending.name} can be moved again")
             if pending.read.broken:
                 first = pending.read.broken[0]
@@ -161,7 +161,7 @@ class Watcher:
             message = f"{pending.name} cannot be moved: {reason(error)}; it is left in the inbox for now"
             self._log.trouble(f"move {pending.path}", message)
             if not self.settings.once:
-                self.inbox.try_again(pending.path, _LONGEST_PAUSE)
+                self.inbox.retry_with_backoff(pending.path, _LONGEST_PAUSE)
         self._placer.stuck = []
         if any(pending.read.broken for pending in pending_files):
             # The files lie where they were put; their count alone is no reason to stop.
@@ -221,7 +221,7 @@ class Watcher:
 
     def _is_done(self) -> bool:
         """Whether nothing is left to take; asked when a run is to end then."""
-        if self._unfinished or self._gatherer.is_open or self.inbox.waiting:
+        if self._unfinished or self._batch_reader.is_open or self.inbox.waiting:
             return False
         try:
             # What came while the last files were judged is taken as well.
@@ -287,7 +287,7 @@ class Panel:
         from rich.text import Text
 
         if event not in _IN_PANEL:
-            said = self._visible(sentence_of(event, fields))
+            said = self._visible(event_sentence(event, fields))
             self._live.console.print(
                 Text(f"{time.strftime('%H:%M:%S')}  {said}", "yellow" if event == "trouble" else "")
             )
@@ -303,14 +303,14 @@ class Panel:
         rows.add_column(overflow="fold")
         share = counters.duplicates / counters.items if counters.items else 0.0
         rate = f"{counters.rate:,.1f} a second, {self._watcher.inbox.waiting:,} files waiting"
-        rows.add_row("items", f"{counters.items:,} in {span_text(time.monotonic() - self._begun)}; {rate}")
+        rows.add_row("items", f"{counters.items:,} in {format_duration(time.monotonic() - self._begun)}; {rate}")
         rows.add_row("originals", f"{counters.originals:,}")
         rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
         if counters.quarantined:
             rows.add_row("rejected", f"{counters.quarantined:,} that cannot be read")
         held = f"{statistics.held:,} documents, {self._size_text(statistics.bytes)}"
         rows.add_row("window", held)
-        rows.add_row("time", balance_text(counters))
+        rows.add_row("time", format_balance(counters))
         for place, verdict in enumerate(reversed(counters.last)):
             score = "" if verdict.similarity is None else f"{verdict.similarity:.4f} "
             line = Text(f"{verdict.kind:<5} {score}{self._visible(verdict.id)} = {self._visible(verdict.of or '')}")
