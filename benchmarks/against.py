@@ -35,8 +35,8 @@ from measuring import (
     Section,
     machine,
     measure,
-    measured,
     note,
+    run_sections,
     table,
     warm_up,
 )
@@ -47,7 +47,7 @@ THRESHOLD = 0.7
 Pairs = list[tuple[Any, Any]]
 
 
-def reuters() -> tuple[list[dict[str, Any]], Pairs, Pairs]:
+def read_reuters() -> tuple[list[dict[str, Any]], Pairs, Pairs]:
     """Return the documents in order, the pairs to be found, and all pairs."""
     data = SHARED / "data" / "reuters"
     with gzip.open(data / "reuters.jsonl.gz", "rt", encoding="utf-8") as file:
@@ -59,7 +59,7 @@ def reuters() -> tuple[list[dict[str, Any]], Pairs, Pairs]:
     return records, pairs, pairs
 
 
-def prepared(name: str) -> tuple[list[dict[str, Any]], Pairs, Pairs]:
+def read_prepared(name: str) -> tuple[list[dict[str, Any]], Pairs, Pairs]:
     """Return the same of a prepared corpus."""
     file = corpus(name)
 
@@ -97,7 +97,7 @@ def run_peer(peer: str, old: Path, new: Path, folder: Path) -> tuple[Run | None,
     return (None if peer == "semhash" else base), run, dropped
 
 
-def judged(new: set[Any], planted: Pairs, every: Pairs, dropped: set[Any]) -> dict[str, int]:
+def count_verdicts(new: set[Any], planted: Pairs, every: Pairs, dropped: set[Any]) -> dict[str, int]:
     """Return how many copies were found, missed, and dropped without a reason."""
     across = {one if one in new else other for one, other in planted if (one in new) != (other in new)}
     paired = {one for pair in every for one in pair}
@@ -108,9 +108,9 @@ def judged(new: set[Any], planted: Pairs, every: Pairs, dropped: set[Any]) -> di
     }
 
 
-def of_corpus(name: str, peers: Sequence[str], small: bool) -> list[dict[str, Any]]:
+def corpus_rows(name: str, peers: Sequence[str], small: bool) -> list[dict[str, Any]]:
     """Return what each peer finds and takes on a corpus."""
-    records, planted, every = reuters() if name == "reuters" else prepared(name)
+    records, planted, every = read_reuters() if name == "reuters" else read_prepared(name)
     records = records[:4000] if small else records
     cut = len(records) * 4 // 5
     rows = []
@@ -127,21 +127,21 @@ def of_corpus(name: str, peers: Sequence[str], small: bool) -> list[dict[str, An
                 base, run, dropped = run_peer(peer, old, new, Path(made))
             there = {one["id"] for one in records}
             known = [pair for pair in planted if there.issuperset(pair)]
-            figures = judged(ids_of(new), known, every, dropped)
+            figures = count_verdicts(ids_of(new), known, every, dropped)
         rows.append(
             {"corpus": name, "peer": peer, **figures, "base": base and asdict(base), "new": asdict(run)},
         )
     return rows
 
 
-def against(given: argparse.Namespace) -> dict[str, Any]:
+def against(args: argparse.Namespace) -> dict[str, Any]:
     """Run all peers that are there on all corpora."""
-    peers = [peer for peer in given.peers if peer.startswith("neardup") or (BENCH_HOME / "venvs" / peer).is_dir()]
+    peers = [peer for peer in args.peers if peer.startswith("neardup") or (BENCH_HOME / "venvs" / peer).is_dir()]
     where = machine()
     where["versions"] |= {peer: version(peer, peer) for peer in peers if not peer.startswith("neardup")}
     warm_up()
-    names = ["reuters"] if given.small else given.corpora
-    return {"machine": where, "rows": [row for name in names for row in of_corpus(name, peers, given.small)]}
+    names = ["reuters"] if args.small else args.corpora
+    return {"machine": where, "rows": [row for name in names for row in corpus_rows(name, peers, args.small)]}
 
 
 def as_table(results: dict[str, Any]) -> str:
@@ -162,4 +162,4 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    measured(__doc__, {"against": Section(against, {"against": as_table})}, options)
+    run_sections(__doc__, {"against": Section(against, {"against": as_table})}, options)

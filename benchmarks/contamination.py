@@ -29,7 +29,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from measuring import NEARDUP, SHARED, Section, measure, measured, note, summarize, table
+from measuring import NEARDUP, SHARED, Section, measure, note, run_sections, summarize, table
 
 import neardup as nd
 
@@ -46,7 +46,7 @@ def texts_of(name: str) -> list[str]:
         return [json.loads(line)["text"] for line in file]
 
 
-def paragraphs(count: int, drawn: random.Random) -> list[str]:
+def paragraphs(count: int, rng: random.Random) -> list[str]:
     """Return paragraphs of 40 to 120 words, of which no two have three words in a row of twenty in common."""
     found = [
         " ".join(words)
@@ -55,10 +55,10 @@ def paragraphs(count: int, drawn: random.Random) -> list[str]:
         if 40 <= len(words := paragraph.split()) <= 120
     ]
     kept = nd.dedup(found, features="words:3", threshold=0.05).kept
-    return drawn.sample([found[at] for at in kept], count)
+    return rng.sample([found[at] for at in kept], count)
 
 
-def planted(text: str, way: str, drawn: random.Random) -> str:
+def plant(text: str, way: str, rng: random.Random) -> str:
     """Return what stands of an item in a training text."""
     words = text.split()
     if way == "re-wrapped":
@@ -68,27 +68,27 @@ def planted(text: str, way: str, drawn: random.Random) -> str:
     if way == "excerpt":
         return " ".join(words[: round(0.6 * len(words))])
     if way == "paraphrased":
-        for at in range(drawn.randrange(6), len(words), 6):
-            words[at] = drawn.choice(["however", "indeed", "rather", "often", "perhaps"])
+        for at in range(rng.randrange(6), len(words), 6):
+            words[at] = rng.choice(["however", "indeed", "rather", "often", "perhaps"])
     return " ".join(words)
 
 
 def corpora(each: int) -> tuple[list[str], list[str], list[str]]:
     """Return the training texts, the items, and how each item was planted."""
-    drawn = random.Random(16)  # noqa: S311
+    rng = random.Random(16)  # noqa: S311
     train, ways = texts_of("reuters"), [way for way in WAYS for _ in range(each)]
-    items = paragraphs(len(ways), drawn)
-    places = drawn.sample(range(len(train)), len(ways) + 1)
+    items = paragraphs(len(ways), rng)
+    places = rng.sample(range(len(train)), len(ways) + 1)
     for at, (item, way) in enumerate(zip(items, ways, strict=True)):
         if WAYS.index(way) < PLANTED:
-            train[places[at]] += "\n" + planted(item, way, drawn)
+            train[places[at]] += "\n" + plant(item, way, rng)
         elif way == "boilerplate":
             items[at] += " " + NOTICE
     train[places[-1]] += "\n" + NOTICE
     return train, items, ways
 
 
-def by_rule(train: list[str], items: list[str], n: int) -> set[int]:
+def ngram_matches(train: list[str], items: list[str], n: int) -> set[int]:
     """Return the items of which any n-gram of plain words stands in a training text."""
 
     def grams(text: str) -> set[tuple[str, ...]]:
@@ -99,35 +99,35 @@ def by_rule(train: list[str], items: list[str], n: int) -> set[int]:
     return {at for at, item in enumerate(items) if not there.isdisjoint(grams(item))}
 
 
-def contamination(given: argparse.Namespace) -> dict[str, Any]:
+def contamination(args: argparse.Namespace) -> dict[str, Any]:
     """Return how many of each kind each rule finds, and what a large corpus takes."""
-    train, items, ways = corpora(10 if given.small else 200)
+    train, items, ways = corpora(10 if args.small else 200)
     found = {}
     for share in (0.5, 0.3):
         hits = nd.check_contamination(train, items, at_least=share).contaminated
         found[f"neardup, {share} of the 13-grams"] = set(hits.tolist())
-    found |= {name: by_rule(train, items, n) for name, n in RULES.items()}
+    found |= {name: ngram_matches(train, items, n) for name, n in RULES.items()}
     rows = [{"rule": name, **Counter(ways[at] for at in hits)} for name, hits in found.items()]
     results: dict[str, Any] = {"items_of_each_kind": len(ways) // len(WAYS), "rows": rows}
-    if given.train:
-        note(given.train)
+    if args.train:
+        note(args.train)
         with tempfile.TemporaryDirectory() as folder:
             test = Path(folder, "items.jsonl")
             test.write_text("".join(json.dumps({"text": item}) + "\n" for item in items), "utf-8")
             command = [
                 *NEARDUP,
                 "contamination",
-                given.train,
+                args.train,
                 "--test",
                 test,
                 "--items",
                 Path(folder, "o.csv"),
                 "--force",
             ]
-            runs = [measure(command) for _ in range(given.runs)]
+            runs = [measure(command) for _ in range(args.runs)]
         results["speed"] = {
-            "train": Path(given.train).name,
-            "bytes": Path(given.train).stat().st_size,
+            "train": Path(args.train).name,
+            "bytes": Path(args.train).stat().st_size,
             **summarize(runs),
         }
     return results
@@ -141,7 +141,7 @@ def found_table(results: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    measured(
+    run_sections(
         __doc__,
         {"contamination": Section(contamination, {"contamination": found_table})},
         lambda parser: parser.add_argument("--train", help="training texts to measure the speed with"),

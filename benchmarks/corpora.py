@@ -37,7 +37,7 @@ def corpus(name: str) -> Path:
     size = re.fullmatch(r"G(\d+)k", name)
     if size is None:
         raise SystemExit(f"{name} is not in {BENCH_HOME.name}/corpora; prepare it with ../shared/bench/prepare")
-    return made(name, edited_copies(1000 * int(size[1])))
+    return write_corpus(name, edited_copies(1000 * int(size[1])))
 
 
 def texts_of(file: Path) -> Iterator[str]:
@@ -46,12 +46,12 @@ def texts_of(file: Path) -> Iterator[str]:
         yield from batch.column(0).to_pylist()
 
 
-def documents_in(file: Path) -> int:
+def count_documents(file: Path) -> int:
     """Return how many documents a corpus has."""
     return int(pq.ParquetFile(file).metadata.num_rows)
 
 
-def made(name: str, texts: Iterable[str]) -> Path:
+def write_corpus(name: str, texts: Iterable[str]) -> Path:
     """Write texts with ids from 0 to a Parquet file of that name, unless it is there."""
     path = MADE / f"{name}.parquet"
     if not path.exists():
@@ -81,27 +81,27 @@ class Words:
             object,
         )
         shares = 1 / np.arange(3, _VOCABULARY + 3)
-        self._upto = np.cumsum(shares / shares.sum())
+        self._cumulative_shares = np.cumsum(shares / shares.sum())
         self._rng = np.random.default_rng(seed)
 
-    def some(self, count: int) -> list[str]:
+    def draw(self, count: int) -> list[str]:
         """Return that many words."""
-        drawn = np.searchsorted(self._upto, self._rng.random(count)).clip(max=_VOCABULARY - 1)
+        drawn = np.searchsorted(self._cumulative_shares, self._rng.random(count)).clip(max=_VOCABULARY - 1)
         return list(self._words[drawn])
 
-    def number(self, low: int, high: int) -> int:
+    def draw_number(self, low: int, high: int) -> int:
         """Return a number from low to high - 1."""
         return int(self._rng.integers(low, high))
 
-    def edited(self, words: list[str], share: float) -> list[str]:
+    def replace_share(self, words: list[str], share: float) -> list[str]:
         """Return the words with a share of them replaced."""
         copy = list(words)
         count = round(share * len(words))
-        for place, word in zip(self._rng.choice(len(words), count, replace=False), self.some(count), strict=True):
+        for place, word in zip(self._rng.choice(len(words), count, replace=False), self.draw(count), strict=True):
             copy[place] = word
         return copy
 
-    def share(self, high: float) -> float:
+    def draw_share(self, high: float) -> float:
         """Return a share from 0 to ``high``."""
         return float(self._rng.random() * high)
 
@@ -112,9 +112,9 @@ def edited_copies(count: int, seed: int = 1) -> Iterator[str]:
     recent: list[list[str]] = []
     for i in range(count):
         if recent and i % 3 == 2:
-            text = words.edited(recent[words.number(0, len(recent))], words.share(0.12))
+            text = words.replace_share(recent[words.draw_number(0, len(recent))], words.draw_share(0.12))
         else:
-            text = words.some(words.number(60, 300))
+            text = words.draw(words.draw_number(60, 300))
             recent = [*recent[-999:], text] if len(recent) >= 1000 else [*recent, text]
         yield " ".join(text)
 
@@ -122,22 +122,22 @@ def edited_copies(count: int, seed: int = 1) -> Iterator[str]:
 def ten_documents(count: int, seed: int = 2) -> Iterator[str]:
     """Yield copies of ten documents of 200 words, in turn."""
     words = Words(seed)
-    bodies = [" ".join(words.some(200)) for _ in range(10)]
+    bodies = [" ".join(words.draw(200)) for _ in range(10)]
     return (bodies[i % 10] for i in range(count))
 
 
 def one_footer(count: int, seed: int = 3) -> Iterator[str]:
     """Yield texts of 130-300 words of their own and one footer of 300 words that all have."""
     words = Words(seed)
-    footer = " ".join(words.some(300))
-    return (f"{' '.join(words.some(words.number(130, 301)))} {footer}" for _ in range(count))
+    footer = " ".join(words.draw(300))
+    return (f"{' '.join(words.draw(words.draw_number(130, 301)))} {footer}" for _ in range(count))
 
 
 def near_copies(count: int, seed: int = 4) -> Iterator[str]:
     """Yield copies of one document of 300 words, one or two of them changed: every pair matches."""
     words = Words(seed)
-    body = words.some(300)
-    return (" ".join(words.edited(body, words.number(1, 3) / 300)) for _ in range(count))
+    body = words.draw(300)
+    return (" ".join(words.replace_share(body, words.draw_number(1, 3) / 300)) for _ in range(count))
 
 
 def job_adverts(count: int, seed: int = 5) -> Iterator[str]:
@@ -146,13 +146,13 @@ def job_adverts(count: int, seed: int = 5) -> Iterator[str]:
     They mix the sentences of the job adverts in ../shared/data; without it they are of made-up words.
     """
     rng, words = random.Random(seed), Words(seed)  # noqa: S311
-    sentences = _sentences() or [" ".join(words.some(words.number(8, 30))) + "." for _ in range(60_000)]
+    sentences = _sentences() or [" ".join(words.draw(words.draw_number(8, 30))) + "." for _ in range(60_000)]
     recent: list[list[str]] = []
     for i in range(count):
         if recent and i % 10 == 9:
             copy = rng.choice(recent).copy()
             for place in rng.sample(range(len(copy)), max(1, round(rng.uniform(0.01, 0.1) * len(copy)))):
-                copy[place] = rng.choice(words.some(1))
+                copy[place] = rng.choice(words.draw(1))
             yield " ".join(copy)
             continue
         text: list[str] = []

@@ -26,25 +26,36 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from corpora import corpus, made, texts_of
-from measuring import NEARDUP, Section, measure, measured, note, spread, summarize, table, timed, warm_up
+from corpora import corpus, texts_of, write_corpus
+from measuring import (
+    NEARDUP,
+    Section,
+    measure,
+    note,
+    run_sections,
+    summarize,
+    table,
+    time_call,
+    time_quantiles,
+    warm_up,
+)
 
 import neardup as nd
 
 ADDED = 10_000
 
 
-def asked(index: Any, texts: list[str], k: int | None = None) -> dict[str, float]:
+def query_times(index: Any, texts: list[str], k: int | None = None) -> dict[str, float]:
     """Return the CPU microseconds that questions take, one by one: the machine may be busy with other things."""
     times = []
     for text in texts:
         begin = time.thread_time()
         index.query(text, k)
         times.append(time.thread_time() - begin)
-    return spread(times, 1e6)
+    return time_quantiles(times, 1e6)
 
 
-def edited(text: str, every: int) -> str:
+def replace_words(text: str, every: int) -> str:
     """Return a text in which one word of so many is another one."""
     words = text.split()
     words[every // 2 :: every] = [f"edited{at}" for at in range(len(words[every // 2 :: every]))]
@@ -61,16 +72,16 @@ def of_archive(archive: Path, delivery: Path, folder: Path, runs: int, questions
     index = nd.open_index(place)
     found: dict[str, Any] = {"archive": archive.stem, **index.info, "build": summarize(builds)}
     index.query("the kernels are loaded before any clock runs")
-    found["open"] = spread([timed(lambda: nd.open_index(place))[1] for _ in range(20)], 1e3)
+    found["open"] = time_quantiles([time_call(lambda: nd.open_index(place))[1] for _ in range(20)], 1e3)
     enough = [text for text in islice(texts_of(delivery), 4 * questions) if len(text) > 60]
     old = [text for text in islice(texts_of(archive), 20 * questions) if len(text) > 60]
     drawn = random.Random(1)  # noqa: S311
     for name, texts in (("new", enough), ("old", old)):
-        found[name] = asked(index, drawn.sample(texts, min(questions, len(texts))))
+        found[name] = query_times(index, drawn.sample(texts, min(questions, len(texts))))
     few = drawn.sample(old, min(questions // 20, len(old)))
     for every in (16, 8):
-        found[f"nearest, every {every}"] = asked(index, [edited(text, every) for text in few], 1)
-    found["nearest, backwards"] = asked(index, [text[::-1] for text in few[:10]], 1)
+        found[f"nearest, every {every}"] = query_times(index, [replace_words(text, every) for text in few], 1)
+    found["nearest, backwards"] = query_times(index, [text[::-1] for text in few[:10]], 1)
     outputs = [folder / "index.jsonl", folder / "files.jsonl"]
     for name, reference, output in zip(("by_index", "by_files"), (place, archive), outputs, strict=True):
         command = [*NEARDUP, "dedup", delivery, "--against", reference, "-o", output, "--threads", "2", "--force"]
@@ -87,20 +98,20 @@ def of_archive(archive: Path, delivery: Path, folder: Path, runs: int, questions
     return found
 
 
-def disk_index(given: argparse.Namespace) -> dict[str, Any]:
+def disk_index(args: argparse.Namespace) -> dict[str, Any]:
     """Return what each archive costs."""
-    if given.small:
+    if args.small:
         words = [[f"{word}{at} {at * n}" for at in range(40)] for n, word in enumerate("abcdefgh" * 50)]
         texts = [" ".join(own) for own in words]
-        archives, delivery = [made("archive", texts)], made("delivery", texts[::2] + texts[:3])
+        archives, delivery = [write_corpus("archive", texts)], write_corpus("delivery", texts[::2] + texts[:3])
     else:
-        archives, delivery = [corpus(name) for name in given.archives.split(",")], corpus(given.delivery)
+        archives, delivery = [corpus(name) for name in args.archives.split(",")], corpus(args.delivery)
     warm_up()
     rows = []
     for archive in archives:
         note(archive.stem)
         with tempfile.TemporaryDirectory() as folder:
-            rows.append(of_archive(archive, delivery, Path(folder), given.runs, 100 if given.small else 2000))
+            rows.append(of_archive(archive, delivery, Path(folder), args.runs, 100 if args.small else 2000))
     return {"delivery": delivery.stem, "rows": rows}
 
 
@@ -132,4 +143,4 @@ if __name__ == "__main__":
         parser.add_argument("--archives", default="N100k,N500k", help="prepared corpora, by name")
         parser.add_argument("--delivery", default="R20k", help="what is new")
 
-    measured(__doc__, {"disk-index": Section(disk_index, {"disk-index": costs})}, options)
+    run_sections(__doc__, {"disk-index": Section(disk_index, {"disk-index": costs})}, options)

@@ -30,7 +30,18 @@ from typing import Any
 
 import numpy as np
 from corpora import corpus, texts_of
-from measuring import NEARDUP, SHARED, Section, fresh, measure, measured, note, summarize, table, timed
+from measuring import (
+    NEARDUP,
+    SHARED,
+    Section,
+    call_in_new_process,
+    measure,
+    note,
+    run_sections,
+    summarize,
+    table,
+    time_call,
+)
 
 from neardup.documents import open_corpus
 from neardup.exploration.curve import Curve, ThresholdSearch
@@ -89,10 +100,10 @@ def some_texts(file: Path, count: int) -> list[str]:
         return [json.loads(line)["text"] for line in islice(lines, count)]
 
 
-def compare(given: argparse.Namespace) -> Row:
+def compare(args: argparse.Namespace) -> Row:
     """Compare all pairs of some documents for every n."""
-    name, documents = ("G20k", 300) if given.small else ("adzuna", 2000)
-    return {"rows": fresh(_compare, file_of(name), documents, given.runs)}
+    name, documents = ("G20k", 300) if args.small else ("adzuna", 2000)
+    return {"rows": call_in_new_process(_compare, file_of(name), documents, args.runs)}
 
 
 def _compare(file: Path, documents: int, runs: int) -> list[Row]:
@@ -133,19 +144,19 @@ def seen(texts: Any, recipe: Recipe) -> View:
 
 def least(act: Callable[[], object], runs: int) -> float:
     """Return the least CPU seconds of several calls."""
-    return round(min(timed(act)[1] for _ in range(runs)), 4)
+    return round(min(time_call(act)[1] for _ in range(runs)), 4)
 
 
-def curves(given: argparse.Namespace) -> Row:
+def curves(args: argparse.Namespace) -> Row:
     """Measure the curves of whole corpora, in processes of their own, with kernels that are compiled."""
-    names = ["G20k"] if given.small else CURVES
-    fresh(_curve, corpus("G10k"))
+    names = ["G20k"] if args.small else CURVES
+    call_in_new_process(_curve, corpus("G10k"))
     rows = []
     for name in names:
         note(f"curve of {name}")
-        each = [fresh(_curve, file_of(name)) for _ in range(given.runs)]
+        each = [call_in_new_process(_curve, file_of(name)) for _ in range(args.runs)]
         wall, cpu = (round(median(one[key] for one in each), 2) for key in ("wall_s", "cpu_s"))
-        rows.append({"corpus": name} | each[-1] | {"wall_s": wall, "cpu_s": cpu, "runs": given.runs})
+        rows.append({"corpus": name} | each[-1] | {"wall_s": wall, "cpu_s": cpu, "runs": args.runs})
     return {"rows": rows}
 
 
@@ -167,7 +178,7 @@ def _curve(file: Path) -> Row:
                 found.append(search.curve())
 
     clock = Clock()
-    wall, cpu = timed(act)
+    wall, cpu = time_call(act)
     curve = found[0]
     return {
         "documents": curve.documents,
@@ -182,30 +193,30 @@ def _curve(file: Path) -> Row:
     }
 
 
-def pages(given: argparse.Namespace) -> Row:
+def pages(args: argparse.Namespace) -> Row:
     """Measure ``neardup explore`` with its page, and how fast pages open."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "page.html")
         command = [*NEARDUP, "explore", "-o", page, "--force"]
         measure([*command, corpus("G10k")])
-        for name in ["G20k"] if given.small else [*REAL, "N100k"]:
+        for name in ["G20k"] if args.small else [*REAL, "N100k"]:
             note(f"page of {name}")
-            figures = summarize([measure([*command, file_of(name)]) for _ in range(given.runs)])
-            rows.append({"corpus": name} | figures | browsed(page, given.runs))
+            figures = summarize([measure([*command, file_of(name)]) for _ in range(args.runs)])
+            rows.append({"corpus": name} | figures | browsed(page, args.runs))
     return {"rows": rows}
 
 
-def report(given: argparse.Namespace) -> Row:
+def report(args: argparse.Namespace) -> Row:
     """Measure ``neardup dedup`` with a report and without, and how fast the report opens."""
-    name, rows = "G20k" if given.small else "N1M", []
+    name, rows = "G20k" if args.small else "N1M", []
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "page.html")
         command = [*NEARDUP, "dedup", file_of(name), "-o", Path(folder, "out.parquet"), "--force"]
         for what, more in (("without", []), ("with", ["--report", page])):
             note(f"{name} {what} a report")
-            figures = summarize([measure([*command, *more]) for _ in range(given.runs)])
-            rows.append({"corpus": name, "report": what} | figures | (browsed(page, given.runs) if more else {}))
+            figures = summarize([measure([*command, *more]) for _ in range(args.runs)])
+            rows.append({"corpus": name, "report": what} | figures | (browsed(page, args.runs) if more else {}))
     return {"rows": rows}
 
 
@@ -299,4 +310,4 @@ SECTIONS = {
 }
 
 if __name__ == "__main__":
-    measured(__doc__, SECTIONS)
+    run_sections(__doc__, SECTIONS)

@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from measuring import HERE, Section, measured, note, table
+from measuring import HERE, Section, note, run_sections, table
 
 ROOT = HERE.parent
 #: What users of an extra get by it; extras that only those need who work on neardup are not measured.
@@ -50,12 +50,12 @@ def installed(folder: Path, *wanted: str) -> dict[str, int]:
     }
 
 
-def extras(given: argparse.Namespace) -> dict[str, Any]:
+def extras(args: argparse.Namespace) -> dict[str, Any]:
     """Return the packages and the size of neardup alone and of each extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     asked = {"": project["dependencies"]} | project["optional-dependencies"]
     rows, alone = [], set[str]()
-    for name in ["", *(["client"] if given.small else PURPOSES)]:
+    for name in ["", *(["client"] if args.small else PURPOSES)]:
         note(name or "neardup")
         with tempfile.TemporaryDirectory(prefix="neardup-extras-") as folder:
             sizes = installed(Path(folder), *(asked[name] if name else [str(ROOT)]))
@@ -78,4 +78,4 @@ def _table(results: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    measured(__doc__, {"extras": Section(extras, {"extras": _table})})
+    run_sections(__doc__, {"extras": Section(extras, {"extras": _table})})

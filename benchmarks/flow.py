@@ -27,8 +27,18 @@ from statistics import fmean
 from typing import Any
 
 import pyarrow as pa
-from corpora import corpus, documents_in, edited_copies, texts_of
-from measuring import BENCH_HOME, Section, fresh, measured, memory, note, spread, table, timed
+from corpora import corpus, count_documents, edited_copies, texts_of
+from measuring import (
+    BENCH_HOME,
+    Section,
+    call_in_new_process,
+    memory,
+    note,
+    run_sections,
+    table,
+    time_call,
+    time_quantiles,
+)
 
 from neardup.features.extraction import Extractor
 from neardup.stream.document import Document
@@ -73,7 +83,7 @@ def calls(index: Index, documents: Sequence[Document], at_once: int) -> list[tup
     def call(group: Sequence[Document]) -> Callable[[], object]:
         return (lambda: index.add(group[0])) if at_once == 1 else (lambda: index.add_many(group))
 
-    return [timed(call(documents[begin : begin + at_once])) for begin in range(0, len(documents), at_once)]
+    return [time_call(call(documents[begin : begin + at_once])) for begin in range(0, len(documents), at_once)]
 
 
 def joined(texts: Sequence[str], size: int) -> Iterator[str]:
@@ -95,15 +105,15 @@ def joined(texts: Sequence[str], size: int) -> Iterator[str]:
             length += len(text) + 1
 
 
-def small_window(given: argparse.Namespace) -> Row:
+def small_window(args: argparse.Namespace) -> Row:
     """Measure a window of some thousand documents, full from the start."""
-    news, mixes, window, items = ("G20k", "G20k", 2000, 1024) if given.small else ("R20k", "N100k", 8000, 8000)
+    news, mixes, window, items = ("G20k", "G20k", 2000, 1024) if args.small else ("R20k", "N100k", 8000, 8000)
     rows = []
     for name, size in ((news, 0), (news, 5000), (mixes, 5000)):
         for at_once in (256, 1):
             note(f"{name}, {f'joined to {size:,}' if size else 'as it is'}, {at_once} at once")
             row = {"corpus": name, "window": window, "joined_to": size, "at_once": at_once}
-            rows.append(row | fresh(_small_window, corpus(name), size, window, items, at_once))
+            rows.append(row | call_in_new_process(_small_window, corpus(name), size, window, items, at_once))
     return {"rows": rows}
 
 
@@ -119,14 +129,14 @@ def _small_window(file: Path, size: int, window: int, items: int, at_once: int) 
     extract = Extractor(index.recipe, None)
     groups = [[one.text for one in arrived[at : at + at_once]] for at in range(0, len(arrived), at_once)]
     arrays = [pa.array(group, pa.large_string()) for group in groups]
-    features = [timed(lambda one=one: extract(one))[1] for one in arrays]  # type: ignore[misc]
+    features = [time_call(lambda one=one: extract(one))[1] for one in arrays]  # type: ignore[misc]
     return {
         "items": len(arrived),
         "item_bytes": round(fmean(len(document.text.encode()) for document in arrived)),
         "duplicates": index.statistics.duplicates - before,
-        "cpu_us": spread((cpu for _, cpu in taken), 1e6 / at_once),
-        "features_us": spread(features, 1e6 / at_once),
-        "wall_us": spread((wall for wall, _ in taken), 1e6 / at_once),
+        "cpu_us": time_quantiles((cpu for _, cpu in taken), 1e6 / at_once),
+        "features_us": time_quantiles(features, 1e6 / at_once),
+        "wall_us": time_quantiles((wall for wall, _ in taken), 1e6 / at_once),
     }
 
 
@@ -144,16 +154,20 @@ def small_window_table(results: Row) -> str:
     return table(header, rows)
 
 
-def million(given: argparse.Namespace) -> Row:
+def million(args: argparse.Namespace) -> Row:
     """Measure a window that holds a whole corpus, for each way to compare."""
-    name, items = ("G20k", 300) if given.small else ("N1M", 2000)
+    name, items = ("G20k", 300) if args.small else ("N1M", 2000)
     ways = ("originals", "everything")
-    return {"rows": [{"corpus": name, "against": one} | fresh(_million, corpus(name), items, one) for one in ways]}
+    return {
+        "rows": [
+            {"corpus": name, "against": one} | call_in_new_process(_million, corpus(name), items, one) for one in ways
+        ]
+    }
 
 
 def _million(file: Path, items: int, against: str) -> Row:
     warm_up(one_core=True)
-    count = documents_in(file)
+    count = count_documents(file)
     filled = count - items - HOURS
     index, texts = Index(RECIPE, against=against), texts_of(file)
     row: Row = {"documents": count, "fill": list(_filled(index, arriving(islice(texts, filled), count), filled))}
@@ -163,8 +177,8 @@ def _million(file: Path, items: int, against: str) -> Row:
         "items": items,
         "held": found.held,
         "duplicates": found.duplicates,
-        "wall_ms": spread((wall for wall, _ in taken), 1e3),
-        "cpu_ms": spread((cpu for _, cpu in taken), 1e3),
+        "wall_ms": time_quantiles((wall for wall, _ in taken), 1e3),
+        "cpu_ms": time_quantiles((cpu for _, cpu in taken), 1e3),
         "memory_mb": memory(),
         "peak_mb": memory("VmHWM"),
         "window_mb": round(found.bytes / 1e6, 1),
@@ -198,7 +212,7 @@ def million_table(results: Row) -> str:
     header += ["RSS MB", "peak RSS MB", "window MB", "an hour expires, ms: median", "max"]
     rows: list[list[object]] = []
     for r in results["rows"]:
-        ends = spread((hour["wall_ms"] for hour in r["expiring"]), 1)
+        ends = time_quantiles((hour["wall_ms"] for hour in r["expiring"]), 1)
         wall = [f"{r['wall_ms'][key]:.2f}" for key in ("median", "p90", "p99", "max")]
         cpu = [f"{r['cpu_ms'][key]:.2f}" for key in ("median", "p99")]
         sizes = [f"{r[key]:,.0f}" for key in ("memory_mb", "peak_mb", "window_mb")]
@@ -219,16 +233,16 @@ def fill_table(results: Row) -> str:
     return table(header, rows)
 
 
-def throughput(given: argparse.Namespace) -> Row:
+def throughput(args: argparse.Namespace) -> Row:
     """Measure both ways to add, each with a new store."""
-    name, stored = ("G20k", (0, 5000)) if given.small else ("N1M", (0, 100_000))
+    name, stored = ("G20k", (0, 5000)) if args.small else ("N1M", (0, 100_000))
     rows = []
     for before in stored:
-        for at_once, times in ((_BATCH, 5), (1, 300)) if given.small else ((_BATCH, 30), (1, 3000)):
+        for at_once, times in ((_BATCH, 5), (1, 300)) if args.small else ((_BATCH, 30), (1, 3000)):
             note(f"{before:,} documents in the store, {at_once:,} at once")
             with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder:
                 row = {"corpus": name, "stored": before, "at_once": at_once, "items": at_once * times}
-                rows.append(row | fresh(_throughput, corpus(name), Path(folder), before, at_once, times))
+                rows.append(row | call_in_new_process(_throughput, corpus(name), Path(folder), before, at_once, times))
     return {"rows": rows}
 
 
@@ -245,7 +259,7 @@ def _throughput(file: Path, folder: Path, before: int, at_once: int, times: int)
         "held": held,
         "items_a_second": round(items / sum(wall for wall, _ in taken), 1),
         "cpu_us": round(1e6 * sum(cpu for _, cpu in taken) / items, 1),
-        "wall_ms": spread((wall for wall, _ in taken), 1e3),
+        "wall_ms": time_quantiles((wall for wall, _ in taken), 1e3),
         "fsync_ms": _fsync(folder),
     }
 
@@ -258,7 +272,7 @@ def _fsync(folder: Path, times: int = 100) -> dict[str, float]:
             file.write(bytes(8192))
             os.fsync(file.fileno())
 
-        return spread((timed(write)[0] for _ in range(times)), 1e3)
+        return time_quantiles((time_call(write)[0] for _ in range(times)), 1e3)
 
 
 def throughput_table(results: Row) -> str:
@@ -273,23 +287,23 @@ def throughput_table(results: Row) -> str:
     return table([*header, "CPU µs an item", "an fsync of the disk, ms"], rows)
 
 
-def restart(given: argparse.Namespace) -> Row:
+def restart(args: argparse.Namespace) -> Row:
     """Measure how long a store of a whole corpus takes to come back, warm and with its files out of the page cache."""
-    file = corpus("G20k" if given.small else "N1M")
+    file = corpus("G20k" if args.small else "N1M")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder:
         path = Path(folder, "news.db")
         note("filling a store")
-        built = fresh(_build, file, path)
+        built = call_in_new_process(_build, file, path)
         for after in ("a clean close", "a clean close, files out of the page cache"):
             if rows:
                 _forget_pages(Path(folder))
-            rows.append(built | {"after": after} | fresh(_restart, path))
+            rows.append(built | {"after": after} | call_in_new_process(_restart, path))
     return {"rows": rows}
 
 
 def _build(file: Path, path: Path) -> Row:
-    count = documents_in(file)
+    count = count_documents(file)
     with Index(RECIPE, path=path) as index:
         index.add_many(arriving(texts_of(file), count))
     return {"documents": count, "store_mb": round(path.stat().st_size / 1e6, 1)}
@@ -334,4 +348,4 @@ SECTIONS = {
 }
 
 if __name__ == "__main__":
-    measured(__doc__, SECTIONS)
+    run_sections(__doc__, SECTIONS)

@@ -2,19 +2,18 @@
 
     learned.py [learned untouched home] [--corpora msrp clough reuters reuters-titles] [--small]
 
-Both are chosen on the same training folds and judged on the same other folds, as ``neardup train`` does it; intervals
-are those of its bootstrap. Documents of msrp are sentences, so it gets the measures that are for those.
+Both are chosen on the same training folds and judged on the same held-out folds, as in ``neardup train``; intervals
+are those of its bootstrap. Documents of msrp are sentences, so it gets the measures for sentences.
 
     msrp     sentence pairs; the training part
     clough   short answers and the articles they were or were not copied from; levels 1 to 3 count as copied
-    reuters  pairs of newswire items that were judged in the labelling page (benchmarks/labels); by the texts alone, and
-             with titles and times beside them
+    reuters  pairs of newswire items judged in the labelling page (benchmarks/labels); by texts only, and with titles
+             and times
 
-untouched: the validation part of msrp, by a classifier of its training part.
+untouched: the validation part of msrp, judged by a classifier of its training part.
 
-home: the classifier of Reuters on documents that it was not trained for. How many candidates lie outside of what it was
-trained on, how many pass, whether a run stops, and where there are labels its precision beside that of the best
-threshold.
+home: the classifier of Reuters on other documents: how many candidates lie outside its training domain, how many pass,
+whether a run stops, and with labels its precision and that of the best threshold.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from measuring import HERE, SHARED, Section, measured, note, table
+from measuring import HERE, SHARED, Section, note, run_sections, table
 
 import neardup as nd
 from neardup.classifier.domain import DomainCounts
@@ -39,7 +38,7 @@ HEADER = ["corpus", "pairs", "duplicates", "learned: F1", "precision", "recall",
 
 
 class Case(NamedTuple):
-    """A corpus, its labels, and what ``train`` is asked for."""
+    """A corpus, its labels, and the options of ``train``."""
 
     corpus: str
     labels: Path
@@ -67,7 +66,7 @@ CASES = {
 
 
 def documents_of(case: Case) -> pa.Table:
-    """Return the documents of a corpus, with the columns that are compared."""
+    """Return the documents of a corpus with the compared columns."""
     path = DATA / case.corpus
     content = path.read_bytes()
     rows = [json.loads(line) for line in (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()]
@@ -75,10 +74,10 @@ def documents_of(case: Case) -> pa.Table:
     return pa.table({name: [str(row[name]) for row in rows] for name in columns})
 
 
-def learned(given: argparse.Namespace) -> dict[str, Any]:
+def learned(args: argparse.Namespace) -> dict[str, Any]:
     """Train on each corpus."""
     rows = []
-    for name in given.corpora or (["clough"] if given.small else list(CASES)):
+    for name in args.corpora or (["clough"] if args.small else list(CASES)):
         note(name)
         case = CASES[name]
         found = nd.train(documents_of(case), str(case.labels), **case.options)
@@ -99,14 +98,14 @@ def learned_table(results: dict[str, Any]) -> str:
     return table([*HEADER, "learned is ahead by"], rows)
 
 
-def untouched(given: argparse.Namespace) -> dict[str, Any]:
+def untouched(args: argparse.Namespace) -> dict[str, Any]:
     """Train on one part of msrp and judge another one."""
-    if given.small:
+    if args.small:
         return {}
     case = CASES["msrp"]
     documents = documents_of(case)
     trained = nd.train(documents, str(case.labels), **case.options).classifier
-    # The others would make candidates by the million, and none of them is labelled here.
+    # The other documents would give millions of candidates, none of them labelled.
     with open(case.labels, newline="", encoding="utf-8") as rows:
         named = {row[side] for row in csv.DictReader(rows) if row["split"] == "val" for side in ("id1", "id2")}
     judged = documents.filter(pc.is_in(documents["id"], pa.array(sorted(named))))
@@ -130,7 +129,7 @@ def _r8_labels() -> list[tuple[str, str, int]]:
 
 
 #: Corpora, their documents, and labels where there are some, with what ``compare`` is told of these.
-STRANGERS: dict[str, tuple[str, Any, dict[str, Any]]] = {
+OTHER_CORPORA: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "reuters": ("reuters/reuters.jsonl.gz", None, {}),
     "r8": ("r8/r8.jsonl.gz", _r8_labels, {"complete": True}),
     "cornell": ("cornell/docs", lambda: str(DATA / "cornell" / "pairs.csv"), {"complete": True}),
@@ -145,14 +144,14 @@ STRANGERS: dict[str, tuple[str, Any, dict[str, Any]]] = {
 }
 
 
-def home(given: argparse.Namespace) -> dict[str, Any]:
+def home(args: argparse.Namespace) -> dict[str, Any]:
     """Use the classifier of Reuters on each corpus."""
     case = CASES["reuters"]
     training = nd.train(documents_of(case), str(case.labels), **case.options)
     trained = training.classifier
     rows = []
-    for name, (path, labels, options) in STRANGERS.items():
-        if given.small and name not in ("clough", "cornell"):
+    for name, (path, labels, options) in OTHER_CORPORA.items():
+        if args.small and name not in ("clough", "cornell"):
             continue
         note(name)
         said = nd.dedup_files(str(DATA / path), classifier=trained, force_domain=True).summary["classifier"]
@@ -174,7 +173,7 @@ _RECIPES = ["default", "ddd", "terms"]
 
 
 def home_table(results: dict[str, Any]) -> str:
-    """Return where the classifier is at home, and where it stops."""
+    """Return where a run continues, and where it stops."""
     rows = []
     for r in results["rows"]:
         shares = [f"{r[key] / max(r['candidates'], 1):.0%}" for key in ("outside", "passed")]
@@ -202,7 +201,7 @@ def interval(figure: dict[str, float | None]) -> str:
 
 
 if __name__ == "__main__":
-    measured(
+    run_sections(
         __doc__,
         {
             "learned": Section(learned, {"learned": learned_table}),

@@ -1,8 +1,8 @@
-"""What a command or a call takes, on what machine; results as JSON with their tables; the command line of the scripts.
+"""Measures commands and calls; writes results as JSON with their tables; runs the command line of the scripts.
 
 Every script has sections: each measures one claim and writes results/SECTION.json with the machine, the commit, the
-figures and the tables that pages show. ``--small`` measures on made corpora in less than a minute, into results/quick,
-which is not kept.
+figures and the tables that pages show. ``--small`` measures generated corpora in less than a minute and writes to
+results/quick, which is not committed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 SHARED = HERE.parents[1] / "shared"
-# What is measured finds modules compiled, as it does for users.
+# Measured commands find compiled modules, as users do.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 BENCH_HOME = Path(os.environ.get("BENCH_HOME", Path.home() / ".cache" / "neardup-bench"))
 #: The command line under test: the package of the interpreter that runs the benchmark.
@@ -48,17 +48,17 @@ _SUBREAPER = 36
 _EVERY = 0.05
 
 
-#: The job that all are measured by.
+#: The options of the common job.
 JOB = ["--features", "words:5", "--measure", "jaccard", "--threshold", "0.7", "--threads", "2", "--force"]
 
 
 class CommandFailedError(Exception):
-    """A measured command failed; the message holds the end of what it said."""
+    """A measured command failed; the message holds the end of its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a command took, its children included.
+    """Resources that a command used, including its children.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Run:
         finished children and what was seen of each process while it ran: a parent that ignores the end of its children,
         as Spark's daemon of Python workers does, loses their time from the account.
     rss : int
-        Bytes of the largest single process at its peak (what ``ru_maxrss`` says of it).
+        Bytes of the largest single process at its peak (``ru_maxrss``).
     pss : int
         Bytes of the process tree at its peak, shared pages counted once (sampled 20 times a second).
     """
@@ -79,14 +79,14 @@ class Run:
 
 
 def measure(command: Sequence[object], *, env: dict[str, str] | None = None) -> Run:
-    """Run a command and return what it took.
+    """Run a command and return the resources that it used.
 
     Raises
     ------
     CommandFailedError
         If the command fails.
     """
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)  # grandchildren come to us, so that their time is counted
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)  # adopt grandchildren, so that their time is counted
     before = _children()
     begin = time.perf_counter()
     process = subprocess.Popen(
@@ -95,8 +95,8 @@ def measure(command: Sequence[object], *, env: dict[str, str] | None = None) -> 
         stderr=subprocess.STDOUT,
         env=os.environ | (env or {}),
     )
-    said: list[bytes] = []
-    reader = threading.Thread(target=lambda: said.append(process.communicate()[0]))
+    output: list[bytes] = []
+    reader = threading.Thread(target=lambda: output.append(process.communicate()[0]))
     reader.start()
     pss = rss = 0
     seconds: dict[int, float] = {}
@@ -109,13 +109,13 @@ def measure(command: Sequence[object], *, env: dict[str, str] | None = None) -> 
     wall = time.perf_counter() - begin
     _reap()
     if process.returncode:
-        message = said[0].decode(errors="replace")[-1000:]
+        message = output[0].decode(errors="replace")[-1000:]
         raise CommandFailedError(f"{shlex.join(map(str, command))} ended with {process.returncode}:\n{message}")
     return Run(wall, max(_children() - before, sum(seconds.values())), rss, pss)
 
 
 def warm_up() -> None:
-    """Compile the kernels where that is not done, so that no measured run does it."""
+    """Compile the kernels, so that no measured run does."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "some.jsonl")
         lines = [
@@ -144,7 +144,7 @@ def _children() -> float:
 
 
 def _reap() -> None:
-    """Wait for what the command left behind."""
+    """Wait for the processes that the command left behind."""
     end = time.monotonic() + 10
     while time.monotonic() < end:
         try:
@@ -189,7 +189,7 @@ def _memory(pid: int, file: str, field: str) -> int:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the numbers depend on: processor, memory, Python, versions, date and load."""
+    """Return the environment of the figures: processor, memory, Python, versions, date and load."""
     model = next(
         (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),
@@ -215,7 +215,7 @@ def _lines(path: str) -> list[str]:
 
 
 def save(path: Path, results: dict[str, Any], tables: dict[str, str]) -> None:
-    """Write results, which hold the machine, with the command and the commit that made them, and their tables."""
+    """Write results with their tables, and the command and commit that made them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
     git = ["git", "-C", str(HERE), "describe", "--always", "--dirty=+"]
@@ -227,7 +227,7 @@ def save(path: Path, results: dict[str, Any], tables: dict[str, str]) -> None:
 
 
 def note(text: str) -> None:
-    """Say on stderr what goes on."""
+    """Print progress to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -239,49 +239,49 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One claim: what measures it, and the tables that are made of the results, by name."""
+    """The measurement of one claim, and its tables by name."""
 
     measure: Callable[[argparse.Namespace], dict[str, Any]]
     tables: dict[str, Callable[[dict[str, Any]], str]]
 
 
-def measured(
+def run_sections(
     about: str | None, sections: dict[str, Section], options: Callable[[argparse.ArgumentParser], object] | None = None
 ) -> None:
-    """Run the command line of a script: measure the sections that are named, all of them by default."""
+    """Run the command line of a script: measure the chosen sections, by default all."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; all unless named")
     parser.add_argument("--small", action="store_true", help="on small corpora, into results/quick")
     parser.add_argument("--runs", type=int, help="runs of each; figures are medians")
     if options is not None:
         options(parser)
-    given = parser.parse_args()
-    given.runs = given.runs or (1 if given.small else 3)
-    if unknown := set(given.sections) - set(sections):
+    args = parser.parse_args()
+    args.runs = args.runs or (1 if args.small else 3)
+    if unknown := set(args.sections) - set(sections):
         parser.error(f"no section {min(unknown)}; there are {', '.join(sections)}")
-    for name in given.sections or sections:
+    for name in args.sections or sections:
         note(f"== {name}")
-        results = {"machine": machine()} | sections[name].measure(given)
+        results = {"machine": machine()} | sections[name].measure(args)
         tables = {table_: make(results) for table_, make in sections[name].tables.items()}
-        save((RESULTS / "quick" if given.small else RESULTS) / f"{name}.json", results, tables)
+        save((RESULTS / "quick" if args.small else RESULTS) / f"{name}.json", results, tables)
         print("\n\n".join(tables.values()), end="\n\n")
 
 
-def fresh(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return what a function returns in a new process, so that its memory and its first calls are its own."""
+def call_in_new_process(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Return the result of a call in a new process, where memory and first calls are its own."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *args, **named).result()
 
 
-def timed(act: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds on the wall and the CPU seconds of this process that a call takes."""
+def time_call(act: Callable[[], object]) -> tuple[float, float]:
+    """Return the wall and CPU seconds of a call in this process."""
     wall, cpu = time.perf_counter(), time.process_time()
     act()
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def spread(values: Iterable[float], scale: float) -> dict[str, float]:
-    """Return median, mean, p90, p99 and maximum of times in seconds, in another unit."""
+def time_quantiles(values: Iterable[float], scale: float) -> dict[str, float]:
+    """Return median, mean, p90, p99 and maximum of times in seconds, multiplied by ``scale``."""
     found = np.array(list(values)) * scale
     p50, p90, p99 = np.percentile(found, [50, 90, 99])
     named = {"median": p50, "mean": found.mean(), "p90": p90, "p99": p99, "max": found.max()}
@@ -289,6 +289,6 @@ def spread(values: Iterable[float], scale: float) -> dict[str, float]:
 
 
 def memory(field: str = "VmRSS") -> float:
-    """Return what this process has of memory now, in MB; VmHWM: what it had at most."""
+    """Return the memory of this process in MB: now (VmRSS) or at its peak (VmHWM)."""
     found = next(line for line in _lines("/proc/self/status") if line.startswith(f"{field}:"))
     return round(int(found.split()[1]) * 1024 / 1e6, 1)

@@ -2,8 +2,8 @@
 
     methods.py [--corpora cornell clough-1 clough-3 r8 adzuna reuters] [--runs 3] [--small]
 
-Each recipe is tried at many thresholds and at its own; intervals are those of ``neardup compare``. Time and pairs are
-those of a run of their own at the recipe's own threshold, reading included. What the labels are worth: ``LABELS``.
+Each recipe is scored at many thresholds and at its own; intervals are those of ``neardup compare``. Time and pairs come
+from a separate run at the recipe's own threshold, reading included.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from measuring import SHARED, Section, measured, note, table
+from measuring import SHARED, Section, note, run_sections, table
 
 import neardup as nd
 from neardup.documents import open_corpus
@@ -31,7 +31,7 @@ COMPUTED = "computed: Jaccard of word 5-grams at or above 0.8"
 
 
 class Labelled(NamedTuple):
-    """A corpus with labels: where it lies, what to ask ``compare`` for, the thresholds, what the labels are."""
+    """A labelled corpus: its files, the options of ``compare``, the thresholds, and what the labels are."""
 
     inputs: str
     labels: str
@@ -73,7 +73,7 @@ CORPORA = {
 #: The groups of r8 by the numbers of their files, from and to.
 R8_GROUPS = [(0, 10), (11, 20), (21, 30), (31, 40), (41, 49)]
 
-#: What is measured besides the named recipes. All their thresholds are ours.
+#: Variants measured besides the named recipes. All their thresholds are ours.
 VARIANTS: dict[str, dict[str, Any]] = {
     "words:1": {"features": "words:1"},
     "words:2": {"features": "words:2"},
@@ -95,7 +95,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ddd clipped df:2:0.1": {"features": "qgrams:4", "measure": "overlap", "threshold": 0.7, "clip": "df:2:0.1"},
     "words:5 then edit": {"threshold": 0.5, "second_step": "edit >= 0.9"},
 }
-#: The page of each named recipe, and for which texts it is.
+#: The page of each named recipe, and the texts it is for.
 NAMED = {
     "default": ("words", "news, articles, mail: copies, re-sends, light edits"),
     "jaccard": ("words", "the blog's: adverts and other texts where case and punctuation carry meaning"),
@@ -133,38 +133,44 @@ PAGES = {
     "lsh": ["lsh", "default"],
     "two-steps": ["words:5 then edit", "default"],
 }
-#: On smaller corpora the time a document says more of the start than of the method.
+#: On smaller corpora the time per document reflects the start-up more than the method.
 LARGE = 1000
 LENGTHS = ["words:1", "words:2", "words:3", "default", "words:8"]
 
 
-def chosen() -> dict[str, nd.Recipe]:
+def all_recipes() -> dict[str, nd.Recipe]:
     """Return the named recipes and the variants."""
     named = {name: nd.load_recipe(name) for name in recipe_names()}
     return named | {name: nd.Recipe(name=name).changed(**choices) for name, choices in VARIANTS.items()}
 
 
-def measured_on(names: Sequence[str], runs: int) -> dict[str, Any]:
+def score_corpora(names: Sequence[str], runs: int) -> dict[str, Any]:
     """Score and time all recipes on corpora."""
-    recipes, found = chosen(), []
+    recipes, found = all_recipes(), []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             note(f"{name}: scoring {len(recipes)} recipes")
             corpus = CORPORA[name]
-            compared = scored_on(corpus, list(recipes.values()), Path(folder))
+            compared = compare_recipes(corpus, list(recipes.values()), Path(folder))
             counts = {
                 key: getattr(compared, key) for key in ("documents", "duplicates", "others", "groups", "complete")
             }
-            head = {"corpus": name, "labels": corpus.kind, "warnings": [without_folders(w) for w in compared.warnings]}
+            description = {
+                "corpus": name,
+                "labels": corpus.kind,
+                "warnings": [without_folders(w) for w in compared.warnings],
+            }
             rows = []
             for scored in compared.recipes:
                 note(f"{name}: timing {scored.name}")
-                rows.append(as_row(scored) | timed(DATA / corpus.inputs, scored.recipe, compared.documents, runs))
-            found.append(head | counts | {"rows": rows})
+                rows.append(
+                    recipe_row(scored) | time_recipe(DATA / corpus.inputs, scored.recipe, compared.documents, runs)
+                )
+            found.append(description | counts | {"rows": rows})
     return {"corpora": found}
 
 
-def scored_on(corpus: Labelled, recipes: list[nd.Recipe], folder: Path) -> Comparison:
+def compare_recipes(corpus: Labelled, recipes: list[nd.Recipe], folder: Path) -> Comparison:
     """Return the figures of recipes on one corpus."""
     labels = DATA / corpus.labels if corpus.labels else r8_clusters(folder)
     with open_corpus([DATA / corpus.inputs]) as documents:
@@ -189,31 +195,31 @@ def without_folders(text: str) -> str:
     return " ".join(Path(word).name if word.startswith("/") else word for word in text.split(" "))
 
 
-def as_row(scored: Scored) -> dict[str, Any]:
+def recipe_row(scored: Scored) -> dict[str, Any]:
     """Return what one recipe reached at its best and at its own threshold."""
     own = next(row for row in scored.rows if row.own)
     return {
         "recipe": scored.name,
         "in_words": scored.recipe.in_words(),
         "scale": scored.scale,
-        "best": at_threshold(scored.best),
-        "own": at_threshold(own),
+        "best": threshold_row(scored.best),
+        "own": threshold_row(own),
     }
 
 
-def at_threshold(row: Row) -> dict[str, Any]:
+def threshold_row(row: Row) -> dict[str, Any]:
     """Return the figures at a threshold, ready for JSON."""
     figures = {"precision": row.precision, "recall": row.recall, "f1": row.f1}
     counts = {"returned": row.returned, "correct": row.correct, "missed": row.missed, "unlabelled": row.unlabelled}
-    return {"threshold": row.threshold} | counts | {name: rounded(figure) for name, figure in figures.items()}
+    return {"threshold": row.threshold} | counts | {name: round_figure(figure) for name, figure in figures.items()}
 
 
-def rounded(figure: Figure) -> list[float | None]:
+def round_figure(figure: Figure) -> list[float | None]:
     """Return value, low and high end."""
     return [None if value is None else round(value, 4) for value in figure]
 
 
-def timed(inputs: Path, recipe: nd.Recipe, documents: int, runs: int) -> dict[str, Any]:
+def time_recipe(inputs: Path, recipe: nd.Recipe, documents: int, runs: int) -> dict[str, Any]:
     """Return pairs, undecidable documents, and microseconds a document at a recipe's own threshold."""
     wall, cpu = [], []
     for _ in range(runs):
@@ -284,11 +290,11 @@ def times_table(results: dict[str, Any]) -> str:
 
 def _by_corpus(results: dict[str, Any], names: Sequence[str]) -> str:
     found = {corpus["corpus"]: {row["recipe"]: row for row in corpus["rows"]} for corpus in results["corpora"]}
-    rows = [[name, *(_two(rows[name]) for rows in found.values())] for name in names]
+    rows = [[name, *(_best_and_own(rows[name]) for rows in found.values())] for name in names]
     return table(["F1 at best (threshold), at own", *found], rows)
 
 
-def _two(row: dict[str, Any]) -> str:
+def _best_and_own(row: dict[str, Any]) -> str:
     best, own = row["best"], row["own"]
     place = f" ({_place(row, best)})" if _place(row, best) else ""
     return f"{_value(best['f1'])}{place}, {_value(own['f1'])}"
@@ -343,9 +349,9 @@ def _figures(row: dict[str, Any], documents: int, *, several: bool) -> list[str]
     ]
 
 
-def scored(given: argparse.Namespace) -> dict[str, Any]:
+def methods(args: argparse.Namespace) -> dict[str, Any]:
     """Score all recipes on all corpora, or on a small one."""
-    return measured_on(given.corpora or (["cornell"] if given.small else list(CORPORA)), given.runs)
+    return score_corpora(args.corpora or (["cornell"] if args.small else list(CORPORA)), args.runs)
 
 
 TABLES = {
@@ -359,8 +365,8 @@ TABLES = {
 if __name__ == "__main__":
     if not DATA.is_dir():
         raise SystemExit("the labelled corpora are those of ../shared/data, which is not there")
-    measured(
+    run_sections(
         __doc__,
-        {"methods": Section(scored, TABLES)},
+        {"methods": Section(methods, TABLES)},
         lambda parser: parser.add_argument("--corpora", nargs="+", choices=list(CORPORA)),
     )

@@ -24,8 +24,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from corpora import corpus, edited_copies, job_adverts, made, near_copies, one_footer, ten_documents
-from measuring import JOB, NEARDUP, RESULTS, SHARED, Run, Section, measure, measured, note, summarize, table, warm_up
+from corpora import corpus, edited_copies, job_adverts, near_copies, one_footer, ten_documents, write_corpus
+from measuring import (
+    JOB,
+    NEARDUP,
+    RESULTS,
+    SHARED,
+    Run,
+    Section,
+    measure,
+    note,
+    run_sections,
+    summarize,
+    table,
+    warm_up,
+)
 
 Results = dict[str, Any]
 
@@ -48,12 +61,12 @@ NEIGHBORS = {
 }
 
 
-def deduped(file: Path, given: argparse.Namespace, *options: str, job: list[str] = JOB) -> Results:
+def measure_dedup(file: Path, args: argparse.Namespace, *options: str, job: list[str] = JOB) -> Results:
     """Return the medians of runs of ``dedup``, what its summary says, and a digest of what it kept."""
     with tempfile.TemporaryDirectory() as folder:
         out, summary = Path(folder, "out.parquet"), Path(folder, "summary.json")
         command = [*NEARDUP, "dedup", file, "-o", out, "--summary", summary, *job, *options]
-        figures = summarize([measure(command) for _ in range(given.runs)])
+        figures = summarize([measure(command) for _ in range(args.runs)])
         said = json.loads(summary.read_text("utf-8"))
         digest = hashlib.sha256(out.read_bytes()).hexdigest()
     row = {key: said[key] for key in ("documents", "kept", "dropped", "pairs", "all_pairs", "stages")}
@@ -62,11 +75,11 @@ def deduped(file: Path, given: argparse.Namespace, *options: str, job: list[str]
     return row | figures | {"cpu_us_a_document": round(1e6 * figures["cpu_s"] / said["documents"], 2)}
 
 
-def growth(given: argparse.Namespace) -> Results:
+def growth(args: argparse.Namespace) -> Results:
     """Measure corpora of several sizes."""
     warm_up()
-    names = given.corpora or (["G20k", "G60k"] if given.small else ["N100k", "N500k"])
-    return {"rows": [{"corpus": name} | deduped(corpus(name), given) for name in names]}
+    names = args.corpora or (["G20k", "G60k"] if args.small else ["N100k", "N500k"])
+    return {"rows": [{"corpus": name} | measure_dedup(corpus(name), args) for name in names]}
 
 
 def growth_table(results: Results) -> str:
@@ -81,15 +94,15 @@ def growth_table(results: Results) -> str:
     return f"{found}\n\nFrom first to last the time a document grows by {ratio}; allowed is {GROWTH}."
 
 
-def memory(given: argparse.Namespace) -> Results:
+def memory(args: argparse.Namespace) -> Results:
     """Measure corpora without a budget and with each."""
     warm_up()
     rows = []
-    for name in given.corpora or (["G60k"] if given.small else ["N100k", "N500k"]):
-        for budget in (None, *(["200MB"] if given.small else ["2GB", "500MB"])):
+    for name in args.corpora or (["G60k"] if args.small else ["N100k", "N500k"]):
+        for budget in (None, *(["200MB"] if args.small else ["2GB", "500MB"])):
             note(f"{name}, {budget or 'no budget'}")
             options = ["--memory", budget] if budget else []
-            rows.append({"corpus": name, "budget": budget} | deduped(corpus(name), given, *options))
+            rows.append({"corpus": name, "budget": budget} | measure_dedup(corpus(name), args, *options))
     return {"rows": rows}
 
 
@@ -106,14 +119,14 @@ def memory_table(results: Results) -> str:
     return f"{table([*header, 'CPU s', 'wall s'], rows)}\n\nAllowed: {TIMES_THE_TEXT} times the text."
 
 
-def hard(given: argparse.Namespace) -> Results:
+def hard(args: argparse.Namespace) -> Results:
     """Measure corpora made to hurt: the time a document must stay the same as they grow."""
     warm_up()
     rows = []
     for case, (make, sizes) in HARD.items():
-        for size in (full // 20 for full in sizes) if given.small else sizes:
+        for size in (full // 20 for full in sizes) if args.small else sizes:
             note(f"{case}, {size:,} documents")
-            rows.append({"case": case} | deduped(made(f"{case}-{size}", make(size)), given))
+            rows.append({"case": case} | measure_dedup(write_corpus(f"{case}-{size}", make(size)), args))
     return {"rows": rows}
 
 
@@ -127,12 +140,12 @@ def hard_table(results: Results) -> str:
     return table([*header, "CPU µs a document"], rows)
 
 
-def first_run(given: argparse.Namespace) -> Results:
+def first_run(args: argparse.Namespace) -> Results:
     """Measure starts with an empty folder for compiled kernels each time."""
-    file = made("start-20", islice(edited_copies(1000), 20))
+    file = write_corpus("start-20", islice(edited_copies(1000), 20))
     taken: dict[str, list[Run]] = {name: [] for name in STARTS}
-    for number in range(given.runs):
-        note(f"run {number + 1} of {given.runs}")
+    for number in range(args.runs):
+        note(f"run {number + 1} of {args.runs}")
         with tempfile.TemporaryDirectory() as folder:
             command = [*NEARDUP, "dedup", file, "-o", Path(folder, "out.parquet"), "--force"]
             for name, runs in taken.items():
@@ -147,16 +160,16 @@ def first_run_table(results: Results) -> str:
     return table(["start", "wall s", "CPU s", "peak RSS MB", "aim, CPU s"], rows)
 
 
-def threads(given: argparse.Namespace) -> Results:
+def threads(args: argparse.Namespace) -> Results:
     """Measure corpora with one thread and with two, and what of each stage one thread does alone."""
     warm_up()
-    names = given.corpora or (["G20k"] if given.small else ["N500k", "M1M"])
+    names = args.corpora or (["G20k"] if args.small else ["N500k", "M1M"])
     rows = []
     for name in names:
         for count in (1, 2):
             note(f"{name}, threads {count}")
             job = [*JOB[:-2], str(count), "--force"]
-            rows.append({"corpus": name, "threads": count} | deduped(corpus(name), given, job=job))
+            rows.append({"corpus": name, "threads": count} | measure_dedup(corpus(name), args, job=job))
     return {"rows": rows}
 
 
@@ -198,14 +211,14 @@ def threads_table(results: Results) -> str:
     )
 
 
-def blog_job(given: argparse.Namespace) -> Results:
+def blog_job(args: argparse.Namespace) -> Results:
     """Measure the blog's job."""
     kind = "sentences" if (SHARED / "data" / "adzuna").is_dir() else "words"
-    documents = 20_000 if given.small else 400_000
-    file = made(f"adverts-{kind}-{documents}", job_adverts(documents))
+    documents = 20_000 if args.small else 400_000
+    file = write_corpus(f"adverts-{kind}-{documents}", job_adverts(documents))
     warm_up()
     job = ["--recipe", "jaccard", "--threads", "2", "--force"]
-    return {"rows": [{"of": kind} | deduped(file, given, job=job)]}
+    return {"rows": [{"of": kind} | measure_dedup(file, args, job=job)]}
 
 
 def blog_job_table(results: Results) -> str:
@@ -217,10 +230,10 @@ def blog_job_table(results: Results) -> str:
     return table(["", "documents", "text MB", "pairs", "wall", "CPU s", "peak PSS MB"], rows)
 
 
-def neighbors(given: argparse.Namespace) -> Results:
+def neighbors(args: argparse.Namespace) -> Results:
     """Measure the neighbours of the first documents, by several recipes."""
     warm_up()
-    name, first, k = ("G20k", 200, 3) if given.small else ("N100k", 1000, 3)
+    name, first, k = ("G20k", 200, 3) if args.small else ("N100k", 1000, 3)
     rows = []
     for label, options in NEIGHBORS.items():
         note(label)
@@ -228,7 +241,7 @@ def neighbors(given: argparse.Namespace) -> Results:
             job = ["--first", first, "--k", k, "--threads", 1, "-o", Path(folder, "out.parquet"), "--force"]
             command = [*NEARDUP, "neighbors", corpus(name), *options, *job]
             measure(command)  # compiles, where that is not done
-            figures = summarize([measure(command) for _ in range(given.runs)])
+            figures = summarize([measure(command) for _ in range(args.runs)])
         rows.append({"recipe": label, "corpus": name, "asked": first, "k": k} | figures)
     return {"rows": rows}
 
@@ -242,11 +255,11 @@ def neighbors_table(results: Results) -> str:
     return table(["", "documents", "k", "wall s", "CPU s", "peak PSS MB"], rows)
 
 
-def goals(given: argparse.Namespace) -> Results:
+def goals(args: argparse.Namespace) -> Results:
     """Measure what no other section does: 20 documents, and two recipes whose cost lies elsewhere than the join."""
     warm_up()
-    name = "G20k" if given.small else "N100k"
-    few = made("start-20", islice(edited_copies(1000), 20))
+    name = "G20k" if args.small else "N100k"
+    few = write_corpus("start-20", islice(edited_copies(1000), 20))
     asked = {
         "20 documents": (few, []),
         f"{name}, --recipe checksum": (corpus(name), ["--recipe", "checksum"]),
@@ -256,8 +269,8 @@ def goals(given: argparse.Namespace) -> Results:
     for label, (file, options) in asked.items():
         note(label)
         job = [*options, "--threads", "2", "--force"]
-        deduped(file, argparse.Namespace(runs=1), job=job)  # compiles, where that is not done
-        rows.append({"job": label} | deduped(file, given, job=job))
+        measure_dedup(file, argparse.Namespace(runs=1), job=job)  # compiles, where that is not done
+        rows.append({"job": label} | measure_dedup(file, args, job=job))
     return {"rows": rows}
 
 
@@ -352,6 +365,6 @@ SECTIONS = {
 }
 
 if __name__ == "__main__":
-    measured(
+    run_sections(
         __doc__, SECTIONS, lambda parser: parser.add_argument("--corpora", nargs="+", help="of growth and of memory")
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measuring import BENCH_HOME, NEARDUP, SHARED, Section, machine, measured, note, table, warm_up
+from measuring import BENCH_HOME, NEARDUP, SHARED, Section, machine, note, run_sections, table, warm_up
 
 #: Each peer's variant that is fastest for the job, and its package.
 PEERS = {
@@ -71,16 +71,16 @@ def version(peer: str, package: str) -> str:
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def compare(given: argparse.Namespace) -> dict[str, Any]:
+def compare(args: argparse.Namespace) -> dict[str, Any]:
     """Run all peers on all corpora."""
-    peers, runs = given.peers, given.runs
-    corpora = given.corpora or (["R20k"] if given.small else ["R20k", "N100k", "N500k"])
+    peers, runs = args.peers, args.runs
+    corpora = args.corpora or (["R20k"] if args.small else ["R20k", "N100k", "N500k"])
     where = machine()
     where["versions"] |= {package: version(peer, package) for peer, (_, package) in PEERS.items() if peer in peers}
     warm_up()
     rows = []
     for corpus in corpora:
-        taken: dict[str, list[dict[str, Any]]] = {peer: [] for peer in peers}
+        records_of: dict[str, list[dict[str, Any]]] = {peer: [] for peer in peers}
         for number in range(runs):
             for peer in peers:
                 note(f"{corpus}, {peer}, round {number + 1} of {runs}")
@@ -88,8 +88,8 @@ def compare(given: argparse.Namespace) -> dict[str, Any]:
                 if record["runs"][0]["rc"]:
                     note(f"{peer} failed on {corpus}")
                     continue
-                taken[peer].append(record)
-        for peer, records in taken.items():
+                records_of[peer].append(record)
+        for peer, records in records_of.items():
             if records:
                 figures = {name: round(median(r["median"][key] for r in records), 2) for key, name in _FIGURES.items()}
                 row = {"corpus": corpus, "peer": peer, "variant": PEERS[peer][0] or "default"} | figures
@@ -118,7 +118,7 @@ def ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def found(score: dict[str, Any]) -> list[object]:
+def score_cells(score: dict[str, Any]) -> list[object]:
     """Return recall and precision of a peer's pairs, the share of pairs resolved, and wrong removals."""
     pairs = score.get("pairs_all") or score.get("cluster_pairs")
     kept = score.get("kept", {})
@@ -138,7 +138,7 @@ def as_table(results: dict[str, Any]) -> str:
         ratio = over.get((r["corpus"], r["peer"]))
         figures = [r["cpu_s"], r["wall_s"], r["pss_mb"], f"{ratio['cpu']:.2f}" if ratio else ""]
         name = f"{r['peer']}, exact copies only" if r["peer"] == EXACT else r["peer"]
-        rows.append([r["corpus"], name, *figures, *found(r["score"])])
+        rows.append([r["corpus"], name, *figures, *score_cells(r["score"])])
     header = ["corpus", "", "CPU s", "wall s", "peak PSS MB", "neardup's CPU over it", "recall", "precision"]
     return table([*header, "true pairs resolved", "wrong removals"], rows)
 
@@ -151,4 +151,4 @@ def options(parser: argparse.ArgumentParser) -> None:
 if __name__ == "__main__":
     if not (SHARED / "bench" / "bench.py").exists() or not (BENCH_HOME / "venvs").is_dir():
         raise SystemExit("the peers need ../shared/bench and what its prepare makes")
-    measured(__doc__, {"peers": Section(compare, {"peers": as_table})}, options)
+    run_sections(__doc__, {"peers": Section(compare, {"peers": as_table})}, options)

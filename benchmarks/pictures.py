@@ -23,7 +23,7 @@ CORPUS = "examples/newswire.jsonl"
 DOCS = ROOT / "docs"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Pixels of the page's width, and around a picture.
-WIDTH, ROOM = 1100, 16
+WIDTH, MARGIN = 1100, 16
 #: The commands that write the pages; each is given the name of its page last.
 PAGES = {
     "explore": ("explore", CORPUS, "-o"),
@@ -31,7 +31,7 @@ PAGES = {
 }
 
 
-def written(name: str, folder: Path) -> Path:
+def write_page(name: str, folder: Path) -> Path:
     """Write a page, unless it is there."""
     path = folder / f"{name}.html"
     if not path.exists():
@@ -52,9 +52,9 @@ class Picture(NamedTuple):
         boxes = [page.locator(one).first.bounding_box() for one in (self.first, self.last)]
         if boxes[0] is None or boxes[1] is None:
             raise SystemExit(f"the page {self.page} has no {self.first} or no {self.last}")
-        left, top = min(boxes[0]["x"], boxes[1]["x"]) - ROOM, boxes[0]["y"] - ROOM
+        left, top = min(boxes[0]["x"], boxes[1]["x"]) - MARGIN, boxes[0]["y"] - MARGIN
         right = max(box["x"] + box["width"] for box in (boxes[0], boxes[1]))
-        return {"x": left, "y": top, "width": right + ROOM - left, "height": boxes[1]["y"] + boxes[1]["height"] - top}
+        return {"x": left, "y": top, "width": right + MARGIN - left, "height": boxes[1]["y"] + boxes[1]["height"] - top}
 
 
 PICTURES = {
@@ -64,7 +64,7 @@ PICTURES = {
 }
 
 
-def taken(browser: Any, path: Path, picture: Picture) -> bytes:
+def take_picture(browser: Any, path: Path, picture: Picture) -> bytes:
     """Return a part of a page as a PNG."""
     context = browser.new_context(viewport={"width": WIDTH, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
@@ -88,7 +88,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         for name in names:
             picture = PICTURES[name]
-            image = taken(browser, written(picture.page, Path(folder)), picture)
+            image = take_picture(browser, write_page(picture.page, Path(folder)), picture)
             (DOCS / f"{name}.png").write_bytes(image)
             print(f"docs/{name}.png: {len(image) / 1000:.0f} kB")
         browser.close()

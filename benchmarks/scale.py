@@ -32,8 +32,8 @@ from measuring import (
     CommandFailedError,
     Section,
     measure,
-    measured,
     note,
+    run_sections,
     table,
     warm_up,
 )
@@ -153,21 +153,21 @@ def as_table(results: dict[str, Any]) -> str:
     return table(names, lines)
 
 
-def scale(given: argparse.Namespace) -> dict[str, Any]:
+def scale(args: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of all runs."""
     known = RESULTS / "scale.json"
     rows = {row["run"]: row for row in json.loads(known.read_text("utf-8"))["rows"]} if known.exists() else {}
-    if given.small:
+    if args.small:
         rows = {}
     warm_up()
-    for asked in given.asked or (SMALL if given.small else RUNS):
+    for asked in args.asked or (SMALL if args.small else RUNS):
         note(asked)
         rows[asked] = one_run(asked)
     return {"rows": list(rows.values())}
 
 
 if __name__ == "__main__":
-    measured(
+    run_sections(
         __doc__,
         {"scale": Section(scale, {"scale": as_table})},
         lambda parser: parser.add_argument("--asked", nargs="+", metavar="RUN", help="other runs"),

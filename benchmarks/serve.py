@@ -34,7 +34,18 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import numpy as np
-from measuring import BENCH_HOME, HERE, NEARDUP, Section, fresh, measured, note, spread, table, timed
+from measuring import (
+    BENCH_HOME,
+    HERE,
+    NEARDUP,
+    Section,
+    call_in_new_process,
+    note,
+    run_sections,
+    table,
+    time_call,
+    time_quantiles,
+)
 
 from neardup.stream.document import Document
 from neardup.stream.index import Index
@@ -60,12 +71,12 @@ AIMS = {
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def serve(given: argparse.Namespace) -> Row:
+def serve(args: argparse.Namespace) -> Row:
     """Measure each load on a service of its own."""
     if shutil.which("wrk") is None:
         raise SystemExit("wrk makes the load and is not installed; apt-get install wrk brings it")
     BENCH_HOME.mkdir(parents=True, exist_ok=True)
-    seconds = 3 if given.small else 20
+    seconds = 3 if args.small else 20
     rows = []
     for name, connections, documents, query, pause in LOADS:
         note(f"{name}, {connections} connections")
@@ -74,7 +85,7 @@ def serve(given: argparse.Namespace) -> Row:
             rows.append({"load": name, "connections": connections} | found)
     note("the engine alone")
     with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder:
-        alone = fresh(_alone, Path(folder), 6400 if given.small else 64_000)
+        alone = call_in_new_process(_alone, Path(folder), 6400 if args.small else 64_000)
     return {"rows": rows, "alone": alone, "seconds": seconds}
 
 
@@ -94,13 +105,13 @@ def _loaded(folder: str, seconds: int, connections: int, documents: int, query: 
     }
 
 
-def million(given: argparse.Namespace) -> Row:
+def million(args: argparse.Namespace) -> Row:
     """Measure checks against many documents."""
-    count, seconds = (5000, 2) if given.small else (1_000_000, 20)
+    count, seconds = (5000, 2) if args.small else (1_000_000, 20)
     BENCH_HOME.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder:
         note(f"{count:,} documents into a store")
-        fresh(_alone, Path(folder), count, originals=1.0, at_once=1000)
+        call_in_new_process(_alone, Path(folder), count, originals=1.0, at_once=1000)
         rows = []
         with _service(folder) as (address, pid):
             held = _held(address)
@@ -114,9 +125,9 @@ def million(given: argparse.Namespace) -> Row:
     return {"rows": rows, "memory_mb": memory}
 
 
-def long(given: argparse.Namespace) -> Row:
+def long(args: argparse.Namespace) -> Row:
     """Note times and memory again and again while documents come."""
-    seconds, every = (20, 4) if given.small else (60 * given.minutes, 30)
+    seconds, every = (20, 4) if args.small else (60 * args.minutes, 30)
     BENCH_HOME.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     with (
@@ -133,11 +144,11 @@ def long(given: argparse.Namespace) -> Row:
             rows.append(
                 {"seconds": round(at + every), "documents": about["documents"], "held": about["held"]}
                 | {"memory_mb": round(_memory(pid, "VmRSS"), 1), "cpu_s": round(_cpu(pid) - before, 2)}
-                | {name: spread(values, 1000) for name, values in times.items()}
+                | {name: time_quantiles(values, 1000) for name, values in times.items()}
             )
             note(json.dumps(rows[-1]))
         load.join()
-    if not given.small:
+    if not args.small:
         (HERE.parent / "docs" / "service-long.svg").write_text(_drawn(rows), "utf-8")
     return {"rows": rows}
 
@@ -263,7 +274,7 @@ def _alone(folder: Path, count: int, originals: float = 2 / 3, at_once: int = 64
             for begin in range(640, count, at_once):
                 index.add_many(documents[begin : begin + at_once])
 
-        wall, cpu = timed(enter)
+        wall, cpu = time_call(enter)
     return {"documents": count - 640, "cpu_us": round(1e6 * cpu / (count - 640), 1), "wall_s": round(wall, 2)}
 
 
@@ -334,7 +345,7 @@ SECTIONS = {
 }
 
 if __name__ == "__main__":
-    measured(
+    run_sections(
         __doc__,
         SECTIONS,
         lambda parser: parser.add_argument("--minutes", type=int, default=15, help="how long serve-long takes"),

@@ -25,37 +25,37 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from corpora import corpus, texts_of
-from measuring import NEARDUP, Section, measure, measured, note, summarize, table, warm_up
+from measuring import NEARDUP, Section, measure, note, run_sections, summarize, table, warm_up
 
 CORPORA = ["N100k", "N500k", "M1M", "M4M"]
 SEARCHES = {"exact": [], "lsh": ["--search", "lsh", "--set", "recall=0.95"]}
 
 
-def compare(given: argparse.Namespace) -> dict[str, Any]:
+def compare(args: argparse.Namespace) -> dict[str, Any]:
     """Run both engines with both searches on all corpora."""
     warm_up()
     rows = []
-    for name in given.corpora or (["G10k", "G20k"] if given.small else CORPORA):
+    for name in args.corpora or (["G10k", "G20k"] if args.small else CORPORA):
         try:
             file = corpus(name)
         except SystemExit as error:
             note(f"left out: {error}")
             continue
-        for search in given.searches:
-            for engine in ("memory, 2 threads", f"Spark, {given.master}"):
+        for search in args.searches:
+            for engine in ("memory, 2 threads", f"Spark, {args.master}"):
                 note(f"{name}, {search}, {engine}")
-                chosen = ["--threads", "2"] if engine[0] == "m" else ["--engine", "spark", "--master", given.master]
-                found = run(file, SEARCHES[search], chosen, given)
+                chosen = ["--threads", "2"] if engine[0] == "m" else ["--engine", "spark", "--master", args.master]
+                found = run(file, SEARCHES[search], chosen, args)
                 rows.append({"corpus": name, "engine": engine, "search": search} | found)
     return {"pyspark": importlib.metadata.version("pyspark"), "rows": rows}
 
 
-def run(file: Path, search: list[str], engine: list[str], given: argparse.Namespace) -> dict[str, Any]:
+def run(file: Path, search: list[str], engine: list[str], args: argparse.Namespace) -> dict[str, Any]:
     """Return what one engine takes and finds."""
     with tempfile.TemporaryDirectory() as folder:
         kept, dropped, summary = (Path(folder, name) for name in ("kept.parquet", "dropped.parquet", "summary.json"))
         command = [*NEARDUP, "dedup", file, "-o", kept, "--duplicates", dropped, "--summary", summary, "--force"]
-        figures = summarize([measure([*command, *search, *engine]) for _ in range(given.runs)])
+        figures = summarize([measure([*command, *search, *engine]) for _ in range(args.runs)])
         said = json.loads(summary.read_text("utf-8"))
         digest = hashlib.sha256(kept.read_bytes() + dropped.read_bytes()).hexdigest()
     return figures | {key: said[key] for key in ("documents", "pairs", "stages")} | {"sha256": digest}
@@ -110,12 +110,12 @@ _APART = 10
 _FIRST = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 
 
-def stream(given: argparse.Namespace) -> dict[str, Any]:
+def stream(args: argparse.Namespace) -> dict[str, Any]:
     """Let items come as files, so many in each, and judge them on Spark and by one index."""
-    name, items = (given.corpora or (["G10k"] if given.small else ["N100k"]))[-1], 6_000 if given.small else 60_000
+    name, items = (args.corpora or (["G10k"] if args.small else ["N100k"]))[-1], 6_000 if args.small else 60_000
     texts = list(islice(texts_of(corpus(name)), items))
     rows = []
-    for each in (1_000, 3_000) if given.small else (1_000, 5_000, 20_000):
+    for each in (1_000, 3_000) if args.small else (1_000, 5_000, 20_000):
         note(f"{name}, {each:,} items a micro-batch")
         rows.append({"corpus": name, "items": len(texts), "at_once": each} | _streamed(texts, each))
     return {"pyspark": importlib.metadata.version("pyspark"), "rows": rows}
@@ -196,4 +196,4 @@ if __name__ == "__main__":
         "spark": Section(compare, {"spark": as_table}),
         "spark-stream": Section(stream, {"spark-stream": as_stream_table}),
     }
-    measured(__doc__, sections, options)
+    run_sections(__doc__, sections, options)

@@ -39,16 +39,16 @@ def main() -> None:
     parser.add_argument("--at", help="the stage in which something is killed: features, of the driver candidates")
     parser.add_argument("--after", type=float, default=1.5, help="seconds after its folder appeared")
     parser.add_argument("--write", action="store_true", help="write what was found to results/spark-faults.json")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="neardup-faults-") as folder:
         found = []
-        for fault in given.fault or ["none", "executor", "worker", "driver"]:
+        for fault in args.fault or ["none", "executor", "worker", "driver"]:
             own = Path(folder, f"of-{fault}")
             own.mkdir()
             # Where the driver dies, a stage is complete that --resume takes as it is.
-            stage = given.at or ("candidates" if fault == "driver" else "features")
-            found += injected(given.input, [fault], own, When(stage, given.after))
-    if given.write:
+            stage = args.at or ("candidates" if fault == "driver" else "features")
+            found += injected(args.input, [fault], own, When(stage, args.after))
+    if args.write:
         write(found)
     if not all(fault["same_bytes"] for fault in found):
         sys.exit(1)

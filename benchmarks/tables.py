@@ -1,4 +1,4 @@
-"""Put the tables of the results where a page asks for them: between <!-- table NAME --> and <!-- end -->.
+"""Insert the tables of the results into pages, between <!-- table NAME --> and <!-- end -->.
 
 tables.py PAGE.md ...
 """
@@ -15,7 +15,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 _BLOCK = re.compile(r"(<!-- table (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def made_by(results: dict[str, Any]) -> str:
+def provenance_line(results: dict[str, Any]) -> str:
     """Return the line below a table: command, commit, machine, versions, date."""
     line = f"`{results['command']}` of commit {results['commit']}"
     if "machine" not in results:
@@ -26,21 +26,21 @@ def made_by(results: dict[str, Any]) -> str:
 
 
 def known_tables() -> dict[str, str]:
-    """Return all tables by name, each with the line that says where it comes from."""
+    """Return all tables by name, each with its provenance line."""
     known = {}
     for path in sorted(RESULTS.glob("*.json")):
         results = json.loads(path.read_text("utf-8"))
         for name, lines in results["tables"].items():
-            known[name] = "\n".join([*lines, "", made_by(results)])
+            known[name] = "\n".join([*lines, "", provenance_line(results)])
     return known
 
 
-def renewed(text: str, known: dict[str, str]) -> str:
-    """Return the text of a page with its tables as the results have them."""
+def update_tables(text: str, known: dict[str, str]) -> str:
+    """Return the text of a page with the current tables."""
     return _BLOCK.sub(lambda found: f"{found[1]}\n{known[found['name']]}\n\n{found[3]}", text)
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         page = Path(name)
-        page.write_text(renewed(page.read_text("utf-8"), known_tables()), "utf-8")
+        page.write_text(update_tables(page.read_text("utf-8"), known_tables()), "utf-8")

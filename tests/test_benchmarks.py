@@ -27,7 +27,7 @@ def test_tables_are_those_of_the_results(page: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import tables
 
-    assert tables.renewed(text, tables.known_tables()) == text
+    assert tables.update_tables(text, tables.known_tables()) == text
 
 
 def test_the_page_of_benchmarks_names_every_script_and_every_result() -> None:

@@ -20,8 +20,7 @@ import neardup as nd
 from neardup.classifier.classifier import Classifier, pack_classifier, unpack_classifier
 from neardup.classifier.domain import Domain, DomainCounts, main_script
 from neardup.errors import ForeignDocuments, InputError, ManyCandidates, RecipeError
-from neardup.search import second_step
-from neardup.stream.index import matching
+from neardup.stream.index import matching_pairs
 
 KNOWN = texts(60, seed=7)
 WORDS = [row["text"] for row in KNOWN.rows]
@@ -155,7 +154,7 @@ def test_a_flow_warns_once_and_goes_on_also_after_a_restart(tmp_path: Path) -> N
 
 def test_documents_that_were_chosen_warn_of_nothing() -> None:
     family = {key: nd.Document(str(key), f"{WORDS[0]} {key}", float(key)) for key in range(30)}
-    assert matching(family, trained(SETS).recipe, away())
+    assert matching_pairs(family, trained(SETS).recipe, away())
 
 
 def test_what_was_taken_back_is_not_counted() -> None:

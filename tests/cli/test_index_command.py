@@ -99,7 +99,7 @@ def test_bad_input_is_one_sentence(sides: tuple[Path, Path, Path], tmp_path: Pat
     against = "--against", index
     assert says(refused("index", "build", new, "-o", index), "exists", f"index add {index}")
     assert says(refused("index", "build", new, "-o", tmp_path / "i", "--recipe", "imatch"), "imatch", "choose another")
-    assert says(refused("index", "info", tmp_path), "no index", "index build CORPUS -o INDEX")
+    assert says(refused("index", "info", tmp_path), "not an index", "index build CORPUS -o INDEX")
     assert says(refused("index", "add", index, old), "'fox'", "remove it first")
     assert says(refused("index", "remove", index, "--ids", tmp_path / "no"), "cannot be read")
     assert says(refused("dedup", new, *against, *out, "--threshold", "0.4"), "0.8", "0.4", "leave the recipe out")

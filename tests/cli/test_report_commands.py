@@ -55,7 +55,7 @@ def test_a_replay_into_a_store_that_holds_more(flow: Path) -> None:
     write_lines(Path("later.jsonl"), later)
     neardup("replay", "later.jsonl", *RULES, "--store", "news.db", "--report", "page.html")
     text = text_of("page.html")
-    assert "This item came before the corpus" in text
+    assert "This item was in the store before the corpus" in text
     assert "It moves to stricter thresholds only" in text
 
 

@@ -89,8 +89,8 @@ def test_refusals() -> None:
     Path("dup/wire/again.txt").unlink()
     assert says(refused("release", "news.db", "wire/again.txt"), "'wire/again.txt'", "dup", "any more")
     assert says(refused("release", "news.db", "nobody"), "'nobody'", "neardup stopped")
-    assert says(refused("release", "none.db", "x"), "none.db", "no store")
-    assert says(refused("stopped", "in/none.db"), "none.db", "no store")
+    assert says(refused("release", "none.db", "x"), "none.db", "not a store")
+    assert says(refused("stopped", "in/none.db"), "none.db", "not a store")
     assert says(refused("stopped", "news.db", "--since", "soon"), "--since", "'soon'", "not a time")
     assert says(refused("stopped", "news.db", "--today", "--since", "2024"), "--since 2024", "--today")
     assert len(rows()) == 3
@@ -153,7 +153,7 @@ def test_report_refusals(options: tuple[str, ...], parts: tuple[str, ...]) -> No
 
 
 def test_a_file_that_is_no_store_is_refused() -> None:
-    assert says(refused("report", "none.db", "-o", "page.html"), "none.db", "no store")
+    assert says(refused("report", "none.db", "-o", "page.html"), "none.db", "not a store")
     assert says(refused("report", "out/fox.txt", "-o", "page.html"), "out/fox.txt")
 
 

@@ -422,7 +422,7 @@ def test_empty_sides(place: Path) -> None:
 def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(nd.InputError) as caught:
         nd.open_index(tmp_path)
-    assert says(caught.value, "no index", "neardup index build")
+    assert says(caught.value, "not an index", "neardup index build")
     with pytest.raises(nd.OutputError) as refused:
         nd.build_index([NEWS], tmp_path)
     assert says(refused.value, "exists")

@@ -201,7 +201,7 @@ def test_scripts(left: str, right: str, shared: int) -> None:
             Recipe(threshold=1.0),
             (5, 5, 5),
             [
-                ("No threshold would part", "highest"),
+                ("No threshold would separate", "highest"),
                 ("no longer match", " 4 or fewer shared features"),
                 ("One more changed word", "may part them", "estimate", "up to 5 5-grams"),
             ],

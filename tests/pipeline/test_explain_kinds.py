@@ -241,7 +241,7 @@ def test_both_steps_are_told() -> None:
     assert str(why).endswith("then jaccard(words:2) 0.3333 < 0.9")
     assert says(why, " 5 features shared", "of 5 and 5")
     at_any, first, second = why.sentences
-    assert says(at_any, "No threshold would part", "highest")
+    assert says(at_any, "No threshold would separate", "highest")
     assert says(first, "no longer pass", "first step", " 3 or fewer shared features")
     assert says(second, "They pass", "second step", " 0.3333 or lower")
     assert why.as_dict()["second_step"] == {

@@ -67,7 +67,7 @@ def test_the_turn_is_the_smallest_change_of_one_measure(left: str, right: str, k
     classifier = trained(FACTS, kernel)
     step = step_of(asked(left, right, classifier))
     if step.equal or not step.is_candidate:
-        assert step.turn is None
+        assert step.measure_flip is None
         return
     best: tuple[float, str, float] | None = None
     for j, name in enumerate(classifier.vector.names):
@@ -78,7 +78,7 @@ def test_the_turn_is_the_smallest_change_of_one_measure(left: str, right: str, k
             turned = bool(classifier.score(x[np.newaxis])[0] >= classifier.cut) != step.passed
             if turned and (best is None or size < best[0] - 1e-12):
                 best = size, name, hundredths / 100
-    assert step.turn == (None if best is None else best[1:])
+    assert step.measure_flip == (None if best is None else best[1:])
 
 
 def test_a_pair_outside_the_candidate_rule_says_so() -> None:

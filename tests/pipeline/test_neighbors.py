@@ -148,5 +148,5 @@ def test_refusals() -> None:
     with pytest.raises(InputError) as empty:
         query_corpus(" ... \n")
     assert says(empty.value, "no features", "words:1", "nothing can match")
-    with pytest.raises(InputError, match="no valid Unicode at character 1"):
+    with pytest.raises(InputError, match="not valid Unicode at character 1"):
         query_corpus("a\ud800")

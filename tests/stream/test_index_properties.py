@@ -118,7 +118,7 @@ def test_batches_are_judged_as_one_by_one(
     clock = SetClock()
     index, twin = both(recipe, window=window[0], window_by=window[1], against=against, now=clock)
     rest = timed(stream, window[2], always=recipe == TIMED)
-    with patch.object(second_step, "DOCUMENTS", data.draw(st.sampled_from([0, 3, 4096]), "remembered")):
+    with patch.object(second_step, "MAX_DOCUMENTS", data.draw(st.sampled_from([0, 3, 4096]), "remembered")):
         while rest:
             size = data.draw(st.integers(1, len(rest)))
             batch, rest = rest[:size], rest[size:]

@@ -141,7 +141,7 @@ def test_a_document_that_has_no_place_takes_its_batch_with_it(rows: list[StoredD
         store.record(first, {"clock": "1"})
         with pytest.raises(StoreError) as caught:
             store.record(rows, {"clock": "2"})
-        assert says(caught.value, "news.db", "every document an id")
+        assert says(caught.value, "news.db", "every document its own id")
         twin.check(store)
 
 

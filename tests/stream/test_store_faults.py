@@ -175,7 +175,7 @@ def test_a_file_cut_at_any_byte_of_its_last_page_is_refused(path: Path) -> None:
     path.write_bytes(b"")
     refused(path, "is empty", "remove it")
     path.write_bytes(b"\0" * len(whole))
-    refused(path, "is damaged", "head is gone")
+    refused(path, "is damaged", "header is gone")
 
 
 def test_a_page_overwritten_with_zeros_is_never_believed(path: Path) -> None:
@@ -237,11 +237,11 @@ def test_damage_that_shows_later_is_an_error_of_ours(path: Path) -> None:
 
 def test_other_files_are_refused_and_left_alone(path: Path, tmp_path: Path) -> None:
     path.write_text("id,text\n1,hello\n" * 20)
-    refused(path, "no store of neardup", "move it away")
+    refused(path, "not a store of neardup", "move it away")
     path.unlink()
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE mine (a)")
-    refused(path, "no store of neardup")
+    refused(path, "not a store of neardup")
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute("PRAGMA user_version = 99")
@@ -252,7 +252,7 @@ def test_other_files_are_refused_and_left_alone(path: Path, tmp_path: Path) -> N
     assert says(caught.value, f"{tmp_path} is a folder", "a store is a file", "/news.db")
     with pytest.raises(StoreError) as caught:
         opened(tmp_path / "nowhere" / "news.db")
-    assert says(caught.value, "nowhere is no folder", "news.db")
+    assert says(caught.value, "nowhere is not a folder", "news.db")
     path.unlink()
     path.with_name("news.db-wal").write_bytes(b"verdicts")
     refused(path, "is gone", "news.db-wal is still there")

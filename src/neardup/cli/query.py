@@ -94,7 +94,7 @@ def query(
                 classifier=classifier,
                 title=title,
                 time=time,
-                what=name,
+                name=name,
                 progress=progress,
                 **run_options.limits,
             )

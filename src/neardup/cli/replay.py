@@ -296,7 +296,7 @@ def replay(
         notes.flush()
         settings.check_domain(run.totals)
         if page_report is not None:
-            page_report.find_relaxed_pairs_of(corpus, timeline)
+            page_report.search_margin(corpus, timeline)
         reject_undated(corpus, timeline)
         printer.print_totals(run.totals, downstream)
         if originals is not None:

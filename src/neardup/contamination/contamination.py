@@ -1,4 +1,4 @@
-"""Training texts read once, and which items of a test set they contain."""
+"""Which items of a test set occur in training texts, which are read once."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from neardup.text.normalize import Token, tokens
 
 Integers = npt.NDArray[np.int64]
 
-#: Characters of a training text that are remembered for reports: before and after what it shares, and at most, or so
-#: many times those of the item.
+#: Excerpts of training texts for reports: characters before and after the shared spans; and the largest length in
+#: characters, or as a multiple of the length of the item.
 _MARGIN, _EXCERPT, _EXCERPT_RATIO = 100, 4_000, 2
 
-#: The columns of the table of spans; offsets count characters (code points) of the texts as they were given.
+#: The columns of the table of spans; offsets count characters (code points) of the original texts.
 SPANS = pa.schema(
     [
         ("item", pa.large_string()),
@@ -44,7 +44,7 @@ SPANS = pa.schema(
 
 
 class Span(NamedTuple):
-    """A run of words that an item and a training text have in common, end excluded, in characters."""
+    """A run of words shared by an item and a training text, as character offsets, end excluded."""
 
     item_start: int
     item_end: int
@@ -55,22 +55,22 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """A training text that contains an item's text to the share asked for.
+    """A training text that contains at least the required share of a passage.
 
     Attributes
     ----------
     passage : int
-        The item's text, as a number of ``Passages``.
+        The number of the passage.
     document : object
         The id of the training text, or its row number.
     shared, grams : int
-        Of the distinct grams of the item's text, how many stand in the training text, and how many there are.
+        Number of distinct grams of the passage in the training text, and in all.
     spans : list of Span
         In the order of the training text.
     excerpt : str
         The training text from a little before the first span to a little after the last one.
     is_whole : bool
-        Whether that is all of it.
+        Whether the excerpt is the whole training text.
     """
 
     passage: int
@@ -83,26 +83,26 @@ class Finding:
 
     @property
     def containment(self) -> float:
-        """The share of the item's grams that stand in the training text."""
+        """The share of the grams of the passage that occur in the training text."""
         return self.shared / self.grams
 
 
 @dataclass
 class Contamination:
-    """Which items of a test set stand in training texts.
+    """The result of a contamination check: which items of a test set occur in training texts.
 
     Attributes
     ----------
     passages : Passages
-        What was looked for.
+        The searched passages.
     at_least : float
         The smallest containment that counts.
     documents, contaminated_documents : int
-        How many training texts were read, and how many contain an item.
+        Number of training texts, and of those that contain an item.
     best : int64[p]
-        For each text that was looked for, the most of its grams that one training text has.
+        For each passage, the largest number of its grams in one training text.
     findings : dict of int to Finding
-        For each contaminated text, the training text with most of its grams, of several the first.
+        For each contaminated passage, the training text with most of its grams; ties go to the first.
     read_rows, contaminated_rows : list
         Raw rows of the training texts that were read, and of those that contain an item; see ``clean_rows``.
     bytes_read : int
@@ -110,11 +110,11 @@ class Contamination:
     rejected : dict of str to int
         Training records that could not be read, by reason.
     stages : list of dict
-        What each stage cost.
+        Cost of each stage.
     spans : pyarrow.Table
-        A row for each span in an item and a training text (``SPANS``); empty where ``see`` got them.
+        A row for each span in an item and a training text (``SPANS``); empty if ``see`` received them.
     inputs, test_inputs : list of str
-        The files of the training texts, and of the test set; none for documents in memory.
+        The files of the training texts, and of the test set; empty for documents in memory.
     """
 
     passages: Passages
@@ -139,30 +139,30 @@ class Contamination:
 
     @property
     def contaminated(self) -> Integers:
-        """The numbers of the items of which a column, or all columns together, stands in a training text."""
+        """The numbers of the items of which a column, or all columns together, occur in a training text."""
         return np.unique(self.passages.item[sorted(self.findings)])
 
     @property
     def looked_for(self) -> int:
-        """The number of items that have enough words, in a column or in all together."""
+        """The number of searched items: those with enough words, in a column or in all together."""
         return len(np.unique(self.passages.item))
 
     @property
     def share(self) -> float:
-        """The share of contaminated items among those that were looked for."""
+        """The share of contaminated items among the searched items."""
         return len(self.contaminated) / self.looked_for
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Counts, and the shares that they make."""
+        """Counts and shares."""
         by_column: dict[str, Any] = {}
         for at, name in enumerate(self.items.columns):
-            looked = int((self.passages.column == at).sum())
+            searched = int((self.passages.column == at).sum())
             found = sum(int(self.passages.column[passage]) == at for passage in self.findings)
             by_column[name] = {
-                "looked_for": looked,
+                "looked_for": searched,
                 "contaminated": found,
-                "share": found / looked if looked else None,
+                "share": found / searched if searched else None,
                 "too_short": sum(column == at for _, column in self.passages.too_short),
             }
         return {
@@ -183,8 +183,8 @@ class Contamination:
     def table(self) -> pa.Table:
         """Return a row for each text of an item: item, column, words, containment, contaminated, document.
 
-        ``containment`` is the largest that a training text has, whether it counts or not; ``document`` names that
-        training text where it counts. All are null for texts with too few words.
+        ``containment`` is the largest in any training text, whether or not it reaches ``at_least``; ``document`` names
+        that training text if it does. All are null for texts with too few words.
         """
         passages, items = self.passages, self.items
         rows: dict[tuple[int, int], dict[str, Any]] = {}
@@ -196,7 +196,7 @@ class Contamination:
                 "contaminated": found is not None,
                 "document": None if found is None else str(found.document),
             }
-        nothing = {"words": None, "containment": None, "contaminated": None, "document": None}
+        empty_row = {"words": None, "containment": None, "contaminated": None, "document": None}
         schema = pa.schema(
             [
                 ("item", pa.large_string()),
@@ -208,14 +208,14 @@ class Contamination:
             ]
         )
         table_rows = [
-            {"item": str(name), "column": column, **rows.get((at, place), nothing)}
+            {"item": str(name), "column": column, **rows.get((at, place), empty_row)}
             for at, name in enumerate(items.names)
             for place, column in enumerate(items.columns)
         ]
         return pa.Table.from_pylist(table_rows, schema)
 
     def clean_rows(self, raw_rows: int) -> npt.NDArray[np.bool_]:
-        """Return which raw rows of the training texts contain no item; rejected rows are not among them."""
+        """Return whether each raw row of the training texts was read and contains no item: bool[rows]."""
         keep = np.zeros(raw_rows, bool)
         for rows in self.read_rows:
             keep[rows] = True
@@ -236,43 +236,43 @@ def contamination_of(
     progress: Progress | None = None,
     see: Callable[[pa.Table], None] | None = None,
 ) -> Contamination:
-    """Find the items of a test set that stand in training texts, exactly, reading these once.
+    """Find the items of a test set that occur in training texts, exactly, reading these once.
 
     Of an item's text with w words the grams are its contiguous n-grams of words, or one gram of all its words where
-    w < n. Its containment in a training text is o / a: of its a distinct grams, o stand in the training text. Words are
+    w < n. Its containment in a training text is o / a: of its a distinct grams, o occur in the training text. Words are
     those of the normal form ``words``: case, punctuation and line breaks do not count.
 
     Parameters
     ----------
     train : Corpus
-        The training texts; read once, and never held.
+        The training texts; read once and not kept in memory.
     test : Corpus
-        The test set; it is held.
+        The test set; kept in memory.
     columns : sequence of str
-        Columns of the test set that are looked for apart and together; its text column by default.
+        Columns of the test set to search, separately and together; its text column by default.
     ngrams : int
-        Words of a gram. Raising it finds fewer chance meetings, and fewer items that were changed here and there.
+        Words of a gram. Raising it finds fewer chance matches, and fewer items with scattered changes.
     at_least : float
-        The smallest containment that counts, above 0 and at most 1. Raising it asks for more of the item.
+        The smallest containment that counts, above 0 and at most 1. Raising it requires more of the item.
     min_words : int
-        Texts of fewer words are not looked for [Brown et al. 2020, appendix C, takes at least 8].
+        Texts of fewer words are not searched [Brown et al. 2020, appendix C, takes at least 8].
     threads : int, optional
-        They change the time, never the answer.
+        Number of threads. It changes the time, never the result.
     progress : callable, optional
-        Told ("read", bytes done, bytes in all or None).
+        Called with ("read", bytes done, total bytes or None).
     see : callable, optional
-        Gets tables of spans (``SPANS``), in the order of the training texts; without it they are kept.
+        Called with tables of spans (``SPANS``), in the order of the training texts; by default they are collected.
 
     Raises
     ------
     RecipeError
-        For numbers out of their bounds.
+        If a number is out of range.
     InputError
-        For a test set without items, or without a column.
+        If the test set has no items, or lacks a column.
     """
     if not 0 < at_least <= 1:
         raise RecipeError(
-            f"{option('--at-least')} {quoted(at_least)} is no share: give one above 0 and at most 1, such as 0.5"
+            f"{option('--at-least')} {quoted(at_least)} is not a share: give one above 0 and at most 1, such as 0.5"
         )
     clock = Clock()
     with clock.stage("test set"):
@@ -327,7 +327,7 @@ def _batch_pieces(batch: Batch) -> Iterator[_Piece]:
 
 
 def _search_piece(passages: Passages, share: tuple[int, int], piece: _Piece) -> _PieceFindings:
-    """Return what some training texts contain."""
+    """Search training texts for passages."""
     data, offsets = text_buffers(piece.texts)
     normal = normalize_texts(data, offsets, "words")
     count = len(piece.texts)
@@ -354,16 +354,16 @@ def _search_piece(passages: Passages, share: tuple[int, int], piece: _Piece) -> 
             break
         room = pairs
     findings = []
-    d, text, there = -1, "", list[Token]()
+    d, text, training_tokens = -1, "", list[Token]()
     for document, passage, o in zip(*(part[:pairs].tolist() for part in (texts, sets, shared)), strict=True):
         if document != d:
             d, text = document, piece.texts[document].as_py()
-            there = tokens(text)
+            training_tokens = tokens(text)
         hits = slice(heads[d], heads[d + 1])
-        spans = _find_spans(passages, passage, there, places[hits], numbers[hits])
+        spans = _find_spans(passages, passage, training_tokens, places[hits], numbers[hits])
         begin = max(spans[0].start - _MARGIN, 0)
-        most = max(_EXCERPT, _EXCERPT_RATIO * len(passages.text(passage)))
-        excerpt = text[begin : min(spans[-1].end + _MARGIN, begin + most)]
+        max_length = max(_EXCERPT, _EXCERPT_RATIO * len(passages.text(passage)))
+        excerpt = text[begin : min(spans[-1].end + _MARGIN, begin + max_length)]
         grams = int(passages.sizes[passage])
         findings.append(Finding(passage, _document_name(piece, d), o, grams, spans, excerpt, excerpt == text))
     return _PieceFindings(count, size, best, piece.rows[np.unique(texts[:pairs])], findings)
@@ -375,11 +375,11 @@ def _document_name(piece: _Piece, at: int) -> Any:
 
 
 def _find_spans(
-    passages: Passages, passage: int, there: list[Token], places: Integers, numbers: Integers
+    passages: Passages, passage: int, training_tokens: list[Token], places: Integers, numbers: Integers
 ) -> list[Span]:
-    """Return the runs of an item's grams in a training text, each as long as both texts go on alike.
+    """Return the maximal runs of grams that a passage and a training text share.
 
-    there: the words of the training text; places, numbers: the listed grams in it.
+    ``training_tokens``: the words of the training text; ``places``, ``numbers``: the places and numbers of grams in it.
     """
     own, here, width = passages.grams(passage).tolist(), passages.tokens(passage), passages.width(passage)
     where: dict[int, list[int]] = {}
@@ -393,13 +393,13 @@ def _find_spans(
         length, begin = max((_run_length(own, at, found, place), -at) for at in where[found[place]])
         done = place + length - 1
         first, last = here[-begin], here[-begin + length + width - 2]
-        start, end = there[place], there[done + width - 1]
+        start, end = training_tokens[place], training_tokens[done + width - 1]
         spans.append(Span(first.start, last.end, start.start, end.end, length + width - 1))
     return spans
 
 
 def _run_length(own: list[int], at: int, found: dict[int, int], place: int) -> int:
-    """Return how many grams from a place of the item on stand one behind the other in the training text."""
+    """Return how many grams from a place of the passage on follow each other in the training text."""
     length = 1
     while at + length < len(own) and found.get(place + length) == own[at + length]:
         length += 1
@@ -407,7 +407,7 @@ def _run_length(own: list[int], at: int, found: dict[int, int], place: int) -> i
 
 
 def _add_findings(found: Contamination, piece: _PieceFindings, see: Callable[[pa.Table], None]) -> None:
-    """Add what some training texts contain."""
+    """Add the findings of a piece of training texts."""
     found.documents += piece.documents
     found.bytes_read += piece.bytes
     np.maximum(found.best, piece.best, out=found.best)
@@ -415,8 +415,8 @@ def _add_findings(found: Contamination, piece: _PieceFindings, see: Callable[[pa
     if len(piece.rows):
         found.contaminated_rows.append(piece.rows)
     for finding in piece.findings:
-        known = found.findings.get(finding.passage)
-        if known is None or finding.shared > known.shared:
+        best = found.findings.get(finding.passage)
+        if best is None or finding.shared > best.shared:
             found.findings[finding.passage] = finding
     if piece.findings:
         see(_table(found.passages, piece.findings))

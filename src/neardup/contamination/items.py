@@ -25,9 +25,9 @@ from neardup.text.normalize import Token, tokens
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
-#: What the columns of an item are called together.
+#: Column name for all columns of an item together.
 ALL = "all"
-#: Bits of the filter for each gram: with 16 of them, one gram in sixteen that is not in the table is looked up.
+#: Bits of the filter for each gram: with 16 of them, one gram in sixteen that is not in the table passes.
 _FILTER_BITS = 16
 
 
@@ -40,11 +40,11 @@ class Items:
     names : sequence
         Their ids, or row numbers.
     columns : tuple of str
-        The columns that are compared; where there are several, the last is ``all``, their texts line by line.
+        The compared columns; if there are several, the last is ``all``: their texts line by line.
     texts : list of list of str
-        For each of these columns the text of each item.
+        The text of each item, by column.
     rejected : dict of str to int
-        The rows that are no items, by reason.
+        Numbers of rejected rows, by reason.
     """
 
     names: Sequence[Any]
@@ -59,14 +59,14 @@ def read_items(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
     Parameters
     ----------
     corpus : Corpus
-        The test set; it is read once. Its text column decides which rows are items.
+        The test set, read once. Its text column decides which rows are items.
     columns : sequence of str
         The columns to compare, the corpus's text column first; that one alone by default.
 
     Raises
     ------
     InputError
-        If there is no item, two have one id, or a column is missing or is no text.
+        If there is no item, an id is repeated, or a column is missing or not a text column.
     """
     batches = list(corpus.scan())
     texts = [text for batch in batches for text in batch.texts.to_pylist()]
@@ -78,18 +78,21 @@ def read_items(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
     ids = [batch.ids for batch in batches if batch.ids is not None]
     names = Names(rows, join_ids(ids) if ids else None)
     corpus.check_unique_ids(names)
-    own = [texts]
+    column_texts = [texts]
     if len(columns) > 1:
         table = corpus.take(rows)
-        own += [_column_texts(table, column) for column in columns[1:]]
+        column_texts += [_column_texts(table, column) for column in columns[1:]]
     compared = tuple(columns) or (",".join(corpus.read_options.texts),)
     if len(compared) > 1:
-        compared, own = (*compared, ALL), [*own, ["\n".join(parts) for parts in zip(*own, strict=True)]]
-    return Items([names.name_at(at) for at in range(len(texts))], compared, own, dict(corpus.rejected.counts))
+        compared, column_texts = (
+            (*compared, ALL),
+            [*column_texts, ["\n".join(parts) for parts in zip(*column_texts, strict=True)]],
+        )
+    return Items([names.name_at(at) for at in range(len(texts))], compared, column_texts, dict(corpus.rejected.counts))
 
 
 def _column_texts(table: pa.Table, column: str) -> list[str]:
-    """Return a column of texts; a missing one is empty."""
+    """Return a column of texts; nulls become empty texts."""
     if column not in table.column_names:
         raise InputError(
             f"the test set has no column {column!r}: choose from {', '.join(table.column_names)} with "
@@ -103,7 +106,7 @@ def _column_texts(table: pa.Table, column: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Passages:
-    """The texts that are looked for, each an item's column with enough words, and where their grams are found.
+    """The passages to search for, each an item's column with enough words, and an index of their grams.
 
     Attributes
     ----------
@@ -112,19 +115,19 @@ class Passages:
     ngrams : int
         Words of a gram.
     item, column : int64[p]
-        Of each text that is looked for: the number of its item and of its column.
+        Item and column number of each passage.
     words : int64[p]
-        Its words.
+        Number of words of each passage.
     sizes : int64[p]
-        Its distinct grams.
+        Number of distinct grams of each passage.
     heads : int64[p + 1]
-        Where each one's grams begin in ``gram_numbers``.
+        Offsets of the passages in ``gram_numbers``.
     gram_numbers : int64[k]
-        The grams in the order of the texts, as numbers from 0.
+        The grams of all passages in text order, as numbers from 0.
     owner_heads, owners : int64[g + 1], int64
-        The texts that have each gram.
+        The passages that contain each gram.
     too_short : list of (int, int)
-        Item and column of texts that have too few words.
+        Item and column numbers of texts with too few words.
     """
 
     items: Items
@@ -146,41 +149,41 @@ class Passages:
 
     @cached_property
     def widths(self) -> Integers:
-        """Words of the texts that are shorter than a gram, each a gram of its own: int64, ascending."""
+        """Words of the texts that are shorter than a gram, each a gram of its column_texts: int64, ascending."""
         return np.unique(self.words[self.words < self.ngrams])
 
     @cached_property
     def tables(self) -> tuple[Words, Integers, Words, Words]:
-        """First words of shorter texts, slots, keys and filter, as ``kernels.contamination.find_grams`` takes them."""
+        """First words of short passages, slots, keys and filter, as ``kernels.contamination.find_grams`` takes them."""
         size = table_size(len(self.distinct))
         keys, slots = np.zeros(size, np.uint64), np.zeros(size, np.int64)
         bits = 1 << max((_FILTER_BITS * len(self.distinct)).bit_length(), 6)
-        known = np.zeros(bits // 64, np.uint64)
-        insert_grams(self.distinct, slots, keys, known)
+        gram_filter = np.zeros(bits // 64, np.uint64)
+        insert_grams(self.distinct, slots, keys, gram_filter)
         first = np.unique(self.first_words)
         first_slots = np.zeros(table_size(len(first)), np.uint64)
         insert_keys(first, first_slots)
-        return first_slots, slots, keys, known
+        return first_slots, slots, keys, gram_filter
 
     def text(self, passage: int) -> str:
-        """Return the text of one that is looked for."""
+        """Return the text of a passage."""
         return self.items.texts[int(self.column[passage])][int(self.item[passage])]
 
     def grams(self, passage: int) -> Integers:
-        """Return the numbers of the grams of one text, in its order."""
+        """Return the gram numbers of a passage, in text order."""
         return self.gram_numbers[self.heads[passage] : self.heads[passage + 1]]
 
     def width(self, passage: int) -> int:
-        """Return how many words each gram of a text has."""
+        """Return the number of words of each gram of a passage."""
         return min(int(self.words[passage]), self.ngrams)
 
     def tokens(self, passage: int) -> list[Token]:
-        """Return the words of a text with their places."""
+        """Return the words of a passage with their places."""
         return tokens(self.text(passage))
 
 
 def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
-    """Return the texts of items that have enough words, as grams.
+    """Return the passages of items: the texts with enough words, as grams.
 
     Parameters
     ----------
@@ -189,12 +192,12 @@ def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
     ngrams : int
         Words of a gram. A text with fewer words is one gram of them all.
     min_words : int
-        A text with fewer words is not looked for: it would be found everywhere.
+        A text with fewer words is not searched: it would be found everywhere.
 
     Raises
     ------
     RecipeError
-        For what is no whole number from 1 on.
+        If a number is not a whole number of at least 1.
     InputError
         If no text has enough words.
     """
@@ -211,7 +214,7 @@ def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
             f"no item of the test set has {min_words} words, which is what {option('--min-words')} asks for: lower it"
         )
     chosen = np.flatnonzero(enough)
-    # The texts of one item stand together, its columns in their order.
+    # Passages of one item are adjacent, in column order.
     chosen = chosen[np.lexsort((chosen // count, chosen % count))]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     parts = [gram_numbers[starts[at] : starts[at + 1]] for at in chosen]
@@ -240,6 +243,6 @@ def make_passages(items: Items, ngrams: int, min_words: int) -> Passages:
 
 
 def _list_grams(texts: pa.LargeStringArray, n: int) -> tuple[Words, Integers]:
-    """Return the n-grams of texts, repeats repeated and none of them 0, and how many each text has."""
+    """Return the n-grams of texts with repetitions, none of them 0, and their number per text."""
     block = Extractor(Recipe(features=f"words:{n}"), None, LISTED)(texts)
     return np.maximum(block.features, np.uint64(1)), block.sizes

@@ -1,4 +1,4 @@
-"""The page of a contamination: shares, each contaminated item beside the training text that contains it."""
+"""The page of a contamination check: shares, and each contaminated item beside the training text that contains it."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ from neardup.pages.page import page
 from neardup.version import __version__
 
 _TITLE = "Contamination"
-#: So many items are shown with their texts, those with the largest containment first.
+#: The largest number of items shown with their texts, the largest containment first.
 _MAX_ITEMS = 200
-#: And so many of them opened at first.
+#: Number of items that are open at first.
 _OPEN_ITEMS = 3
 
 
 def write_page(
     found: Contamination, output: str, *, force: bool = False, fail_over: float | None = None, typed: str = ""
 ) -> None:
-    """Write the page of a contamination.
+    """Write the page of a contamination check.
 
     Parameters
     ----------
     found : Contamination
-        What was found.
+        The result.
     output : str
-        Where to.
+        Path of the page.
     force : bool
         Whether an existing file may be replaced.
     fail_over : float, optional
-        The largest share of contaminated items that is allowed.
+        The largest allowed share of contaminated items.
     typed : str
         The command, quoted for a shell; empty from Python.
 
@@ -74,14 +74,14 @@ def contamination_page(found: Contamination, *, fail_over: float | None = None, 
         f"{summary['ngrams']}-grams of words."
     )
     by_item: dict[int, Finding] = {}
-    # Of an item's columns the one with the most grams is shown.
+    # Of several columns of an item, the one with the most grams is shown.
     for finding in sorted(found.findings.values(), key=lambda finding: (-finding.grams, finding.passage)):
         by_item.setdefault(int(found.passages.item[finding.passage]), finding)
     shown = sorted(by_item.values(), key=lambda finding: (-finding.containment, finding.passage))
     body = [
         opening(_TITLE, joined([named_inputs(found.test_inputs), " in ", named_inputs(found.inputs)]), rule),
         tiles(list(_tiles(found, fail_over))),
-        notes(list(_notes(found)), title="What was not looked for"),
+        notes(list(_notes(found)), title="Not searched"),
         section("columns", "By column", _columns(found)),
         section("items", "Contaminated items", *_items(found, shown), intro=_intro(shown)),
         section("reading", "How to read this", _reading()),
@@ -95,7 +95,7 @@ def _tiles(found: Contamination, fail_over: float | None) -> Iterator[tuple[str,
     yield (
         f"{len(found.contaminated):,}",
         "contaminated items",
-        f"of {found.looked_for:,} that were looked for" + (", in a column or in all together" if several else ""),
+        f"of {found.looked_for:,} that were searched" + (", in a column or in all together" if several else ""),
     )
     allowed = ""
     if fail_over is not None:
@@ -111,7 +111,7 @@ def _tiles(found: Contamination, fail_over: float | None) -> Iterator[tuple[str,
 def _notes(found: Contamination) -> Iterator[str]:
     short = len(found.items.names) - found.looked_for
     if short:
-        yield f"{counted(short, 'item')} with too few words: short texts stand everywhere and would tell nothing."
+        yield f"{counted(short, 'item')} with too few words: short texts occur everywhere and would prove nothing."
     for name, rejected in (("test set", found.items.rejected), ("training texts", found.rejected)):
         if rejected:
             reasons = ", ".join(f"{reason}: {number:,}" for reason, number in sorted(rejected.items()))
@@ -129,14 +129,14 @@ def _columns(found: Contamination) -> Html:
         ]
         for name, one in found.summary["columns"].items()
     ]
-    return table(["column", "looked for", "contaminated", "share", "too few words"], rows)
+    return table(["column", "searched", "contaminated", "share", "too few words"], rows)
 
 
 def _intro(shown: Sequence[Finding]) -> str:
     if not shown:
         return "No training text contains an item."
     return (
-        "Each item stands beside the training text with most of its n-grams. What differs is "
+        "Each item is shown beside the training text with most of its n-grams. Differences are "
         "marked; case, punctuation and line breaks do not count."
         + (f" The first {_MAX_ITEMS:,} of {len(shown):,} are shown." if len(shown) > _MAX_ITEMS else "")
     )
@@ -152,14 +152,16 @@ def _items(found: Contamination, shown: Sequence[Finding]) -> Iterator[str]:
             str(items.names[int(passages.item[finding.passage])]),
             items.columns[int(passages.column[finding.passage])],
         )
-        said = f"{finding.shared:,} of {counted(finding.grams, 'n-gram')} ({share_text(finding.shared, finding.grams)})"
+        heading = (
+            f"{finding.shared:,} of {counted(finding.grams, 'n-gram')} ({share_text(finding.shared, finding.grams)})"
+        )
         whole = Shown(f"item {name}, {column}", "", passages.text(finding.passage))
         beside = Shown(
             f"training text {finding.document}{'' if finding.is_whole else ', in part'}", "", finding.excerpt
         )
         yield fold(
             text(f"{name} · {column} · {share_text(finding.shared, finding.grams)} · in {finding.document}"),
-            side_by_side(whole, beside, head=said),
+            side_by_side(whole, beside, head=heading),
             opened=at < _OPEN_ITEMS,
             searched=f"{name} {column} {finding.document}",
         )
@@ -168,10 +170,9 @@ def _items(found: Contamination, shown: Sequence[Finding]) -> Iterator[str]:
 def _reading() -> Html:
     return facts(
         {
-            "containment": "Of the distinct n-grams of an item, the share that stands in one training text. An item "
-            "with fewer words than an n-gram is one n-gram of all its words: it is found whole or not at all.",
-            "all": "Where several columns are looked for, their texts one behind the other, as in a prompt with its "
-            "answer.",
-            "share": "Contaminated items among those that were looked for.",
+            "containment": "Of the distinct n-grams of an item, the share that occurs in one training text. An item "
+            "with fewer words than an n-gram is one n-gram of all its words: it is found completely or not at all.",
+            "all": "With several columns, their texts one after the other, such as a prompt with its answer.",
+            "share": "Contaminated items among those that were searched.",
         }
     )

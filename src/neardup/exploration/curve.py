@@ -132,7 +132,7 @@ class ThresholdSearch:
             multiples = (i * _STEP for i in range(1, int(1 / _STEP) + 1))
             thresholds = sorted({lowest, *(at for at in multiples if at > lowest)})
             with self._clock.stage("thresholds"):
-                figures = levels_of(self._matches, self._recipe.measure, self._read.order, thresholds).figures()
+                figures = levels_of(self._matches, self._recipe.measure, self._read.keep_order, thresholds).figures()
             rows = zip(thresholds, *(column.tolist() for column in figures), strict=True)
             points = [
                 Point(threshold=float(at), pairs=pairs, dropped=dropped, families=families, largest_family=largest)
@@ -162,7 +162,7 @@ class ThresholdSearch:
             if recipe.is_weighted and not matches.complete:
                 return None, None
         read, pairs = self._read, self._pairs(matches, recipe)
-        documents = Documents(read.names, read.order, read.store.text_digests, read.store.text_bytes, read.present)
+        documents = Documents(read.names, read.keep_order, read.store.text_digests, read.store.text_bytes, read.present)
         found = assemble_findings(self._corpus, recipe, documents, matches, pairs, classifier=None, margin=None)
         point = Point(threshold=recipe.threshold, dropped=int(found.goes.sum()))
         if matches.complete:
@@ -177,7 +177,7 @@ class ThresholdSearch:
             self._read.statistics,
             threads=self._threads,
             excluded=~self._read.present,
-            keep_order=self._read.order,
+            keep_order=self._read.keep_order,
             most_pairs=self._most,
             give_up=give_up,
             progress=partial(self._progress, "join"),

@@ -1,4 +1,4 @@
-"""The index on disk: opened at once, asked exactly, and grown by whole segments."""
+"""The index on disk: it opens instantly, answers exactly, and grows by whole segments."""
 
 from __future__ import annotations
 
@@ -40,39 +40,40 @@ from neardup.search.nearest import closest_documents
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-#: So often a reader begins again when a writer has merged what it was about to open.
-_TRIES = 20
-#: Of the nearest are compared: so many documents first, at most so many at once; beyond so many questions all are read.
-_NEAREST_FIRST, _NEAREST_AT_ONCE, _NEAREST_OF = 64, 1 << 12, 64
-#: What every pair reaches.
+#: How often a reader starts again if a writer has merged the segments it was about to open.
+_MAX_TRIES = 20
+#: Search for nearest documents: size of the first batch, largest batch, and number of documents beyond which the whole
+#: index is read.
+_NEAREST_FIRST, _NEAREST_BATCH, _NEAREST_MAX_QUERIES = 64, 1 << 12, 64
+#: A rule that every pair meets.
 _ANY = Rule(0, 0, 1, 0, 1)
 
 
 class DiskIndex:
-    """One state of an index on disk; what is added later does not show until it is opened again.
+    """One state of an index on disk; later additions become visible when it is opened again.
 
     Parameters
     ----------
     path : path
         The folder.
     manifest : Manifest, optional
-        The state, where one was read before; the last one by default.
+        The state to open; the latest by default.
 
     Attributes
     ----------
     path : str
         The folder.
     recipe : Recipe
-        By what its documents match.
+        The recipe of the index.
     manifest : Manifest
-        What it consists of.
+        The open state.
 
     Raises
     ------
     InputError
         If there is no index.
     StoreError
-        If it is damaged, of a newer format, or this installation makes other features.
+        If it is damaged, has another format, or this installation computes other features.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class DiskIndex:
 
     def __init__(self, path: str | PathLike[str], manifest: Manifest | None = None) -> None:
         self.path = os.fspath(path)
-        for tried in range(_TRIES):
+        for attempt in range(_MAX_TRIES):
             self.manifest = read_manifest(self.path) if manifest is None else manifest
             self.recipe = recipe_of(self.manifest, self.path)
             self._match_rule = MatchRule.of(self.recipe)
@@ -99,8 +100,8 @@ class DiskIndex:
                 ]
                 break
             except StoreError:
-                # A writer may have put other segments in their place meanwhile.
-                if manifest is not None or tried + 1 == _TRIES or read_manifest(self.path) == self.manifest:
+                # A writer may have replaced the segments meanwhile.
+                if manifest is not None or attempt + 1 == _MAX_TRIES or read_manifest(self.path) == self.manifest:
                     raise
         self._firsts = np.cumsum([0, *(len(segment) for segment in self._segments)])
         self._extractor = Extractor(self.recipe)
@@ -127,37 +128,37 @@ class DiskIndex:
         }
 
     def check_recipe(self, recipe: Recipe) -> None:
-        """Refuse another recipe; who is kept of documents that match is none of it.
+        """Check that a recipe equals that of the index, apart from ``keep``.
 
         Raises
         ------
         RecipeError
-            Naming both.
+            If not; the message names both.
         """
-        mine, theirs = self.recipe.changed(keep="first"), recipe.changed(keep="first")
-        if mine.fingerprint != theirs.fingerprint:
+        own, other = self.recipe.changed(keep="first"), recipe.changed(keep="first")
+        if own.fingerprint != other.fingerprint:
             raise RecipeError(
-                f"{self.path} was built by {mine.in_words()}, not by {theirs.in_words()}: leave the recipe out to take "
+                f"{self.path} was built by {own.in_words()}, not by {other.in_words()}: leave the recipe out to take "
                 "that of the index, or build another index"
             )
 
     def candidates(self, batches: Iterable[pa.LargeStringArray], threads: int | None = None) -> Integers:
-        """Return the documents that may match any of some texts, by their places in keep order, ascending.
+        """Return the documents that may match any of some texts, as ascending places in keep order.
 
-        None that matches is left out.
+        All matching documents are among them.
 
         Parameters
         ----------
         batches : iterable of pyarrow.LargeStringArray
             Valid UTF-8, no nulls.
         threads : int, optional
-            They change the time, never the answer.
+            Number of threads. It changes the time, never the result.
         """
         found = [np.zeros(len(segment), np.bool_) for segment in self._segments]
 
         def mark(block: Block) -> None:
             for segment, marks in zip(self._segments, found, strict=True):
-                # Threads set the same value wherever they meet.
+                # Threads only ever write the same value.
                 marks[segment.candidates(block)[1]] = True
 
         threads = thread_count(threads)
@@ -174,12 +175,12 @@ class DiskIndex:
         Parameters
         ----------
         places : int64[n], optional
-            Their places in keep order, ascending; all that were not removed by default.
+            Ascending places in keep order; all remaining documents by default.
         """
         ids, texts = list[pa.Array](), list[pa.Array]()
-        for segment, own in self._by_segment(places):
-            ids.append(segment.ids().take(pa.array(own)))
-            texts += segment.texts(own)
+        for segment, segment_places in self._by_segment(places):
+            ids.append(segment.ids().take(pa.array(segment_places)))
+            texts += segment.texts(segment_places)
         kind = _id_type(self.manifest.ids)
         columns = {"id": pa.chunked_array(ids, kind), "text": pa.chunked_array(texts, pa.large_string())}
         return pa.table(columns)
@@ -193,15 +194,15 @@ class DiskIndex:
                 yield segment, places[begin:end] - first
 
     def _first_document(self) -> Integers:
-        """Return the place of the first document; none of an empty index."""
+        """Return the place of the first document; empty for an empty index."""
         for segment, first in zip(self._segments, self._firsts.tolist(), strict=False):
-            there = segment.present_documents()
-            if len(there):
-                return np.array([first + there[0]], np.int64)
+            documents = segment.present_documents()
+            if len(documents):
+                return np.array([first + documents[0]], np.int64)
         return np.empty(0, np.int64)
 
     def corpus(self, places: Integers | None = None) -> Corpus:
-        """Return documents as a corpus, which counts the others as left out; the arguments are those of ``documents``.
+        """Return documents as a corpus, which counts the other documents as omitted. Arguments as in ``documents``.
 
         Raises
         ------
@@ -210,7 +211,7 @@ class DiskIndex:
         """
         found = corpus_of(self.documents(places), text_column="text", id_column="id")
         for source in found.sources:
-            # Messages call it by its name.
+            # Messages name the index.
             source.file = replace(source.file, name=self.path)
         found.omitted_count = 0 if places is None else len(self) - len(places)
         return found
@@ -218,42 +219,42 @@ class DiskIndex:
     def set_as_reference(
         self, corpus: Corpus, *, whole: bool = False, threads: int | None = None, progress: Progress | None = None
     ) -> None:
-        """Make the index the reference of a corpus: of its documents those that may match any there.
+        """Make the index the reference of a corpus, restricted to documents that may match one of the corpus.
 
         Parameters
         ----------
         corpus : Corpus
-            It is read once.
+            Read once.
         whole : bool
-            Take all documents: for whoever looks beyond the threshold, which is what candidates are looked up by.
+            Whether to take all documents, for searches below the threshold, by which candidates are found.
         threads : int, optional
-            They change the time, never the answer.
+            Number of threads. It changes the time, never the result.
         progress : callable, optional
-            Told ("look up", bytes done, bytes in all).
+            Called with ("look up", bytes done, total bytes).
         """
         if whole:
             corpus.set_reference(self.corpus())
             return
         places = self.candidates(_scan_texts(corpus, "look up", progress), threads)
         if not len(places):
-            # One that does not match does no harm, and tables say then of what type the ids are.
+            # A document that does not match does no harm, and gives the id column its type.
             places = self._first_document()
         corpus.set_reference(self.corpus(places))
 
     def query(self, text: str, k: int | None = None) -> list[Similar]:
-        """Return the documents that a text matches, the most similar first; of equally similar ones the first.
+        """Return the documents that a text matches, the most similar first; ties in index order.
 
         Parameters
         ----------
         text : str
-            The text; a page where the recipe has a ``content``.
+            The text; an HTML page if the recipe has ``content``.
         k : int, optional
             Return the k nearest instead, whatever their similarity.
 
         Raises
         ------
         NeardupError
-            As ``nd.query`` does.
+            As in ``nd.query``.
         """
         _check_k(k)
         features = self._features(text) if self._match_rule.distance < 0 else np.empty(0, np.uint64)
@@ -261,8 +262,8 @@ class DiskIndex:
             return list(self.answer(text, k))
         if k is not None:
             places = self._nearest(features, k)
-            others, sizes = self._feature_sets(places)
-            vectors = Vectors(row_heads(sizes), others, np.empty(0, np.int64))
+            candidates, sizes = self._feature_sets(places)
+            vectors = Vectors(row_heads(sizes), candidates, np.empty(0, np.int64))
             nearest = closest_documents(vectors, features, vectors.weights, self.recipe.measure, k)
             ids = self.documents(places)["id"].take(nearest.document).to_pylist()
             return [Similar(*of) for of in zip(ids, nearest.similarity.tolist(), strict=True)]
@@ -274,7 +275,7 @@ class DiskIndex:
         return sorted(found, key=lambda one: -one.similarity)
 
     def _features(self, text: str) -> Words:
-        """Return the features of a text; none of one that is no valid Unicode, or no text."""
+        """Return the features of a text; empty if it is not a valid string."""
         try:
             data = np.frombuffer(text.encode(), np.uint8)
         except (UnicodeEncodeError, AttributeError):
@@ -282,43 +283,46 @@ class DiskIndex:
         return self._extractor.sets(data, np.array([0, len(data)]))[0]
 
     def _similar(self, segment: Segment, documents: list[int], features: Words) -> Iterator[Similar]:
-        """Yield which of a segment's candidates match a set, in keep order."""
-        others, sizes = self._extractor.sets(*segment.text_bytes_of(documents))
-        counts, ids = overlaps_with_one(features, others, sizes, self._match_rule.rule), segment.ids()
+        """Yield the candidates of a segment that match a set, in keep order."""
+        candidate_features, sizes = self._extractor.sets(*segment.text_bytes_of(documents))
+        counts, ids = overlaps_with_one(features, candidate_features, sizes, self._match_rule.rule), segment.ids()
         match = np.flatnonzero(counts[:, 0] >= 0)
         found = similarities(self.recipe.measure, counts[match]).tolist()
         for place, similarity in zip(match.tolist(), found, strict=True):
             yield Similar(ids[documents[place]].as_py(), similarity)
 
     def _nearest(self, features: Words, k: int) -> Integers:
-        """Return documents among which are the k nearest to a set, by their places in keep order, ascending.
+        """Return documents that include the k nearest to a set, as ascending places in keep order.
 
-        Those that share most, as their bitmaps have it, are compared first, until no other one can be as near.
+        Documents with the highest bound of shared features, from bitmaps, are compared first, until no other can be as
+        near.
         """
-        most = np.concatenate([np.empty(0, np.int64), *(segment.most_shared(features) for segment in self._segments)])
-        places = np.flatnonzero(most > 0)
+        bounds = np.concatenate(
+            [np.empty(0, np.int64), *(segment.shared_bounds(features) for segment in self._segments)]
+        )
+        places = np.flatnonzero(bounds > 0)
         sizes = np.concatenate([np.empty(0, np.uint32), *(segment.sizes for segment in self._segments)])[places]
-        counts = np.stack([most[places], np.full(len(places), len(features)), sizes], axis=1)
+        counts = np.stack([bounds[places], np.full(len(places), len(features)), sizes], axis=1)
         bound = similarities(self.recipe.measure, counts)
         found, similar, least = [np.empty(0, np.int64)], np.empty(0), 0.0
-        left, room = np.arange(len(places)), _NEAREST_FIRST
-        while len(left):
-            if room < len(left):
-                left = left[np.argpartition(-bound[left], room)]
-            found.append(np.sort(places[left[:room]]))
+        remaining, batch = np.arange(len(places)), _NEAREST_FIRST
+        while len(remaining):
+            if batch < len(remaining):
+                remaining = remaining[np.argpartition(-bound[remaining], batch)]
+            found.append(np.sort(places[remaining[:batch]]))
             counts = overlaps_with_one(features, *self._feature_sets(found[-1]), _ANY)
-            # One that shares nothing is not near, though a distance would have it so.
+            # A document that shares no feature is not near, even if a distance is small.
             exact = np.where(counts[:, 0] > 0, similarities(self.recipe.measure, counts), -1.0)
             similar = np.append(similar, exact)
             if k <= len(similar):
-                # A little less, for equally similar ones may differ in the last bit.
+                # Slightly less, since equal similarities may differ in the last bit.
                 least = float(np.partition(similar, -k)[-k]) * (1 - 1e-9)
-            left = left[room:]
-            left, room = left[bound[left] >= least], min(4 * room, _NEAREST_AT_ONCE)
+            remaining = remaining[batch:]
+            remaining, batch = remaining[bound[remaining] >= least], min(4 * batch, _NEAREST_BATCH)
         return np.sort(np.concatenate(found)[similar >= least])
 
     def _feature_sets(self, places: Integers) -> tuple[Words, Integers]:
-        """Return the features of some documents, one behind the other, and how many each has."""
+        """Return the concatenated features of some documents, and their numbers."""
         found = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
         for segment, documents in self._by_segment(places):
             if len(documents):
@@ -327,22 +331,22 @@ class DiskIndex:
         return np.concatenate(features), np.concatenate(sizes)
 
     def candidate_corpus(self, text: str, k: int | None = None) -> Corpus:
-        """Return documents as a corpus, among them all that a text may match, or those that may be the k nearest."""
+        """Return a corpus of documents that includes all matches of a text, or its k nearest."""
         _check_k(k)
         if k is not None and self._match_rule.distance >= 0:
             return self.corpus()
         features = self._features(text)
         if not len(features):
-            # Whoever asks is told so before anything is compared.
+            # The query reports such a text itself.
             return self.corpus(np.empty(0, np.int64))
         if k is not None:
             return self.corpus(self._nearest(features, k))
         return self.corpus(self.candidates([pa.array([text], pa.large_string())], 1))
 
     def neighbor_corpus(self, k: int, of: Sequence[Any] | None = None, first: int | None = None) -> Corpus:
-        """Return documents as a corpus, among them the k nearest of some: those of ids, or the first ones.
+        """Return a corpus of documents that includes the k nearest of some documents: given by ids, or the first ones.
 
-        Of all, where many are asked for, or one that is not there.
+        It is the whole index for many documents, or an unknown id.
         """
         check_count("k", k, "ask for one neighbour at least")
         if first is not None:
@@ -351,27 +355,27 @@ class DiskIndex:
         places = np.concatenate(
             [np.empty(0, np.int64), *(at + own[1] for at, own in zip(self._firsts, own, strict=False))]
         )
-        if of is not None and len(of) <= _NEAREST_OF:
+        if of is not None and len(of) <= _NEAREST_MAX_QUERIES:
             names = pa.concat_arrays(
-                [segment.ids().take(pa.array(there)).cast(pa.large_string()) for segment, there in own]
+                [segment.ids().take(pa.array(documents)).cast(pa.large_string()) for segment, documents in own]
             )
             rows = pc.index_in(pa.array(map(str, of), pa.large_string()), value_set=names)
-            wanted = places[:0] if rows.null_count else places[rows.to_numpy()]
+            chosen = places[:0] if rows.null_count else places[rows.to_numpy()]
         else:
-            wanted = places[: first if first is not None and first <= _NEAREST_OF else 0]
-        if self._match_rule.distance >= 0 or not len(wanted):
+            chosen = places[: first if first is not None and first <= _NEAREST_MAX_QUERIES else 0]
+        if self._match_rule.distance >= 0 or not len(chosen):
             return self.corpus()
-        texts = self.documents(np.unique(wanted))["text"].to_pylist()
+        texts = self.documents(np.unique(chosen))["text"].to_pylist()
         near = [self._nearest(features, k + 1) for text in texts if len(features := self._features(text))]
-        return self.corpus(np.unique(np.concatenate([wanted, *near])))
+        return self.corpus(np.unique(np.concatenate([chosen, *near])))
 
     def answer(self, text: str, k: int | None = None, **options: Any) -> Answer:
-        """Return what ``nd.query`` says of a text and all documents of the index; the options are those of it."""
+        """Return the result of ``nd.query`` on all documents of the index; options as there."""
         with self.candidate_corpus(text, k) as corpus:
             return query_corpus(corpus, self.recipe, text, k=k, **options)
 
     def add(self, data: Any, **options: Any) -> DiskIndex:
-        """Add documents, in one step; return the index with them.
+        """Add documents, atomically; return the new state of the index.
 
         Parameters
         ----------
@@ -383,9 +387,9 @@ class DiskIndex:
         Raises
         ------
         InputError
-            If an id is there already, or the ones have ids and the others none.
+            If an id exists already, or only one side has ids.
         StoreError, OutputError
-            If another process writes to the index, or it cannot be written to.
+            If another process writes to the index, or it is not writable.
         """
         threads = options.pop("threads", None)
         corpus = data if isinstance(data, Corpus) else corpus_of(data, **options)
@@ -395,7 +399,7 @@ class DiskIndex:
         return DiskIndex(self.path)
 
     def remove(self, ids: Iterable[Any]) -> DiskIndex:
-        """Remove the documents with some ids, those that are there; return the index without them."""
+        """Remove the documents with some ids, if present; return the new state of the index."""
         if isinstance(ids, str | bytes):
             raise RecipeError(f"ids {quoted(ids)} is one id or one text: give a list of ids")
         with open_writer(self.path) as writer:
@@ -404,12 +408,12 @@ class DiskIndex:
         return DiskIndex(self.path)
 
     def compact(self, *, threads: int | None = None) -> DiskIndex:
-        """Write small segments, and those with removed documents, anew as few; return the index, with the same answers.
+        """Merge small segments and those with removed documents; return the new state, which gives the same results.
 
         Parameters
         ----------
         threads : int, optional
-            They change the time, never the bytes.
+            Number of threads. It changes the time, never the bytes.
         """
         with open_writer(self.path) as writer:
             writer.compact(threads=threads)
@@ -422,17 +426,17 @@ class DiskIndex:
         Raises
         ------
         StoreError
-            Naming the first file that is not as it was written.
+            If a file has changed; the message names the first.
         """
         for part in self.manifest.segments:
             for path, file in part.files.items():
-                place = segment_path(self.path, path, part)
-                if digest_of(place) != file.digest:
-                    raise damage_error(place)
+                absolute = segment_path(self.path, path, part)
+                if digest_of(absolute) != file.digest:
+                    raise damage_error(absolute)
 
 
 def _distinct_fingerprints(blocks: Iterator[Block]) -> Block:
-    """Return fingerprints of several blocks as one, each once."""
+    """Return the distinct fingerprints of several blocks as one block."""
     values = np.unique(np.concatenate([np.empty(0, np.uint64), *(block.features for block in blocks)]))
     ones, marks = np.ones(len(values), np.int64), np.empty((0, 2), np.uint64)
     return Block(values, ones, marks, marks, ones, np.empty(0, np.int64))
@@ -448,7 +452,7 @@ def _scan_texts(corpus: Corpus, stage: str, progress: Progress | None) -> Iterat
 
 
 def _check_k(k: int | None) -> None:
-    """Refuse a number of documents that is none."""
+    """Check a number of documents."""
     if k is not None:
         check_count("k", k, "ask for one document at least")
 
@@ -465,27 +469,27 @@ def build(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> DiskIndex:
-    """Make an index of a corpus; it is at its place when it is whole.
+    """Build an index of a corpus; it appears at its path only when it is complete.
 
     Parameters
     ----------
     corpus : Corpus
-        It is read once.
+        Read once.
     path : path
-        A folder that is not there yet.
+        A folder that does not exist yet.
     recipe : Recipe
-        By what documents match.
+        The recipe of the index.
     threads : int, optional
-        They change the time, never the bytes.
+        Number of threads. It changes the time, never the bytes.
     progress : callable, optional
-        Told ("index", bytes done, bytes in all).
+        Called with ("index", bytes done, total bytes).
 
     Raises
     ------
     RecipeError
-        If no index can be kept by the recipe.
+        If no index can be built with the recipe.
     OutputError
-        If something is there already, or it cannot be written.
+        If the path exists already, or cannot be written.
     """
     check_recipe(recipe)
     folder = os.path.realpath(path)
@@ -501,12 +505,12 @@ def build(
 
 
 def check_new_path(path: str | PathLike[str]) -> None:
-    """Refuse, before the work, a place for a new index where something is.
+    """Check, before the work, that the path of a new index does not exist.
 
     Raises
     ------
     OutputError
-        With the way out.
+        If it does.
     """
     if os.path.lexists(path):
         way = f"add to it with neardup index add {os.fspath(path)} CORPUS, or " if is_index(path) else ""

@@ -1,4 +1,4 @@
-"""What an index on disk consists of: the manifest, its one file that is ever replaced, and the lock of its writer."""
+"""The manifest of an index on disk, the only file that is ever replaced, and the lock of its writer."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from neardup.version import __version__
 
 MANIFEST = INDEX_MANIFEST
 _LOCK = "lock"
-#: What this version writes and reads. Whatever changes the bytes of a segment, or how kernels read them, raises it.
+#: Format version. Raise it with every change to the bytes of a segment, or to how kernels read them.
 FORMAT = 3
 _DIGEST_BYTES = 16
 _PIECE = 1 << 22
 
 
 class FileEntry(NamedTuple):
-    """A file of an index: its size, and the BLAKE2b of its bytes."""
+    """A file of an index: its size and the BLAKE2b digest of its bytes."""
 
     bytes: int
     digest: str
@@ -35,18 +35,18 @@ class FileEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """What the manifest says of a segment.
+    """The entry of a segment in the manifest.
 
     Attributes
     ----------
     name : str
         Its folder.
     documents, removed : int
-        How many documents it holds, and how many of these were removed since.
+        Number of its documents, and of those removed since.
     text_bytes, features : int
-        The bytes of all its texts, and how many features they have.
+        Bytes of its texts, and number of their features.
     files : mapping of str to File
-        By their paths below the index.
+        Files by path relative to the index.
     """
 
     name: str
@@ -58,7 +58,7 @@ class SegmentEntry:
 
     @property
     def bytes(self) -> int:
-        """The bytes of its files."""
+        """Total size of its files."""
         return sum(file.bytes for file in self.files.values())
 
 
@@ -71,13 +71,13 @@ class Manifest:
     recipe : mapping
         The fields of the recipe.
     dependencies : mapping of str to str
-        What the features depend on (``Recipe.dependencies``).
+        Everything that the features depend on (``Recipe.dependencies``).
     ids : str
-        What documents are called: ``rows``, ``int64`` or ``string``; empty before the first one.
+        Kind of document ids: ``rows``, ``int64`` or ``string``; empty before the first document.
     rows : int
-        How many rows were ever added; they number documents without ids.
+        Number of rows ever added; it numbers documents without ids.
     sequence : int
-        How many segments and lists of removed documents were ever written: no name is used twice.
+        Number of segments and removal lists ever written, so that no name is used twice.
     segments : sequence of SegmentEntry
         In keep order.
     """
@@ -91,21 +91,21 @@ class Manifest:
 
     @classmethod
     def of(cls, recipe: Recipe) -> Self:
-        """Return that of an empty index."""
+        """Return the manifest of an empty index."""
         return cls({name: value for name, value in asdict(recipe).items() if value != ""}, dict(recipe.dependencies))
 
     @property
     def documents(self) -> int:
-        """How many documents there are, without those that were removed."""
+        """Number of documents, without removed ones."""
         return sum(part.documents - part.removed for part in self.segments)
 
     @property
     def files(self) -> dict[str, FileEntry]:
-        """All files but the manifest, by their paths below the index."""
+        """All files except the manifest, by path relative to the index."""
         return {path: file for part in self.segments for path, file in part.files.items()}
 
     def write(self, folder: str) -> None:
-        """Make this the state of the index in a folder, in one step."""
+        """Make this the state of the index in a folder, atomically."""
         content = {"format": FORMAT, "neardup": __version__, **asdict(self)}
         files.write_file(os.path.join(folder, MANIFEST), _json(content | {"digest": _digest(_json(content))}))
 
@@ -119,7 +119,7 @@ def _digest(data: bytes) -> str:
 
 
 def digest_of(path: str) -> str:
-    """Return the BLAKE2b of a file's bytes."""
+    """Return the BLAKE2b digest of the bytes of a file."""
     found = blake2b(digest_size=_DIGEST_BYTES)
     with open(path, "rb") as file:
         while piece := file.read(_PIECE):
@@ -143,19 +143,19 @@ def read_manifest(folder: str) -> Manifest:
         If the manifest is damaged, or of another format.
     """
     if not is_index(folder):
-        raise InputError(f"{folder} is no index: make one with neardup index build CORPUS -o INDEX")
+        raise InputError(f"{folder} is not an index: make one with neardup index build CORPUS -o INDEX")
     data = files.read_file(os.path.join(folder, MANIFEST), "name an index that this user may read")
     damaged = StoreError(
-        f"the manifest of {folder} is damaged: get {MANIFEST} back from a copy, or build the index again"
+        f"the manifest of {folder} is damaged: restore {MANIFEST} from a copy, or build the index again"
     )
     try:
         content = json.loads(data)
         form = int(content["format"])
         if form != FORMAT:
-            newer = ", or a newer one" if form > FORMAT else ", or build the index again"
+            alternative = ", or a newer one" if form > FORMAT else ", or build the index again"
             raise StoreError(
                 f"{folder} has format {form}, and this neardup reads {FORMAT}: use the neardup that wrote it "
-                f"({quoted(content['neardup'])}){newer}"
+                f"({quoted(content['neardup'])}){alternative}"
             )
         if content.pop("digest") != _digest(_json(content)):
             raise damaged
@@ -177,13 +177,15 @@ def recipe_of(manifest: Manifest, folder: str) -> Recipe:
     StoreError
         If this installation makes other features by it.
     """
-    known = {field.name for field in fields(Recipe)}
+    field_names = {field.name for field in fields(Recipe)}
     try:
-        if not set(manifest.recipe) <= known:
-            raise RecipeError("it has fields that are not known")
+        if not set(manifest.recipe) <= field_names:
+            raise RecipeError("it has unknown fields")
         recipe = Recipe(**manifest.recipe)
     except RecipeError as error:
-        raise StoreError(f"{folder} was made by another neardup, whose recipe is not known here: {error}") from None
+        raise StoreError(
+            f"{folder} was made by another version of neardup, whose recipe is unknown here: {error}"
+        ) from None
     if clause := difference(manifest.dependencies, recipe.dependencies):
         raise StoreError(f"{folder} was made {clause}; use what it was made with, or build the index again")
     return recipe
@@ -191,14 +193,14 @@ def recipe_of(manifest: Manifest, folder: str) -> Recipe:
 
 @contextmanager
 def write_lock(folder: str) -> Iterator[None]:
-    """Be the one writer of an index while the block runs.
+    """Hold the lock of the one writer of an index while the block runs.
 
     Raises
     ------
     StoreError
         If another process writes to it.
     OutputError
-        If it may not be written to.
+        If it is not writable.
     """
     try:
         handle = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o666)
@@ -210,7 +212,7 @@ def write_lock(folder: str) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StoreError(f"another process writes to {folder}: wait until it has ended") from None
+            raise StoreError(f"another process writes to {folder}: wait until it has finished") from None
         yield
     finally:
         os.close(handle)

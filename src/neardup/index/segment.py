@@ -1,8 +1,8 @@
-"""A segment of an index: documents, and the arrays by which those that may match new ones are found.
+"""A segment of an index: documents, and arrays that find those that may match new ones.
 
-Each document is entered under the rare-first prefix of its features, in the order of the segment's own counts: any
-other document that matches it has a feature of that prefix in its own one (``kernels.counts.write_prefixes``). Features
-themselves take more room than the text, so they are made again of the few texts that remain.
+Each document is indexed by the rare-first prefix of its features, in the order of the segment's own counts: every
+document that matches it shares a feature of that prefix (``kernels.counts.write_prefixes``). Features take more space
+than text, so they are recomputed from the texts of the few candidates.
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
 
-#: A segment ends with the document that brings it to so many features, or documents. Raising it makes questions
-#: faster, and takes 12 bytes of memory a feature while a segment is written.
+#: A segment ends with the document that brings it to this number of features or documents. Raising it makes queries
+#: faster, and takes 12 bytes of memory per feature while a segment is written.
 MOST_FEATURES = 1 << 25
 MOST_DOCUMENTS = 1 << 22
-#: Each text is compressed alone, with a dictionary of so many bytes that is made from the first texts of a segment, of
-#: so many bytes of each: as small as ten texts compressed together, and a question reads one. Fewer have none.
+#: Each text is compressed alone, with a dictionary of this size, trained on this number of first texts of the segment,
+#: this number of bytes of each: as small as ten texts compressed together, but a query reads only one. Segments with
+#: fewer texts have no dictionary.
 _DICTIONARY_BYTES, _SAMPLED_TEXTS, _SAMPLED_BYTES = 1 << 15, 1 << 10, 1 << 12
 _LEVEL = 1
 _FEWEST_BITS, _MOST_BITS = 10, 26
 _LARGEST_COUNT = 254
-#: What the arrays hold; their files hold nothing else.
+#: The element types of the array files.
 _TYPES = {
     "texts.zstd": "u1",
     "dictionary": "u1",
@@ -67,19 +68,19 @@ _TYPES = {
     "values": "<u8",
 }
 _REMOVED = "<u4"
-#: Texts that are handed on together.
+#: Texts per batch.
 _TEXTS_A_PIECE = 1 << 10
-#: Pairs that one call of the kernel has room for, at least.
+#: Smallest capacity in pairs of one kernel call.
 _ROOM = 1 << 14
 
 
 def check_recipe(recipe: Recipe) -> None:
-    """Refuse a recipe by which no index on disk can be kept.
+    """Check that an index on disk can be built with a recipe.
 
     Raises
     ------
     RecipeError
-        With the reason and the way out.
+        If not, with the reason.
     """
     step = recipe.parsed_second_step
     if recipe.needs_statistics:
@@ -89,7 +90,7 @@ def check_recipe(recipe: Recipe) -> None:
     elif recipe.measure == "semantic" or (step is not None and step.measure == "semantic"):
         reason = "compares embeddings"
     elif step is not None and step.measure == "learned":
-        reason = "is that of a classifier"
+        reason = "belongs to a classifier"
     else:
         return
     raise RecipeError(
@@ -99,14 +100,14 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 class MatchRule(NamedTuple):
-    """What of a recipe says which documents may match.
+    """The part of a recipe that determines which documents may match.
 
     Attributes
     ----------
     rule : Rule
         The measure and its threshold, for sets.
     distance : int
-        The most bits in which fingerprints may differ; -1 for sets.
+        Largest Hamming distance of fingerprints; -1 for sets.
     """
 
     rule: Rule
@@ -114,21 +115,21 @@ class MatchRule(NamedTuple):
 
     @classmethod
     def of(cls, recipe: Recipe) -> MatchRule:
-        """Return that of a recipe."""
+        """Return the match rule of a recipe."""
         if recipe.measure == "hamming":
             return cls(Rule(0, 1, 1, 0, 1), int(recipe.threshold))
         return cls(rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), -1)
 
 
 class IndexPiece(NamedTuple):
-    """Documents in order: what they are called, their texts, and their features."""
+    """Documents in order: ids, texts and features."""
 
     ids: pa.Array
     texts: pa.LargeStringArray
     block: Block
 
     def between(self, begin: int, end: int, heads: Integers) -> IndexPiece:
-        """Return the documents [begin, end); heads: where the features of each begin."""
+        """Return the documents [begin, end); ``heads`` are the offsets of their features."""
         block = self.block._replace(
             features=self.block.features[heads[begin] : heads[end]],
             sizes=self.block.sizes[begin:end],
@@ -138,17 +139,17 @@ class IndexPiece(NamedTuple):
 
 
 def is_full(features: int, documents: int) -> bool:
-    """Return whether a segment with so much ends there."""
+    """Return whether a segment of this size is full."""
     return features >= MOST_FEATURES or documents >= MOST_DOCUMENTS
 
 
 class SegmentWriter:
-    """Takes documents into a new folder; ``finish`` writes by what they are found.
+    """Writes documents into a new folder; ``finish`` writes the arrays that find them.
 
     Attributes
     ----------
     features, documents : int
-        How many there are so far.
+        Their numbers so far.
     """
 
     def __init__(self, folder: str, match_rule: MatchRule) -> None:
@@ -164,16 +165,16 @@ class SegmentWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether the segment ends here."""
+        """Whether the segment is full."""
         return is_full(self.features, self.documents)
 
     def room(self, sizes: Integers) -> int:
-        """Return how many of some documents go into the segment, by their numbers of features."""
+        """Return how many of some documents fit into the segment, from their numbers of features."""
         by_features = int(np.searchsorted(np.cumsum(sizes), MOST_FEATURES - self.features)) + 1
         return min(by_features, len(sizes), MOST_DOCUMENTS - self.documents)
 
     def add(self, piece: IndexPiece) -> None:
-        """Take documents."""
+        """Add documents."""
         self.features += len(piece.block.features)
         self.documents += len(piece.ids)
         self._lengths.append(np.diff(text_buffers(piece.texts)[1]))
@@ -201,11 +202,11 @@ class SegmentWriter:
         self._frames.append(np.array([len(frame) for frame in frames], np.int64))
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the open file."""
         self._file.close()
 
     def finish(self, name: str) -> SegmentEntry:
-        """Write all that is left, make the disk hold it, and return what the manifest says of the segment."""
+        """Write and sync all files; return the manifest entry of the segment."""
         self._write_texts()
         self._file.close()
         with open(os.path.join(self._folder, "dictionary"), "wb") as file:
@@ -225,10 +226,11 @@ class SegmentWriter:
         )
         ends = np.cumsum(np.concatenate([[0], *self._lengths]))
         arrays |= {"frames": np.cumsum(np.concatenate(self._frames)), "ends": ends}
-        for called, array in arrays.items():
-            array.astype(_TYPES[called], copy=False).tofile(os.path.join(self._folder, called))
+        for file_name, array in arrays.items():
+            array.astype(_TYPES[file_name], copy=False).tofile(os.path.join(self._folder, file_name))
         files = {
-            f"{name}/{called}": sync_file(os.path.join(self._folder, called)) for called in os.listdir(self._folder)
+            f"{name}/{file_name}": sync_file(os.path.join(self._folder, file_name))
+            for file_name in os.listdir(self._folder)
         }
         return SegmentEntry(name, self.documents, 0, int(ends[-1]), self.features, dict(sorted(files.items())))
 
@@ -242,7 +244,7 @@ class SegmentWriter:
         counts = np.zeros(1 << bits, np.uint8)
         addresses, members, shift = set_addresses(features, sizes), np.arange(len(sizes)), np.uint64(64 - bits)
         count_features(addresses, sizes, members, shift, counts)
-        # Of features that are here only once a new document may be the second one: all count as shared.
+        # A feature that occurs once may be shared with a new document, so all features count as shared.
         counts = np.where(counts > 0, np.minimum(counts, _LARGEST_COUNT) + 1, 0).astype(np.uint8)
         sets = _make_prefixes(features, sizes, shift, counts, self._match_rule.rule)
         lengths = np.maximum(sets.lengths, 0)
@@ -268,7 +270,7 @@ def _text_views(texts: pa.LargeStringArray) -> list[memoryview]:
 
 
 def _dictionary_of(texts: Sequence[memoryview]) -> bytes:
-    """Return what texts have in common, for the compressor; nothing where they have too little."""
+    """Train a compression dictionary on texts; empty if they have too little in common."""
     samples: list[Any] = [bytes(text[:_SAMPLED_BYTES]) for text in texts]
     with suppress(zstandard.ZstdError):
         return zstandard.train_dictionary(_DICTIONARY_BYTES, samples).as_bytes()
@@ -280,12 +282,12 @@ def _compression_dictionary(data: bytes) -> zstandard.ZstdCompressionDict | None
 
 
 def _slot_bits(number: int) -> int:
-    """Return how many bits choose one of about so many slots."""
+    """Return the number of bits that address about this number of slots."""
     return min(max(number.bit_length() - 1, _FEWEST_BITS), _MOST_BITS)
 
 
 def sync_file(path: str) -> FileEntry:
-    """Make the disk hold a file, and return its size and digest."""
+    """Sync a file to disk; return its size and digest."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -297,7 +299,7 @@ def sync_file(path: str) -> FileEntry:
 def _make_prefixes(
     features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], by: Rule
 ) -> RankedSets:
-    """Return the prefixes of sets by some counts; those that the counts do not know have no part in them."""
+    """Return the prefixes of sets by some counts, without features that do not occur in the counts."""
     count, rooms = len(sizes), np.empty(len(sizes), np.int64)
     prefix_capacities(sizes, by, rooms)
     sets = RankedSets(
@@ -315,23 +317,23 @@ def _make_prefixes(
 
 
 class Segment:
-    """A segment that was written, its arrays mapped.
+    """A written segment with memory-mapped arrays.
 
     Parameters
     ----------
     folder : str
         The index.
     part : SegmentEntry
-        What its manifest says of the segment.
+        Its manifest entry.
     match_rule : MatchRule
-        What of the recipe says who may match.
+        The match rule of the recipe.
     removed : int64[r]
-        The documents that were removed, ascending.
+        The removed documents, ascending.
 
     Raises
     ------
     StoreError
-        If a file is not there, or not of its size.
+        If a file is missing or has another size.
     """
 
     def __init__(self, folder: str, part: SegmentEntry, match_rule: MatchRule, removed: Integers) -> None:
@@ -339,7 +341,7 @@ class Segment:
         self.removed = removed
         self.sizes: npt.NDArray[np.uint32] = self._mapped("sizes")
         self._local = threading.local()
-        # All is mapped from the start: whoever merges segments removes the files.
+        # Everything is mapped now, since a writer that merges segments removes the files.
         with pa.memory_map(self._path("ids.arrow")) as file:
             self._ids = file.read_buffer()
         self._texts, self._dictionary = self._mapped("texts.zstd"), self._mapped("dictionary")
@@ -362,13 +364,13 @@ class Segment:
         path = self._path(name)
         if not self.part.files[f"{self.part.name}/{name}"].bytes:
             return np.empty(0, _TYPES[name])
-        # Copied where written to, which nobody does: kernels are compiled once, for arrays as others have them.
+        # Mode "c" gives writable arrays, which nobody writes to: kernels are compiled for writable arrays only.
         return np.asarray(np.memmap(path, _TYPES[name], mode="c"))
 
     def candidates(self, block: Block) -> tuple[Integers, Integers]:
-        """Return pairs of places in a block and documents here that may match, in order of place.
+        """Return pairs of places in a block and documents of the segment that may match, in order of place.
 
-        None that match is left out, but removed ones are.
+        All matching pairs are among them; removed documents are left out.
         """
         if self._match_rule.distance >= 0:
             return self._fingerprint_candidates(block)
@@ -385,7 +387,7 @@ class Segment:
         return self._without_removed(pairs[:, 0], pairs[:, 1])
 
     def _scratch(self) -> tuple[Any, Integers]:
-        """Return the scratch of the kernel that looks up, and room for what it finds; each thread has its own."""
+        """Return the scratch and output arrays of the lookup kernel, one set per thread."""
         if not hasattr(self._local, "room"):
             count = len(self)
             out = np.empty((max(count, _ROOM), 2), np.int64)
@@ -394,7 +396,7 @@ class Segment:
         return room
 
     def candidates_of(self, features: Words) -> list[int]:
-        """Return the documents that a set may match, ascending, as ``candidates`` finds them."""
+        """Return the documents that a set may match, ascending; see ``candidates``."""
         scratch, out = self._scratch()
         count = find_partners_of_one(
             features, self.counts, self._size_bitmaps, self.index, self._match_rule.rule, scratch, out
@@ -404,37 +406,37 @@ class Segment:
             documents = np.setdiff1d(documents, self.removed).tolist()
         return documents
 
-    def most_shared(self, features: Words) -> Integers:
-        """Return how many features of a set each document has at most; none of the removed ones has any."""
-        most: Integers = overlap_bounds_with_one(features, self.counts, *self._size_bitmaps)
-        most[self.removed] = 0
-        return most
+    def shared_bounds(self, features: Words) -> Integers:
+        """Return an upper bound of the features that each document shares with a set; 0 for removed documents."""
+        bounds: Integers = overlap_bounds_with_one(features, self.counts, *self._size_bitmaps)
+        bounds[self.removed] = 0
+        return bounds
 
     def _fingerprint_candidates(self, block: Block) -> tuple[Integers, Integers]:
-        asking = np.flatnonzero(block.sizes)
-        if len(asking) == 1:
+        queries = np.flatnonzero(block.sizes)
+        if len(queries) == 1:
             near = np.bitwise_count(self.values ^ block.features[0]) <= self._match_rule.distance
             documents = np.flatnonzero(near & (self.sizes > 0))
-            return self._without_removed(np.repeat(asking, len(documents)), documents)
+            return self._without_removed(np.repeat(queries, len(documents)), documents)
         here = np.flatnonzero(self.sizes)
         found = hamming_pairs(np.concatenate([block.features, self.values[here]]), self._match_rule.distance)
-        across = (found.left < len(asking)) & (found.right >= len(asking))
-        return self._without_removed(asking[found.left[across]], here[found.right[across] - len(asking)])
+        across = (found.left < len(queries)) & (found.right >= len(queries))
+        return self._without_removed(queries[found.left[across]], here[found.right[across] - len(queries)])
 
     def _without_removed(self, places: Integers, documents: Integers) -> tuple[Integers, Integers]:
         if not len(self.removed):
             return places, documents
-        there = ~np.isin(documents, self.removed)
-        return places[there], documents[there]
+        is_present = ~np.isin(documents, self.removed)
+        return places[is_present], documents[is_present]
 
     def present_documents(self) -> Integers:
         """Return the documents that were not removed, ascending."""
-        stays = np.ones(len(self), np.bool_)
-        stays[self.removed] = False
-        return np.flatnonzero(stays)
+        is_present = np.ones(len(self), np.bool_)
+        is_present[self.removed] = False
+        return np.flatnonzero(is_present)
 
     def ids(self) -> pa.Array:
-        """Return what the documents are called, removed ones too; mapped."""
+        """Return the ids of all documents, removed ones included; memory-mapped."""
         if not hasattr(self._local, "ids"):
             try:
                 table = pa.ipc.open_file(pa.BufferReader(self._ids)).read_all()
@@ -461,31 +463,31 @@ class Segment:
         return text
 
     def text_bytes_of(self, documents: Sequence[int]) -> tuple[npt.NDArray[np.uint8], Integers]:
-        """Return the texts of some documents, ascending, as their bytes and where each begins and the last ends."""
+        """Return the texts of some documents as bytes, and the offsets of their ends, from 0."""
         texts = [self._text(document) for document in documents]
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)])
 
     def texts(self, documents: Integers) -> Iterator[pa.LargeStringArray]:
-        """Yield the texts of some documents, ascending, some at a time."""
+        """Yield the texts of some documents in batches."""
         for begin in range(0, len(documents), _TEXTS_A_PIECE):
             data, ends = self.text_bytes_of(documents[begin : begin + _TEXTS_A_PIECE].tolist())
             yield pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(data))
 
 
 def segment_path(folder: str, path: str, part: SegmentEntry) -> str:
-    """Return where a file of a segment is.
+    """Return the path of a file of a segment.
 
     Raises
     ------
     StoreError
-        If it is not there, or not of its size.
+        If it is missing or has another size.
     """
     place = os.path.join(folder, path)
     try:
         size = os.path.getsize(place)
     except OSError as error:
         raise StoreError(
-            f"{place} cannot be read ({error.strerror}): get it back from a copy, or build the index again"
+            f"{place} cannot be read ({error.strerror}): restore it from a copy, or build the index again"
         ) from None
     if path not in part.files or size != part.files[path].bytes:
         raise damage_error(place)
@@ -493,18 +495,18 @@ def segment_path(folder: str, path: str, part: SegmentEntry) -> str:
 
 
 def damage_error(path: str) -> StoreError:
-    """Return what to raise for a file whose bytes are not those that were written."""
-    return StoreError(f"{path} is damaged: get it back from a copy, or build the index again")
+    """Return the error for a file whose bytes have changed."""
+    return StoreError(f"{path} is damaged: restore it from a copy, or build the index again")
 
 
 def read_removed(folder: str, part: SegmentEntry) -> Integers:
-    """Return which documents of a segment were removed: int64, ascending."""
-    lists: Sequence[str] = [path for path in part.files if not path.startswith(f"{part.name}/")]
-    if not lists:
+    """Return the removed documents of a segment: int64, ascending."""
+    removal_lists: Sequence[str] = [path for path in part.files if not path.startswith(f"{part.name}/")]
+    if not removal_lists:
         return np.empty(0, np.int64)
-    return np.fromfile(segment_path(folder, lists[0], part), _REMOVED).astype(np.int64)
+    return np.fromfile(segment_path(folder, removal_lists[0], part), _REMOVED).astype(np.int64)
 
 
 def write_removed(file: BinaryIO, removed: Integers) -> None:
-    """Write which documents of a segment were removed."""
+    """Write the removed documents of a segment."""
     file.write(removed.astype(_REMOVED).tobytes())

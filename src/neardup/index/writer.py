@@ -1,4 +1,4 @@
-"""The one writer of an index: what it adds, removes and merges counts all at once."""
+"""The one writer of an index: its additions, removals and merges take effect together."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from neardup.pipeline.pipeline import thread_count
 from neardup.runtime import map_in_order
 
 Integers = npt.NDArray[np.int64]
-#: Names of what a writer makes; what bears one and is in no manifest was left by a writer that was killed.
+#: Names of files that a writer creates; such a file that is in no manifest remains of a writer that was killed.
 _WRITER_FILES = re.compile(r"\.?(segment|removed)-\d{6}.*|\.neardup-index\.json\.partial-.*")
 
 
 class IndexWriter:
-    """The one writer of an index: what it adds and removes counts from ``commit`` on.
+    """The one writer of an index: its changes take effect with ``commit``.
 
     Parameters
     ----------
     path : str
         The folder.
     manifest : Manifest
-        The state to begin with.
+        The initial state.
 
     Attributes
     ----------
@@ -75,13 +75,13 @@ class IndexWriter:
         Parameters
         ----------
         corpus : Corpus
-            It is read once.
+            Read once.
         keep : bool[rows], optional
-            Which raw rows; then the corpus has been read before, and is read again.
+            The raw rows to add, of a corpus that was read before and is read again.
         threads : int, optional
-            They change the time, never the bytes.
+            Number of threads. It changes the time, never the bytes.
         progress : callable, optional
-            Told ("index", bytes done, bytes in all).
+            Called with ("index", bytes done, total bytes).
         """
         ids: list[pa.Array] = []
         pieces = self._pieces(corpus, keep, ids, threads, progress)
@@ -102,7 +102,7 @@ class IndexWriter:
         threads: int | None,
         progress: Progress | None,
     ) -> Iterator[IndexPiece]:
-        """Yield the documents with their features; ids gets what they are called."""
+        """Yield the documents with their features; appends their ids to ``ids``."""
 
         def parts() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
             consumed = 0
@@ -115,28 +115,28 @@ class IndexWriter:
                     names = pa.array(rows + self.manifest.rows)
                 begin = 0
                 for texts in text_pieces(batch):
-                    own, named = slice(begin, begin + len(texts)), names.slice(begin, len(texts))
+                    span, text_ids = slice(begin, begin + len(texts)), names.slice(begin, len(texts))
                     begin += len(texts)
                     if keep is not None:
-                        mask = pa.array(keep[rows[own]])
-                        texts, named = texts.filter(mask), named.filter(mask)
+                        mask = pa.array(keep[rows[span]])
+                        texts, text_ids = texts.filter(mask), text_ids.filter(mask)
                     if len(texts):
-                        yield named, texts
+                        yield text_ids, texts
 
         for piece in map_in_order(self._extract, parts(), thread_count(threads)):
             ids.append(piece.ids)
             yield piece
 
-    def _extract(self, named: tuple[pa.Array, pa.LargeStringArray]) -> IndexPiece:
-        return IndexPiece(*named, self._extractor(named[1]))
+    def _extract(self, documents: tuple[pa.Array, pa.LargeStringArray]) -> IndexPiece:
+        return IndexPiece(*documents, self._extractor(documents[1]))
 
     def _segments(self, pieces: Iterable[IndexPiece]) -> Iterator[SegmentEntry]:
-        """Write documents into segments, and yield what the manifest says of each."""
+        """Write documents into segments; yield the manifest entry of each."""
         with ExitStack() as stack:
             current: SegmentWriter | None = None
             name = ""
 
-            def done(writer: SegmentWriter) -> SegmentEntry:
+            def finish(writer: SegmentWriter) -> SegmentEntry:
                 part = writer.finish(name)
                 stack.close()
                 return part
@@ -154,24 +154,24 @@ class IndexWriter:
                     current.add(piece.between(begin, end, heads))
                     begin = end
                     if current.is_full:
-                        yield done(current)
+                        yield finish(current)
                         current = None
             if current is not None:
-                yield done(current)
+                yield finish(current)
 
     def _next_name(self, what: str) -> str:
         self.manifest = replace(self.manifest, sequence=self.manifest.sequence + 1)
         return f"{what}-{self.manifest.sequence:06d}"
 
     def _check_ids(self, corpus: Corpus, names: pa.Array, kind: str) -> None:
-        """Refuse ids of another kind, and those that are there already."""
+        """Check that ids are of the same kind as those of the index, and new."""
         if not len(names):
             return
-        has = self.manifest.ids
-        if has and has != kind:
-            called = {"rows": "row numbers", "int64": "whole numbers as ids", "string": "strings as ids"}
+        old_kind = self.manifest.ids
+        if old_kind and old_kind != kind:
+            nouns = {"rows": "row numbers", "int64": "whole numbers as ids", "string": "strings as ids"}
             raise InputError(
-                f"the documents of {self.path} have {called[has]}, and the new ones {called[kind]}: name the column "
+                f"the documents of {self.path} have {nouns[old_kind]}, and the new ones {nouns[kind]}: name the column "
                 f"with {option('--id-column')}, or number the rows with {option('--ids rows', 'id_column=' + repr(''))}"
             )
         if kind == "rows":
@@ -181,11 +181,11 @@ class IndexWriter:
             corpus.check_unique_ids(Names(np.arange(len(names)), names))
         for part in self._committed.segments:
             segment = self._segment(part)
-            there = segment.ids().take(pa.array(segment.present_documents()))
-            if pc.any(pc.is_in(there, names)).as_py():
-                same = there.filter(pc.is_in(there, names))
+            present_ids = segment.ids().take(pa.array(segment.present_documents()))
+            if pc.any(pc.is_in(present_ids, names)).as_py():
+                same = present_ids.filter(pc.is_in(present_ids, names))
                 raise InputError(
-                    f"{self.path} holds a document with the id {quoted(same[0].as_py())} already: remove it first, or "
+                    f"{self.path} already holds a document with the id {quoted(same[0].as_py())}: remove it first, or "
                     f"leave the new one out ({len(same):,} such in a segment)"
                 )
 
@@ -193,15 +193,17 @@ class IndexWriter:
         return Segment(self.path, part, self._match_rule, read_removed(self.path, part))
 
     def remove(self, ids: Iterable[Any]) -> int:
-        """Remove the documents with some ids, and return how many were there."""
-        wanted = pa.array([str(one) for one in ids], pa.large_string())
+        """Remove the documents with some ids; return how many there were."""
+        ids_to_remove = pa.array([str(name) for name in ids], pa.large_string())
         parts, count = [], 0
         for part in self.manifest.segments:
             segment = self._segment(part)
-            same = pc.is_in(segment.ids().cast(pa.large_string()), wanted)
-            gone = np.setdiff1d(np.flatnonzero(same.to_numpy(zero_copy_only=False)), segment.removed)
-            parts.append(part if not len(gone) else self._mark_removed(part, np.union1d(segment.removed, gone)))
-            count += len(gone)
+            same = pc.is_in(segment.ids().cast(pa.large_string()), ids_to_remove)
+            newly_removed = np.setdiff1d(np.flatnonzero(same.to_numpy(zero_copy_only=False)), segment.removed)
+            parts.append(
+                part if not len(newly_removed) else self._mark_removed(part, np.union1d(segment.removed, newly_removed))
+            )
+            count += len(newly_removed)
         self.manifest = replace(self.manifest, segments=parts)
         return count
 
@@ -213,7 +215,7 @@ class IndexWriter:
         return replace(part, removed=len(removed), files=own | {name: sync_file(os.path.join(self.path, name))})
 
     def compact(self, *, threads: int | None = None, progress: Progress | None = None) -> None:
-        """Write runs of small segments, and those with removed documents, anew; full ones stay as they are."""
+        """Merge runs of small segments, and rewrite those with removed documents; full segments stay unchanged."""
         parts: list[SegmentEntry] = []
         run: list[SegmentEntry] = []
 
@@ -235,32 +237,32 @@ class IndexWriter:
     def _present_pieces(
         self, parts: Sequence[SegmentEntry], threads: int | None, progress: Progress | None
     ) -> Iterator[IndexPiece]:
-        """Yield the documents of segments that are there, with features made anew."""
+        """Yield the remaining documents of segments, with recomputed features."""
         total = sum(part.documents - part.removed for part in parts)
 
-        def stored() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
+        def parts_of_texts() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
             done = 0
             for part in parts:
                 segment = self._segment(part)
-                stays, begin = segment.present_documents(), 0
-                ids = segment.ids().take(pa.array(stays))
-                for texts in segment.texts(stays):
+                documents, begin = segment.present_documents(), 0
+                ids = segment.ids().take(pa.array(documents))
+                for texts in segment.texts(documents):
                     yield ids.slice(begin, len(texts)), texts
                     begin += len(texts)
                     done += len(texts)
                     if progress is not None:
                         progress("compact", done, total)
 
-        yield from map_in_order(self._extract, stored(), thread_count(threads))
+        yield from map_in_order(self._extract, parts_of_texts(), thread_count(threads))
 
     def commit(self) -> None:
-        """Make all that was done the state of the index, in one step, and remove what is no part of it any more."""
+        """Make all changes the state of the index, atomically, and remove files that it no longer uses."""
         self.manifest.write(self.path)
         self._committed = self.manifest
         self.sweep()
 
     def sweep(self) -> None:
-        """Remove what a writer made that is no part of the index: of one that was killed, or of this one."""
+        """Remove files of writers, this one or a killed one, that are not part of the index."""
         used = {path.partition("/")[0] for path in self._committed.files}
         with os.scandir(self.path) as entries:
             for entry in entries:
@@ -274,7 +276,7 @@ class IndexWriter:
 
 @contextmanager
 def open_writer(path: str | PathLike[str]) -> Iterator[IndexWriter]:
-    """Give the one writer of an index; without its ``commit`` nothing has changed.
+    """Open the one writer of an index; without its ``commit`` nothing changes.
 
     Raises
     ------

@@ -6,17 +6,18 @@ from fractions import Fraction
 from math import ceil, floor, sqrt
 from typing import NamedTuple
 
+from neardup.pages.numbers import counted
 from neardup.pipeline.resolved_features import Counts
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import FEATURE_KINDS
 from neardup.recipe.measures import exact_fraction, measure
 from neardup.recipe.second_step import SecondStep
 
-#: Thresholds are given with four decimals; with up to nine where four do not tell them from 0.
+#: Thresholds are shown with four decimals; with up to nine where four would show 0.
 _DECIMALS = range(4, 10)
-#: Kinds of which a changed token costs a known number of features at most.
+#: Kinds of features of which one changed token changes at most n.
 _GRAM_KINDS = ("words", "qgrams", "skips", "sentence_words")
-#: What two signatures have in common.
+#: Nouns for what two signatures have in common.
 _EQUAL_NOUNS = {
     "minhash": ("equal minimum", "equal minima"),
     "sketch": ("equal minimum", "equal minima"),
@@ -25,20 +26,20 @@ _EQUAL_NOUNS = {
 
 
 class Counterfactual(NamedTuple):
-    """What would turn the verdict around; of a recipe with two steps, that of the first.
+    """What would reverse the verdict of the first step.
 
     Attributes
     ----------
     threshold : float or None
-        The nearest threshold, rounded away from this pair, that gives the other verdict; None where none does.
+        The nearest threshold, rounded away from this pair, that gives the other verdict; None if there is none.
     shared : int or None
-        By how many the shared features (equal words of a signature, equal bits) would have to change at the same
-        sizes: negative for a match; None where no number would do, and for weights.
+        By how many the shared features (or equal minima, or equal bits) would have to change at the same sizes:
+        negative for a match; None if no number suffices, and for weights.
     changed_words : int or None
-        For a match of sets, an estimate of how many single changed words (characters, for q-grams) far from each
-        other it survives; None where a word has no such price, and with a second step.
+        For a match of sets, an estimate of how many changed words (characters, for q-grams) far from each other it
+        survives; None for kinds without such an estimate, and with a second step.
     sentences : tuple of str
-        The same in words.
+        The same as sentences.
     """
 
     threshold: float | None
@@ -48,7 +49,7 @@ class Counterfactual(NamedTuple):
 
 
 class MatchCriterion(NamedTuple):
-    """What a pair must reach: a measure, its threshold, a floor on Jaccard (0: none), how much of o, a, b makes 1."""
+    """What a pair must reach: a measure, its threshold, a floor on Jaccard (0: none), and the unit of o, a and b."""
 
     measure: str
     threshold: Fraction
@@ -56,16 +57,16 @@ class MatchCriterion(NamedTuple):
     unit: int = 1
 
     def is_met(self, o: int, a: int, b: int, threshold: Fraction | None = None) -> bool:
-        """Return, exactly, whether a pair reaches it, or another threshold in its place."""
+        """Return, exactly, whether a pair meets the criterion, or the criterion with another threshold."""
         if not (o and a and b):
             return False
-        known = measure(self.measure)
-        asked = known.bound(self.threshold if threshold is None else threshold, self.unit)
-        enough = known.reaches(o, a, b, asked)
+        rule = measure(self.measure)
+        bound = rule.bound(self.threshold if threshold is None else threshold, self.unit)
+        enough = rule.reaches(o, a, b, bound)
         return enough and (not self.floor or measure("jaccard").reaches(o, a, b, self.floor))
 
     def least_overlap(self, a: int, b: int) -> int | None:
-        """Return the least o with which such sizes reach it, be it more than there can be; None if one is empty."""
+        """Return the least o that suffices for these sizes, even if it exceeds them; None if one size is 0."""
         if not (a and b):
             return None
         low, high = 1, a + b
@@ -78,15 +79,15 @@ class MatchCriterion(NamedTuple):
         return low
 
     def nearest_flip(self, o: int, a: int, b: int) -> float | None:
-        """Return the nearest threshold, rounded away from the pair, that gives the other verdict; None for none."""
-        known, match = measure(self.measure), self.is_met(o, a, b)
+        """Return the nearest threshold, rounded away from the pair, that gives the other verdict; None if none does."""
+        rule, match = measure(self.measure), self.is_met(o, a, b)
         value = measure_value(self.measure, o, a, b, self.unit)
-        whole = known.highest == 63
-        for format_measure in (0,) if whole else (4,) if known.distance else _DECIMALS:
+        whole = rule.highest == 63
+        for format_measure in (0,) if whole else (4,) if rule.distance else _DECIMALS:
             scale = 10**format_measure
-            highest = known.highest * scale
-            # Floating point is a step off at most; the exact rule has the last word.
-            up = match != known.distance
+            highest = rule.highest * scale
+            # Floating point is at most one step off; the exact rule decides.
+            up = match != rule.distance
             near = ceil(value * scale) if up else floor(value * scale)
             for step in range(near - 1, near + 2) if up else range(near + 1, near - 2, -1):
                 if not (0 if whole else 1) <= step <= highest:
@@ -97,59 +98,59 @@ class MatchCriterion(NamedTuple):
 
 
 def measure_value(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
-    """Return a measure in its own terms: a distance as a distance."""
-    known = measure(name)
+    """Return the value of a measure in its own scale: a distance as a distance."""
+    rule = measure(name)
     if name == "hamming":
         return float(max(a, b) - o)
-    if known.distance:
+    if rule.distance:
         return sqrt(max(a + b - 2 * o, 0) / unit)
-    return float(known.similarity(o, a, b)) if a and b else 0.0
+    return float(rule.similarity(o, a, b)) if a and b else 0.0
 
 
 def match_criterion(recipe: Recipe, unit: int = 1) -> MatchCriterion:
-    """Return what the (first) measure of a recipe asks for."""
+    """Return the criterion of the first step of a recipe."""
     least = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
     return MatchCriterion(recipe.measure, recipe.exact_threshold, least, unit)
 
 
 def second_step_criterion(step: SecondStep) -> MatchCriterion:
-    """Return what a second step asks for."""
+    """Return the criterion of a second step."""
     return MatchCriterion(step.measure, step.exact_threshold)
 
 
 def find_counterfactual(
     recipe: Recipe, o: int, a: int, b: int, *, unit: int = 1, features: tuple[int, int, int] | None = None
 ) -> Counterfactual:
-    """Return what would turn the verdict on a pair around.
+    """Return what would reverse the verdict on a pair.
 
     Parameters
     ----------
     recipe : Recipe
-        What makes a match.
+        The recipe that decides.
     o, a, b, unit : int
-        As the recipe's measure takes them.
+        The counts that the recipe's measure takes.
     features : (int, int, int), optional
-        o, a and b of the feature sets, where a signature has other ones.
+        o, a and b of the feature sets, if they differ from those of a signature.
 
     Examples
     --------
     >>> find_counterfactual(Recipe(threshold=0.8), 90, 100, 100).sentences[0]
     'They no longer match at a threshold of 0.8182 or higher.'
     """
-    said = _single_feature_sentence(recipe, o, features or (o, a, b))
-    if said:
-        return Counterfactual(None, None, None, (said,))
-    bar = match_criterion(recipe, unit)
-    least = bar.least_overlap(a, b)
+    sentence = _single_feature_sentence(recipe, o, features or (o, a, b))
+    if sentence:
+        return Counterfactual(None, None, None, (sentence,))
+    criterion = match_criterion(recipe, unit)
+    least = criterion.least_overlap(a, b)
     if least is None:
         return Counterfactual(None, None, None, (_empty_sentence(recipe, a, b),))
-    match, threshold = bar.is_met(o, a, b), bar.nearest_flip(o, a, b)
-    counted = not recipe.is_weighted and recipe.measure != "semantic"
-    shared = _shared(o, least, min(a, b)) if counted else None
+    match, threshold = criterion.is_met(o, a, b), criterion.nearest_flip(o, a, b)
+    has_counts = not recipe.is_weighted and recipe.measure != "semantic"
+    shared = _shared(o, least, min(a, b)) if has_counts else None
     words = _changed_words(recipe, o - least) if match else None
     sentences = (
-        threshold_sentence(bar, (o, a, b), threshold, _goal(recipe)),
-        _shared_sentence(recipe, o, least, shared) if counted else "",
+        threshold_sentence(criterion, (o, a, b), threshold, _goal(recipe)),
+        _shared_sentence(recipe, o, least, shared) if has_counts else "",
         _words_sentence(recipe, words),
     )
     return Counterfactual(threshold, shared, words, tuple(sentence for sentence in sentences if sentence))
@@ -163,30 +164,32 @@ def _no_longer(goal: str) -> str:
 
 
 def _goal(recipe: Recipe) -> str:
-    """Return what a pair does that reaches the (first) threshold."""
+    """Return the verb phrase for a pair that reaches the threshold of the first step."""
     step = recipe.parsed_second_step
     if step is None:
         return "match"
     return _CANDIDATES if step.measure == "learned" else "pass the first step"
 
 
-def _shared(o: int, least: int, most: int) -> int | None:
+def _shared(o: int, least: int, largest: int) -> int | None:
     if o >= least:
         return least - 1 - o
-    return least - o if least <= most else None
+    return least - o if least <= largest else None
 
 
 def _changed_words(recipe: Recipe, spare: int) -> int | None:
-    wanted = recipe.parsed_features
-    without = not (recipe.weights or recipe.signature or recipe.clip or recipe.second_step)
-    if not without or recipe.measure == "semantic" or wanted.kind not in _GRAM_KINDS:
+    features = recipe.parsed_features
+    plain_sets = not (recipe.weights or recipe.signature or recipe.clip or recipe.second_step)
+    if not plain_sets or recipe.measure == "semantic" or features.kind not in _GRAM_KINDS:
         return None
-    return spare // wanted.n
+    return spare // features.n
 
 
-def threshold_sentence(bar: MatchCriterion, pair: tuple[int, int, int], threshold: float | None, match: str) -> str:
-    """Return a sentence on the threshold that gives the other verdict; a pair that reaches it does ``match``."""
-    distance, reached = measure(bar.measure).distance, bar.is_met(*pair)
+def threshold_sentence(
+    criterion: MatchCriterion, pair: tuple[int, int, int], threshold: float | None, match: str
+) -> str:
+    """Return a sentence on the threshold that gives the other verdict; ``match`` is the verb phrase for a match."""
+    distance, reached = measure(criterion.measure).distance, criterion.is_met(*pair)
     if threshold is not None:
         digits = f"{threshold:.9f}".rstrip("0").rstrip(".")
         verdict, way = (_no_longer(match), "higher") if reached else (match, "lower")
@@ -194,13 +197,13 @@ def threshold_sentence(bar: MatchCriterion, pair: tuple[int, int, int], threshol
             way = {"higher": "lower", "lower": "higher"}[way]
         return f"They {verdict} at a threshold of {digits} or {way}."
     if reached:
-        return f"No threshold would part them: the measure is at its {'lowest' if distance else 'highest'}."
+        return f"No threshold would separate them: the measure is at its {'lowest' if distance else 'highest'}."
     none = f"No threshold would make them {match}"
-    if bar.measure == "semantic":
+    if criterion.measure == "semantic":
         return f"{none}: their cosine is not above 0."
     if not pair[0]:
-        return f"{none}: they share no {'bit' if bar.measure == 'hamming' else 'feature'}."
-    return f"{none}: their Jaccard is below its floor of {float(bar.floor):g}."
+        return f"{none}: they share no {'bit' if criterion.measure == 'hamming' else 'feature'}."
+    return f"{none}: their Jaccard is below its floor of {float(criterion.floor):g}."
 
 
 def _shared_sentence(recipe: Recipe, o: int, least: int, shared: int | None) -> str:
@@ -217,9 +220,9 @@ def _shared_sentence(recipe: Recipe, o: int, least: int, shared: int | None) -> 
         number = f"{least - 1:,} or fewer" if o >= least else f"{least:,} or more"
         return f"At these sizes they {verdict} with {number} shared features."
     if signature.kind == "simhash":
-        number = count_of(abs(shared), "bit")
+        number = counted(abs(shared), "bit")
         return f"They {verdict} with {number} {'more' if o >= least else 'fewer'} different."
-    return f"They {verdict} with {count_of(abs(shared), *_EQUAL_NOUNS[signature.kind])} {change} than {o:,}."
+    return f"They {verdict} with {counted(abs(shared), *_EQUAL_NOUNS[signature.kind])} {change} than {o:,}."
 
 
 def _words_sentence(recipe: Recipe, words: int | None) -> str:
@@ -230,30 +233,27 @@ def _words_sentence(recipe: Recipe, words: int | None) -> str:
     if not words:
         return f"One more changed {token} may part them {cost}."
     apart = ", each far from the others" if words > 1 else ""
-    return f"It would survive about {count_of(words, f'more changed {token}')}{apart} {cost}."
+    return f"It would survive about {counted(words, f'more changed {token}')}{apart} {cost}."
 
 
 def _single_feature_sentence(recipe: Recipe, o: int, features: tuple[int, int, int]) -> str:
-    """Return what there is to say where a document is one word, which is equal or not; nothing where it is more."""
+    """Return the sentence for documents of one feature, equal or not; empty for other recipes."""
     signature, (shared, a, b) = recipe.parsed_signature, features
     if signature is not None and signature.kind == "imatch":
         least = signature.numbers[0]
         if min(a, b) < least:
-            return f"A document with fewer than {count_of(least, 'lexicon term')} matches nothing."
+            return f"A document with fewer than {counted(least, 'lexicon term')} matches nothing."
         if o:
             return "One lexicon term more or fewer in one of them would part them."
+        verb = "stands" if a - shared == 1 else "stand"
         return (
-            f"They match once they have the same lexicon terms: {a - shared:,} {_stand(a - shared)} in the left "
+            f"They match once they have the same lexicon terms: {a - shared:,} {verb} in the left "
             f"document alone, {b - shared:,} in the right one."
         )
     if recipe.parsed_features.kind == "checksum" and recipe.measure != "semantic" and a and b:
         normal = "text" if recipe.normalize == "raw" else "normal form"
         return f"Any change of the {normal} would part them." if o else f"Only those with an equal {normal} match."
     return ""
-
-
-def _stand(number: int) -> str:
-    return "stands" if number == 1 else "stand"
 
 
 def _empty_sentence(recipe: Recipe, a: int, b: int) -> str:
@@ -265,17 +265,12 @@ def _empty_sentence(recipe: Recipe, a: int, b: int) -> str:
 
 
 def token_noun(recipe: Recipe) -> str:
-    """Return what the features of a recipe are made of: words or characters, one of them."""
+    """Return the noun for the tokens of a recipe: word or character."""
     return "character" if FEATURE_KINDS[recipe.parsed_features.kind].by_character else "word"
 
 
-def count_of(number: int, noun: str, nouns: str = "") -> str:
-    """Return a number with its noun: 1 feature, 2 features."""
-    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
-
-
-#: What is compared of two signatures.
-_WORDS = {"minhash": "minima", "sketch": "minima", "supershingle": "super shingles"}
+#: Nouns for the compared words of two signatures.
+_SIGNATURE_NOUNS = {"minhash": "minima", "sketch": "minima", "supershingle": "super shingles"}
 
 
 def format_measure(value: float, *, up: bool = False) -> str:
@@ -284,37 +279,37 @@ def format_measure(value: float, *, up: bool = False) -> str:
 
 
 def reason_line(recipe: Recipe, counts: Counts, features: tuple[int, int, int], digests: tuple[str, str]) -> str:
-    """Return the numbers of a verdict on one line, those of the first step.
+    """Return the numbers behind the verdict of the first step, on one line.
 
     Parameters
     ----------
     recipe : Recipe
-        What makes a match.
+        The recipe that decides.
     counts : Counts
-        As its measure takes them.
+        The counts that its measure takes.
     features : (int, int, int)
         o, a and b of the feature sets.
     digests : (str, str)
         For checksums and I-Match, as hex digits.
     """
-    signature, wanted = recipe.parsed_signature, recipe.parsed_features
+    signature, parsed = recipe.parsed_signature, recipe.parsed_features
     shared, a, b = features
     compared = _comparison(recipe, counts)
-    said = f"{shared:,} features shared, of {a:,} and {b:,}"
+    features_clause = f"{shared:,} features shared, of {a:,} and {b:,}"
     if recipe.measure == "semantic":
         return compared
-    if wanted.kind == "checksum" and a and b:
-        return f"{wanted.flags[0]} digests {_equal(digests)}"
+    if parsed.kind == "checksum" and a and b:
+        return f"{parsed.flags[0]} digests {_equal(digests)}"
     if signature is None:
-        return f"{compared}; {said}"
+        return f"{compared}; {features_clause}"
     if signature.kind == "imatch":
         return _imatch(features, digests, signature.numbers[0])
     if not (a and b):
-        return f"nothing to compare; {said}"
+        return f"nothing to compare; {features_clause}"
     jaccard = format_measure(measure_value("jaccard", *features))
     if signature.kind == "simhash":
         return f"{compared}; {64 - counts.o} of 64 bits differ; the features' jaccard is {jaccard}"
-    words = f"{counts.o:,} of {counts.a:,} {_WORDS[signature.kind]} equal"
+    words = f"{counts.o:,} of {counts.a:,} {_SIGNATURE_NOUNS[signature.kind]} equal"
     if signature.kind == "supershingle":
         return f"{compared}; {words}; the features' jaccard is {jaccard}"
     return f"{compared}; {words}, an estimate of jaccard, which is {jaccard}"
@@ -322,15 +317,15 @@ def reason_line(recipe: Recipe, counts: Counts, features: tuple[int, int, int], 
 
 def _comparison(recipe: Recipe, counts: Counts) -> str:
     o, a, b, unit = counts
-    bar, known = match_criterion(recipe, unit), measure(recipe.measure)
+    criterion, rule = match_criterion(recipe, unit), measure(recipe.measure)
     value = measure_value(recipe.measure, *counts)
-    reached = bar._replace(floor=Fraction(0)).is_met(o, a, b)
-    sign = ("<=" if reached else ">") if known.distance else (">=" if reached else "<")
-    shown = f"{value:.0f}" if recipe.measure == "hamming" else format_measure(value, up=known.distance)
+    reached = criterion._replace(floor=Fraction(0)).is_met(o, a, b)
+    sign = ("<=" if reached else ">") if rule.distance else (">=" if reached else "<")
+    shown = f"{value:.0f}" if recipe.measure == "hamming" else format_measure(value, up=rule.distance)
     least = ""
     if recipe.jaccard_floor:
-        asked = exact_fraction(recipe.jaccard_floor, "jaccard_floor")
-        jaccard = bar._replace(measure="jaccard", threshold=asked)
+        floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor")
+        jaccard = criterion._replace(measure="jaccard", threshold=floor)
         least = f" with jaccard {format_measure(measure_value('jaccard', o, a, b))} "
         least += f"{'>=' if jaccard.is_met(o, a, b) else '<'} {recipe.jaccard_floor:g}"
     return f"{recipe.measure} {shown} {sign} {recipe.threshold:g}{least}"

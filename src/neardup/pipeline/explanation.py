@@ -1,4 +1,4 @@
-"""Why two documents match or not: what they share, the measures, and what would have to change."""
+"""Explanations of pairs: what two documents share, their measures, and what would reverse the verdict."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def edit_counts(left: str, right: str) -> tuple[int, int, int]:
     """Return o, a and b of the measure ``edit``: a = b = the length of the longer text, o = that less the distance.
 
-    The Levenshtein distance: the fewest code points to insert, delete or replace.
+    The distance is Levenshtein's: the fewest code points to insert, delete or replace.
 
     Examples
     --------
@@ -61,18 +61,18 @@ def text_counts(measure: str, left: str, right: str, encoder: Encoder | None = N
     left, right : str
         The texts, as they are.
     encoder : Encoder, optional
-        Makes the embeddings for ``semantic``.
+        Returns the embeddings for ``semantic``.
 
     Raises
     ------
     RecipeError
-        If ``semantic`` is asked for without an encoder.
+        If the measure is ``semantic`` and there is no encoder.
     """
     if measure == "edit":
         return edit_counts(left, right)
     if encoder is None:
         raise RecipeError(
-            "measure 'semantic' needs an encoder, an object with encode(texts): hand one over in Python, "
+            "measure 'semantic' needs an encoder, an object with encode(texts): pass one in Python, "
             "explain(..., encoder=...)"
         )
     from neardup.features.embeddings import COSINE_UNIT, embed
@@ -83,7 +83,7 @@ def text_counts(measure: str, left: str, right: str, encoder: Encoder | None = N
 
 
 class SecondStepResult(NamedTuple):
-    """The second step on a pair: what it asks for, and the pair's o, a and b."""
+    """A second step on a pair: the step, and the pair's o, a and b."""
 
     step: SecondStep
     counts: tuple[int, int, int]
@@ -100,22 +100,22 @@ class SecondStepResult(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The step's numbers: then edit 0.9512 >= 0.9."""
+        """The numbers of the step, such as: then edit 0.9512 >= 0.9."""
         name, _, threshold = str(self.step).partition(" >= ")
         return f"then {name} {format_measure(self.value)} {'>=' if self.passed else '<'} {threshold}"
 
     @property
     def flip(self) -> float | None:
-        """The nearest threshold of the step that gives its other verdict; None where none does."""
+        """The nearest threshold of the step that gives the other verdict; None if there is none."""
         return second_step_criterion(self.step).nearest_flip(*self.counts)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The same in words."""
+        """The same as a sentence."""
         return (threshold_sentence(second_step_criterion(self.step), self.counts, self.flip, "pass the second step"),)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return all fields for JSON."""
         return {
             "measure": self.step.measure,
             "features": self.step.features,
@@ -128,7 +128,7 @@ class SecondStepResult(NamedTuple):
 
 
 def second_step_result(left: str, right: str, step: SecondStep, encoder: Encoder | None = None) -> SecondStepResult:
-    """Return what a second step says of two texts; equal texts pass every one.
+    """Apply a second step to two texts; equal texts always pass.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def second_step_result(left: str, right: str, step: SecondStep, encoder: Encoder
     if left == right:
         return SecondStepResult(step, (1, 1, 1))
     recipe = Recipe(features=step.features, ignore=step.ignore)
-    grams = [resolved_grams(text, recipe, None).counted(recipe) for text in (left, right)]
+    grams = [resolved_grams(text, recipe, None).gram_counts(recipe) for text in (left, right)]
     return SecondStepResult(step, set_overlap(*grams))
 
 
@@ -151,28 +151,28 @@ class Explanation:
     Attributes
     ----------
     left, right : str
-        The texts; for a recipe with ``content``, what of them is compared, and all places are places in it.
+        The texts; for a recipe with ``content`` the main content, to which all offsets refer.
     recipe : Recipe
-        What makes a match.
+        The recipe that decides.
     counts : Counts
         o, a and b as the recipe's measure takes them: of feature sets, of weighted vectors, or of signatures.
     features : (int, int, int)
-        o, a and b of the feature sets: those that are weighed, or that signatures are made from.
+        o, a and b of the feature sets, also where these are weighted or reduced to signatures.
     left_grams, right_grams : mapping of gram to int
         The features as tuples of token texts, each with how often it counts: once in a set, as often as it
-        stands in the text in a multiset. Where there is a signature, those it is made from.
+        occurs in a multiset. With a signature, the features it is made from.
     left_segments, right_segments : tuple of Segment
-        Each text from its start to its end, cut where shared grams begin and end to cover it.
+        The whole of each text, cut where the cover by shared grams begins and ends.
     left_changes, right_changes : tuple of Span
-        Of what no shared gram covers, the words that differ; the others are the same in both texts, but too
-        few in a row to be a gram, or in none that counts.
+        Words outside the shared grams that differ. The other words outside are equal in both texts, but too few in
+        a row to form a gram, or in no gram that counts.
     passages : tuple of Passage
-        What both texts say in the same words, from left to right, each as long as it goes.
+        Maximal runs of words that both texts contain, from left to right.
     digests : tuple of str
-        For ``checksum`` and ``imatch``, what is compared, as hex digits (of I-Match the first 16); empty for a
-        document without any.
+        For ``checksum`` and ``imatch``, the compared digests as hex digits (of I-Match the first 16); empty for a
+        document without one.
     second : SecondStepResult, ClassifierResult or None
-        The second step, whether the first one is passed or not.
+        The result of the second step, whether or not the pair passes the first.
     """
 
     left: str
@@ -197,34 +197,34 @@ class Explanation:
 
     @property
     def shared(self) -> int:
-        """The number of features that both hold, |A and B|."""
+        """The number of shared features, |A and B|."""
         return self.features[0]
 
     @property
     def ignored(self) -> tuple[int, int]:
-        """How many grams of each document count for nothing, for they stand in the text that the recipe ignores."""
+        """How many grams of each document are ignored because the recipe's ``ignore`` text contains them."""
         if not self.recipe.ignore:
             return 0, 0
-        every = self.recipe.changed(ignore="")
+        complete = self.recipe.changed(ignore="")
         left, right = (
-            len(set(text_grams(text, every).grams)) - len(set(text_grams(text, self.recipe).grams))
+            len(set(text_grams(text, complete).grams)) - len(set(text_grams(text, self.recipe).grams))
             for text in (self.left, self.right)
         )
         return left, right
 
     @property
     def needed(self) -> int | None:
-        """The least o that suffices with such a and b, be it more than there can be; None if one is 0."""
+        """The least o that suffices for these a and b, even if it exceeds them; None if one is 0."""
         return match_criterion(self.recipe, self.counts.unit).least_overlap(self.counts.a, self.counts.b)
 
     @property
     def learned(self) -> ClassifierResult | None:
-        """What a classifier says of the pair, asked or not; None where the recipe has none."""
+        """The result of the classifier, even for pairs that are no candidates; None if the recipe has none."""
         return None if isinstance(self.second, SecondStepResult) else self.second
 
     @property
     def passed(self) -> bool:
-        """Whether the pair reaches the threshold (and the floor on Jaccard), of two steps the first; exact."""
+        """Whether the pair passes the first step: threshold and floor on Jaccard; exact."""
         o, a, b, unit = self.counts
         return match_criterion(self.recipe, unit).is_met(o, a, b)
 
@@ -240,7 +240,7 @@ class Explanation:
 
     @property
     def similarity(self) -> float:
-        """What pairs show: the recipe's (last) measure from 0 to 1, for distances too."""
+        """The similarity shown for pairs: the measure of the last step on a scale from 0 to 1, also for distances."""
         if self.second:
             return self.second.value
         o, a, b, unit = self.counts
@@ -248,18 +248,18 @@ class Explanation:
 
     @property
     def value(self) -> float:
-        """The recipe's (first) measure in its own terms: a distance as a distance."""
+        """The measure of the first step in its own scale: a distance as a distance."""
         return measure_value(self.recipe.measure, *self.counts)
 
     @property
     def flip(self) -> Counterfactual:
-        """What would turn the verdict (of the first step) around."""
+        """What would reverse the verdict of the first step."""
         o, a, b, unit = self.counts
         return find_counterfactual(self.recipe, o, a, b, unit=unit, features=self.features)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What would turn the verdict around, in words, every step."""
+        """What would reverse the verdict of each step, as sentences."""
         return self.flip.sentences + (self.second.sentences if self.second else ())
 
     @property
@@ -269,10 +269,10 @@ class Explanation:
         return first + (f"; {self.second.reason}" if self.second else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return numbers, passages, segments and changes for JSON, without the texts (but contents) and their grams."""
-        more: dict[str, Any] = {"ignored": list(self.ignored)} if self.recipe.ignore else {}
+        """Return numbers, passages, segments and changes for JSON; of the texts only extracted contents."""
+        optional: dict[str, Any] = {"ignored": list(self.ignored)} if self.recipe.ignore else {}
         if self.recipe.content:
-            more |= {"content": self.recipe.content, "contents": [self.left, self.right]}
+            optional |= {"content": self.recipe.content, "contents": [self.left, self.right]}
         chosen = ("measure", "threshold", "jaccard_floor", "features", "normalize", "clip", "weights", "signature")
         numbers = ("match", "reason", "similarity", "value", "shared", "needed", "measures")
         return {
@@ -301,11 +301,11 @@ class Explanation:
                 "right": [list(span) for span in self.right_changes],
             },
             "fingerprint": self.recipe.fingerprint,
-            **more,
+            **optional,
         }
 
     def _repr_html_(self) -> str | None:
-        # Without what renders templates, a notebook shows the text that `repr` gives.
+        # Without jinja2, a notebook falls back to `repr`.
         if find_spec("jinja2") is None:
             return None
         from neardup.pages.html import html_of, joined, table
@@ -343,17 +343,17 @@ def explain(
     Parameters
     ----------
     left, right : str
-        The texts, whole pages where the recipe has a ``content``.
+        The texts; HTML pages if the recipe has ``content``.
     recipe : Recipe
         How texts become features, the measure and its threshold.
     statistics : Statistics, optional
-        Of the collection that the texts come from; for recipes with ``needs_statistics``.
+        Statistics of the collection that the texts come from, for recipes with ``needs_statistics``.
     encoder : Encoder, optional
-        Makes the embeddings for ``semantic``.
+        Returns the embeddings for ``semantic``.
     classifier : Classifier, optional
-        For the recipe of a classifier: it.
+        The classifier, if the recipe is the recipe of one.
     records : Records, optional
-        Titles and times of the two documents, for classifiers that go by them; not known by default.
+        Titles and times of the two documents, for classifiers that compare them; unknown by default.
 
     Raises
     ------
@@ -369,20 +369,20 @@ def explain(
     ['A rose is a', 'a rose']
     """
     left, right = content_of(left, recipe.content), content_of(right, recipe.content)
-    # What follows is given contents, of which it must not take the content once more.
+    # The contents are extracted; nothing below may extract them again.
     bare = recipe.changed(content="")
     sides = resolved_grams(left, bare, statistics), resolved_grams(right, bare, statistics)
-    grams = sides[0].counted(bare), sides[1].counted(bare)
+    grams = sides[0].gram_counts(bare), sides[1].gram_counts(bare)
     features = set_overlap(*grams)
-    words = pair_counts(left, right, bare, statistics)
+    vectors = pair_counts(left, right, bare, statistics)
     if recipe.measure == "semantic":
         counts = Counts(*text_counts("semantic", left, right, encoder))
     else:
-        counts = words.counts if words else Counts(*features)
+        counts = vectors.counts if vectors else Counts(*features)
     second: SecondStepResult | ClassifierResult | None = None
     step = recipe.parsed_second_step
     if step is not None and step.measure == "learned":
-        second = _learned(left, right, recipe, counts, encoder, classifier, records)
+        second = _classifier_result(left, right, recipe, counts, encoder, classifier, records)
     elif step is not None:
         second = second_step_result(left, right, step, encoder)
     return Explanation(
@@ -396,12 +396,12 @@ def explain(
         text_segments(sides[1], grams[0]),
         *changed_spans(*sides),
         common_passages(*sides),
-        _digests(recipe, grams, words.words if words else ([], [])),
+        _digests(recipe, grams, vectors.words if vectors else ([], [])),
         second,
     )
 
 
-def _learned(
+def _classifier_result(
     left: str,
     right: str,
     recipe: Recipe,
@@ -410,24 +410,24 @@ def _learned(
     classifier: Classifier | None,
     records: Records | None,
 ) -> ClassifierResult:
-    """Return what the classifier that a recipe names says of two texts, contents already taken."""
+    """Apply the classifier of a recipe to two extracted texts."""
     from neardup.classifier.records import Records
     from neardup.pipeline.learned_explanation import classifier_result
     from neardup.search.second_step import check_classifier
 
-    known = check_classifier(classifier, recipe, encoder)
+    checked = check_classifier(classifier, recipe, encoder)
     o, a, b, unit = counts
     is_candidate = match_criterion(recipe, unit).is_met(o, a, b)
     titles, times = (records.titles, records.times) if records else (None, None)
-    return classifier_result(known, Records([left, right], titles, times), is_candidate=is_candidate, encoder=encoder)
+    return classifier_result(checked, Records([left, right], titles, times), is_candidate=is_candidate, encoder=encoder)
 
 
 def _digests(
     recipe: Recipe, grams: tuple[Mapping[Gram, int], ...], words: tuple[list[int], list[int]]
 ) -> tuple[str, str]:
-    """Return what is compared of documents that are one word each, as hex digits."""
+    """Return the digests of documents that have one feature each, as hex digits."""
     if recipe.signature.startswith("imatch"):
-        # A feature is the first eight bytes of the digest, read with the smallest first.
+        # A feature is the first eight bytes of the digest, read as little-endian.
         left, right = ("".join(word.to_bytes(8, "little").hex() for word in side) for side in words)
     elif recipe.parsed_features.kind == "checksum":
         algorithm = recipe.parsed_features.flags[0]

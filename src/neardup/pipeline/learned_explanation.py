@@ -1,4 +1,4 @@
-"""What a classifier says of two texts: every measure, how it pushes, and which one could turn the verdict."""
+"""The result of a classifier on two texts: measures, contributions, and which measure could reverse the verdict."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, VectorCompo
 from neardup.features.embeddings import Encoder
 
 Floats = npt.NDArray[np.float64]
-#: Values of a measure that are tried in the place of its own.
-_TRIED = np.arange(101) / 100
-_WHOLE = "[0, 1]"
+#: Values that are trials in place of a measure's own value.
+_TRIAL_VALUES = np.arange(101) / 100
+_UNIT_RANGE = "[0, 1]"
 
 
 class MeasureFlip(NamedTuple):
-    """The measure that, alone, would turn a verdict around with the smallest change: its name, and the nearest value.
+    """The measure that alone would reverse a verdict with the smallest change: its name and the nearest such value.
 
-    A change counts in standard deviations of the measure in training.
+    Changes are compared in standard deviations of the measure in training.
     """
 
     measure: str
@@ -34,20 +34,20 @@ class MeasureFlip(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassifierResult:
-    """What a classifier says of a pair of texts, asked or not: it looks only at candidates.
+    """The result of a classifier on a pair, computed even if the pair is no candidate.
 
     Attributes
     ----------
     classifier : Classifier
-        It.
+        The classifier.
     vector : float64[r]
-        The similarities of the pair, nan where not known.
+        The similarities of the pair, nan where unknown.
     equal : bool
-        Whether both texts are equal byte for byte: such pairs are near-duplicates unasked.
+        Whether both texts are equal byte for byte: such pairs are near-duplicates without a judgement.
     is_candidate : bool
         Whether the pair is a candidate.
     outside : tuple of str
-        Why the pair is unlike those that the classifier was trained on; nothing where it is not.
+        Reasons why the pair is unlike the training pairs; empty if it is not.
     """
 
     classifier: Classifier
@@ -58,9 +58,9 @@ class ClassifierResult:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """g, the probability and all measures; for pairs outside the candidate rule, what they would be."""
-        place = -1 if self.equal else 0
-        return EvidenceTable(self.classifier, self.vector[np.newaxis], np.array([place])).evidence(0)
+        """Score, probability and all measures; also for pairs outside the candidate rule."""
+        edge = -1 if self.equal else 0
+        return EvidenceTable(self.classifier, self.vector[np.newaxis], np.array([edge])).evidence(0)
 
     @property
     def value(self) -> float:
@@ -69,17 +69,17 @@ class ClassifierResult:
 
     @property
     def passed(self) -> bool:
-        """Whether g reaches the cut, or the texts are equal."""
+        """Whether the score reaches the cut, or the texts are equal."""
         return self.evidence.score is None or self.evidence.score >= self.classifier.cut
 
     @property
     def reason(self) -> str:
-        """Its numbers on one line."""
-        g, probability = self.evidence.score, self.evidence.probability
-        if g is None:
+        """The numbers of the verdict on one line."""
+        score, probability = self.evidence.score, self.evidence.probability
+        if score is None:
             return f"{EQUAL_TEXTS}, of which no classifier is asked"
         sign = ">=" if self.passed else "<"
-        numbers = f"score {g:.4f} {sign} {self.classifier.cut:.4g}, probability {probability:.4f}"
+        numbers = f"score {score:.4f} {sign} {self.classifier.cut:.4g}, probability {probability:.4f}"
         return (
             f"then {numbers}"
             if self.is_candidate
@@ -87,41 +87,41 @@ class ClassifierResult:
         )
 
     @cached_property
-    def turn(self) -> MeasureFlip | None:
-        """The measure that could turn the decision around; None where none could alone, or it is no candidate."""
+    def measure_flip(self) -> MeasureFlip | None:
+        """The measure that alone could reverse the verdict; None if none could, or the pair is no candidate."""
         if self.equal or not self.is_candidate:
             return None
         best, smallest = None, np.inf
         for j, part in enumerate(self.classifier.vector.components):
             if np.isnan(self.vector[j]) or not _between_0_and_1(part):
                 continue
-            tried = np.tile(self.vector, (len(_TRIED), 1))
-            tried[:, j] = _TRIED
-            change = np.abs(_TRIED - self.vector[j]) / self.classifier.machine.scale[j]
-            change[self.classifier.passes(self.classifier.score(tried)) == self.passed] = np.inf
+            trials = np.tile(self.vector, (len(_TRIAL_VALUES), 1))
+            trials[:, j] = _TRIAL_VALUES
+            change = np.abs(_TRIAL_VALUES - self.vector[j]) / self.classifier.machine.scale[j]
+            change[self.classifier.passes(self.classifier.score(trials)) == self.passed] = np.inf
             nearest = int(np.argmin(change))
             if change[nearest] < smallest:
-                best, smallest = MeasureFlip(str(part), float(_TRIED[nearest])), change[nearest]
+                best, smallest = MeasureFlip(str(part), float(_TRIAL_VALUES[nearest])), change[nearest]
         return best
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What would turn the verdict around, in words."""
-        g = self.evidence.score
-        if g is None or not self.is_candidate:
+        """What would reverse the verdict, as sentences."""
+        score = self.evidence.score
+        if score is None or not self.is_candidate:
             return ()
-        precision = replace(self.classifier, cut=g).working_point.precision
+        precision = replace(self.classifier, cut=score).working_point.precision
         way = "no longer match at a cut above" if self.passed else "match at a cut of"
-        at_cut = f"They {way} {g:.4f}; {precision:.1%} of the training pairs from there on were near-duplicates."
-        if self.turn is None:
-            return at_cut, "No measure alone would turn the decision around."
-        name, value = self.turn
-        mine = float(self.vector[self.classifier.vector.names.index(name)])
+        at_cut = f"They {way} {score:.4f}; {precision:.1%} of the training pairs from there on were near-duplicates."
+        if self.measure_flip is None:
+            return at_cut, "No measure alone would reverse the decision."
+        name, value = self.measure_flip
+        current = float(self.vector[self.classifier.vector.names.index(name)])
         verdict = "no longer match" if self.passed else "match"
-        return at_cut, f"They would {verdict} with {name} at {value:.2f} in place of {mine:.4f}, all else alike."
+        return at_cut, f"They would {verdict} with {name} at {value:.2f} instead of {current:.4f}, all else equal."
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
+        """Return all fields for JSON."""
         return {
             "measure": "learned",
             "classifier": self.classifier.fingerprint,
@@ -131,7 +131,7 @@ class ClassifierResult:
             "equal_texts": self.equal,
             "cut": self.classifier.cut if np.isfinite(self.classifier.cut) else None,
             **self.evidence.as_dict(),
-            "flip": self.turn._asdict() if self.turn else None,
+            "flip": self.measure_flip._asdict() if self.measure_flip else None,
             "outside": list(self.outside),
         }
 
@@ -139,27 +139,27 @@ class ClassifierResult:
 def classifier_result(
     classifier: Classifier, records: Records, *, is_candidate: bool, encoder: Encoder | None = None
 ) -> ClassifierResult:
-    """Return what a classifier says of two documents.
+    """Apply a classifier to two documents.
 
     Parameters
     ----------
     classifier : Classifier
-        It.
+        The classifier.
     records : Records
-        The two documents: what is compared of their texts, and titles and times where the classifier asks for them.
+        The two documents: compared texts, and titles and times if the classifier compares them.
     is_candidate : bool
         Whether the pair passes the candidate rule.
     encoder : Encoder, optional
-        For ``semantic``.
+        Returns the embeddings for ``semantic``.
     """
     measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder)
     x = measurer.measure(measurer.prepare(records), np.array([0]), np.array([1]))
-    home = classifier.domain
-    outside = () if home is None else home.outside_reasons(x[0], records.texts, classifier.vector.names)
+    domain = classifier.domain
+    outside = () if domain is None else domain.outside_reasons(x[0], records.texts, classifier.vector.names)
     return ClassifierResult(classifier, x[0], records.texts[0] == records.texts[1], is_candidate, outside)
 
 
 def _between_0_and_1(part: VectorComponent) -> bool:
     if part.features:
         return part.name not in COUNT_MEASURES
-    return PAIR_MEASURES[part.name].range == _WHOLE
+    return PAIR_MEASURES[part.name].range == _UNIT_RANGE

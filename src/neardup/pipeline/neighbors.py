@@ -1,4 +1,4 @@
-"""The documents most similar to each one of a corpus."""
+"""The nearest neighbors of documents within a corpus."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Neighbor(NamedTuple):
-    """A document, and the one that is the rank-th most similar to it."""
+    """A document and its neighbor of some rank."""
 
     document: Any
     rank: int
@@ -40,17 +40,17 @@ class Neighbor(NamedTuple):
 
 
 class Neighbors(Table):
-    """The most similar others of documents: rows of document, rank (from 1), neighbor and similarity.
+    """The nearest neighbors of documents: rows of document, rank (from 1), neighbor and similarity.
 
     Attributes
     ----------
     documents : int
-        How many documents were compared with.
+        Number of documents in the corpus.
     asked : int
-        For how many neighbours were wanted. One that shares a feature with fewer than k others has fewer rows, one
-        without features none.
+        Number of documents whose neighbors were searched. A document that shares features with fewer than k others
+        has fewer rows, one without features none.
     stages : list of Stage
-        What each stage cost.
+        Cost of each stage.
     """
 
     def __init__(self, names: Names, found: Nearest, documents: int, asked: int, stages: list[Stage]) -> None:
@@ -103,17 +103,17 @@ def find_neighbors(
     corpus : Corpus
         The documents.
     recipe : Recipe
-        Its steps up to ``measure``; neither a threshold nor a second step holds neighbours back.
+        Its steps up to ``measure``; threshold and second step are ignored.
     k : int
-        How many to find. Only documents that share a feature are neighbours (with ``hamming`` all are); of equally
+        Number of neighbors. Only documents that share a feature are neighbors (with ``hamming`` all are); of equally
         similar ones the first. Raising it takes longer.
     of : sequence of id, optional
-        The documents whose neighbours are wanted; all by default. Ids are compared as text, row numbers where there are
-        none.
+        The documents whose neighbors are searched; all by default. Ids, or row numbers without ids, are compared as
+        text.
     first : int, optional
-        In place of ``of``: the first so many documents.
+        Instead of ``of``: the number of first documents.
     threads, memory, progress
-        As in ``pipeline.run``; the budget is for the reading.
+        As in ``pipeline.run``; the memory budget applies to reading.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def find_neighbors(
     return Neighbors(read.names, found, documents, len(queries), list(clock.stages))
 
 
-def _positions(names: Names, present: Integers, wanted: list[str]) -> Integers:
+def _positions(names: Names, present: Integers, ids: list[str]) -> Integers:
     """Return the positions of ids, compared as text, each once.
 
     Raises
@@ -155,11 +155,11 @@ def _positions(names: Names, present: Integers, wanted: list[str]) -> Integers:
     UnknownDocument
         If there is no such document.
     """
-    ids = pc.cast(names.of_input(present), pa.large_string())
-    places = pc.index_in(pa.array(wanted, pa.large_string()), value_set=ids).to_pylist()
-    missing = [name for name, place in zip(wanted, places, strict=True) if place is None]
+    all_ids = pc.cast(names.of_input(present), pa.large_string())
+    places = pc.index_in(pa.array(ids, pa.large_string()), value_set=all_ids).to_pylist()
+    missing = [name for name, place in zip(ids, places, strict=True) if place is None]
     if missing:
-        alike: list[str] = []
-        add_similar_ids(alike, ids.to_pylist(), missing)
-        raise UnknownDocument(unknown_id_message(missing[0], alike, len(ids), by_row=names.ids is None))
+        similar_ids: list[str] = []
+        add_similar_ids(similar_ids, all_ids.to_pylist(), missing)
+        raise UnknownDocument(unknown_id_message(missing[0], similar_ids, len(all_ids), by_row=names.ids is None))
     return present[np.array(list(dict.fromkeys(places)), np.int64)]

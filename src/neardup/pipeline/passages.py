@@ -1,4 +1,4 @@
-"""Where two texts have grams in common, in offsets of the originals."""
+"""Passages and differences of two texts, in offsets of the originals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Span(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A stretch of a text that shared grams cover, or one that they do not."""
+    """A stretch of a text that shared grams cover, or that they leave uncovered."""
 
     start: int
     end: int
@@ -27,18 +27,18 @@ class Segment(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A run of grams that stands in both texts and goes on in no place of the right one.
+    """A run of grams that both texts contain, extended to the right as far as possible.
 
     Attributes
     ----------
     left : Span
-        Where it stands in the left text.
+        Its place in the left text.
     right : tuple of Span
-        Every place where it stands in the right text.
+        All its places in the right text.
     tokens : int
-        How long it is in tokens (characters, for q-grams and windows), those that its grams skip included.
+        Its length in tokens (characters, for q-grams and windows), including skipped ones.
     text : str
-        As the left text writes it.
+        Its text in the left document.
     """
 
     left: Span
@@ -47,11 +47,11 @@ class Passage(NamedTuple):
     text: str
 
 
-def _covered(side: TextGrams, others: Collection[Gram]) -> list[tuple[int, int]]:
+def _covered(side: TextGrams, other_grams: Collection[Gram]) -> list[tuple[int, int]]:
     """Return the runs of units, end excluded, that grams of the other text cover."""
     cover = bytearray(len(side.units))
     for gram, place in zip(side.grams, side.places, strict=True):
-        if gram not in others:
+        if gram not in other_grams:
             continue
         if isinstance(place, range):
             cover[place.start : place.stop : place.step] = b"\1" * len(place)
@@ -61,11 +61,11 @@ def _covered(side: TextGrams, others: Collection[Gram]) -> list[tuple[int, int]]
     return [run.span() for run in re.finditer(b"\1+", cover)]
 
 
-def text_segments(side: TextGrams, others: Collection[Gram]) -> tuple[Segment, ...]:
-    """Cut a text into what grams of the other one cover and what they do not."""
+def text_segments(side: TextGrams, other_grams: Collection[Gram]) -> tuple[Segment, ...]:
+    """Cut a text into stretches that grams of the other text cover, and the rest."""
     segments: list[Segment] = []
     done = 0
-    for first, end in _covered(side, others):
+    for first, end in _covered(side, other_grams):
         begin = max(side.units[first].start, done)
         if begin > done:
             segments.append(Segment(done, begin, False))
@@ -78,9 +78,9 @@ def text_segments(side: TextGrams, others: Collection[Gram]) -> tuple[Segment, .
 
 
 def changed_spans(left: TextGrams, right: TextGrams) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """Return, of what no shared gram covers, the units that differ, for each text.
+    """Return the units outside the shared grams that differ, for each text.
 
-    Found by aligning what is left of the two texts; a help for the reader, no part of the verdict.
+    They are found by aligning the uncovered rests of the two texts; they play no part in the verdict.
     """
     sides = left, right
     rest = [_uncovered(left, set(right.grams)), _uncovered(right, set(left.grams))]
@@ -92,10 +92,10 @@ def changed_spans(left: TextGrams, right: TextGrams) -> tuple[tuple[Span, ...], 
     return spans[0], spans[1]
 
 
-def _uncovered(side: TextGrams, others: Collection[Gram]) -> list[int]:
+def _uncovered(side: TextGrams, other_grams: Collection[Gram]) -> list[int]:
     found: list[int] = []
     done = 0
-    for first, end in _covered(side, others):
+    for first, end in _covered(side, other_grams):
         found += range(done, first)
         done = end
     return found + list(range(done, len(side.units)))
@@ -111,13 +111,13 @@ def _spans(side: TextGrams, units: Sequence[int]) -> tuple[Span, ...]:
 
 
 def common_passages(left: TextGrams, right: TextGrams) -> tuple[Passage, ...]:
-    """Return the runs of grams that both texts hold, from left to right, each as long as it goes.
+    """Return the maximal runs of grams that both texts contain, from left to right.
 
-    A run goes on where the next gram begins in the one before or right behind it.
+    A run continues if the next gram overlaps or directly follows the last one.
     """
     items, owners = _runs(left)
-    there, theirs = _runs(right)
-    automaton = SuffixAutomaton(there)
+    right_items, right_owners = _runs(right)
+    automaton = SuffixAutomaton(right_items)
     found: list[Passage] = []
     at = 0
     while at < len(items):
@@ -125,7 +125,9 @@ def common_passages(left: TextGrams, right: TextGrams) -> tuple[Passage, ...]:
         if run.length:
             first, last = owners[at], owners[at + run.length - 1]
             place = _span(left, first, last)
-            spans = tuple(_span(right, theirs[start], theirs[start + run.length - 1]) for start in run.starts)
+            spans = tuple(
+                _span(right, right_owners[start], right_owners[start + run.length - 1]) for start in run.starts
+            )
             count = left.places[last][-1] - left.places[first][0] + 1
             found.append(Passage(place, spans, count, left.text[place.start : place.end]))
         at += max(run.length, 1)
@@ -133,7 +135,7 @@ def common_passages(left: TextGrams, right: TextGrams) -> tuple[Passage, ...]:
 
 
 def _runs(side: TextGrams) -> tuple[Sequence[Hashable], Sequence[int]]:
-    """Return the grams with something unique wherever one does not touch the next, and which gram each item is."""
+    """Return the grams, with a unique item at each gap between them, and the gram number of each item."""
     ends = [i for i, (place, after) in enumerate(pairwise(side.places), 1) if after[0] > place[-1] + 1]
     if not ends:
         return side.grams, range(len(side.grams))

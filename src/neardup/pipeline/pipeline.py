@@ -1,4 +1,4 @@
-"""The chain in memory, the one place where the steps meet: read, count, features, pairs, second step, keep."""
+"""Runs all steps in memory: read, count, features, pairs, second step, keep."""
 
 from __future__ import annotations
 
@@ -43,47 +43,47 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.classifier.records import Records
 
-#: Budgets below it are numbers whose unit was forgotten.
-_LEAST_MEMORY = 1_000_000
+#: A smaller budget is a number whose unit was forgotten.
+_MIN_MEMORY = 1_000_000
 #: 2**64 / the golden ratio: groups times it are far apart.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CorpusFeatures:
-    """A corpus that was read: what its documents are called, and their features.
+    """A corpus after reading: ids, features and keep order of its documents.
 
     Attributes
     ----------
     names : Names
         Ids or row numbers.
     store : FeatureStore
-        The features; whoever has it closes it.
+        The features; the caller closes the store.
     statistics : Statistics or None
-        Of the collection, where the recipe needs them.
+        Statistics of the collection, if the recipe needs them.
     present : bool[n]
-        False for reference documents: they are neither kept nor dropped.
-    order : int64[n]
-        The documents in keep order.
+        False for reference documents, which are neither kept nor dropped.
+    keep_order : int64[n]
+        Positions of the documents in keep order.
     without_keep_value : int
-        How many have no value to go by.
+        Number of documents without a value to order by.
     groups : int64[n] or None
-        Where documents are compared inside groups alone: the group of each, from 0; 0 for those without a value.
+        With ``within``: the group of each document; 0 for documents without a value.
     """
 
     names: Names
     store: FeatureStore
     statistics: Statistics | None
     present: np.ndarray[Any, np.dtype[np.bool_]]
-    order: np.ndarray[Any, np.dtype[np.int64]]
+    keep_order: np.ndarray[Any, np.dtype[np.int64]]
     without_keep_value: int
     groups: np.ndarray[Any, np.dtype[np.int64]] | None = None
 
     @property
     def text_digests(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        """uint64[n, 2], equal for equal texts of one group."""
-        marks = self.store.text_digests
-        return marks if self.groups is None else marks ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
+        """Digests that are equal for equal texts of one group: uint64[n, 2]."""
+        digests = self.store.text_digests
+        return digests if self.groups is None else digests ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
 
 
 def collect_features(
@@ -95,7 +95,7 @@ def collect_features(
     report: Progress | None = None,
     clock: Clock | None = None,
     recompute: bool = False,
-    serves_once: bool = False,
+    single_use: bool = False,
     within: str | None = None,
     prefer: Preference | None = None,
 ) -> CorpusFeatures:
@@ -104,20 +104,20 @@ def collect_features(
     Parameters
     ----------
     corpus : Corpus
-        It is read once, or twice for recipes with ``needs_statistics``, and its reference with it.
+        Read once, or twice for recipes with ``needs_statistics``; its reference is read with it.
     recipe : Recipe
-        Its steps up to ``signature``, and ``keep``; ``longest`` and ``shortest`` are those of what is compared.
+        Its steps up to ``signature``, and ``keep``; ``longest`` and ``shortest`` measure the compared text.
     threads, memory, report
         As in ``run``.
     clock : Clock, optional
-        Gets the stages "count" and "read and features".
+        Records the stages "count" and "read and features".
     recompute : bool
-        Whether features that do not fit into memory are not kept: the store is a ``BoundedStore``, and the corpus is
-        read again when pairs are looked for.
-    serves_once : bool
-        Whether pairs are looked for once.
+        Whether to recompute features that do not fit into memory: the store is then a ``BoundedStore``, which reads
+        the corpus again during the search.
+    single_use : bool
+        Whether there is only one search for pairs.
     within, prefer
-        As in ``run``; each reads the corpus once more.
+        As in ``run``; each causes one more pass over the corpus.
     """
     threads, memory = thread_count(threads), _check_memory(memory)
     clock = clock or Clock()
@@ -126,20 +126,20 @@ def collect_features(
         with clock.stage("count"):
             statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, progress=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
-    extractor, remembered = Extractor(recipe, statistics, digests=digests), DocumentColumns()
+    extractor, columns = Extractor(recipe, statistics, digests=digests), DocumentColumns()
     store = FeatureStore(Memory(memory), memory_needs(recipe))
     store.check_document_count(corpus.declared_rows)
     if recompute:
-        most = (free_memory() if memory is None else store.memory.free_bytes) / 2
+        max_bytes = (free_memory() if memory is None else store.memory.free_bytes) / 2
         counts = recipe.search != "lsh"
-        again = RecomputedFeatures(corpus, extractor, threads, report, single_use=serves_once, with_counts=counts)
-        store = BoundedStore(store.memory, memory_needs(recipe), most, again)
+        recomputed = RecomputedFeatures(corpus, extractor, threads, report, single_use=single_use, with_counts=counts)
+        store = BoundedStore(store.memory, memory_needs(recipe), max_bytes, recomputed)
     read = seen = 0
     before = pa.total_allocated_bytes()
 
-    def see(batch: Batch) -> None:
+    def observe(batch: Batch) -> None:
         nonlocal read, seen
-        remembered.add(batch)
+        columns.add(batch)
         read += batch.bytes_read
         seen += len(batch.rows)
         store.reader_bytes = max(store.reader_bytes, pa.total_allocated_bytes() - before)
@@ -150,22 +150,22 @@ def collect_features(
 
     with clock.stage("read and features"):
         make = partial(extractor, allocate=store.allocate)
-        for block in map_in_order(make, pieces(corpus, "read", report, see), threads):
+        for block in map_in_order(make, pieces(corpus, "read", report, observe), threads):
             store.add(block)
         if isinstance(store, BoundedStore):
             store.finish_count()
     trim_memory()
-    names = remembered.names(None if corpus.reference is None else corpus.raw_rows)
+    names = columns.names(None if corpus.reference is None else corpus.raw_rows)
     corpus.check_unique_ids(names)
-    own = names.input_count
-    order, missing = keep_order(recipe.keep, store.text_bytes[:own], remembered.order, corpus.order_column)
+    input_count = names.input_count
+    order, missing = keep_order(recipe.keep, store.text_bytes[:input_count], columns.order, corpus.order_column)
     if prefer is not None:
         order = prefer.first(order, corpus.values(prefer.column, input_only=True))
-    if own < len(names):
-        # A reference stands first, whatever the order of the input.
-        order = np.concatenate([np.arange(own, len(names)), order])
+    if input_count < len(names):
+        # Reference documents come first, whatever the order of the input.
+        order = np.concatenate([np.arange(input_count, len(names)), order])
     present = np.ones(len(names), np.bool_)
-    present[own:] = False
+    present[input_count:] = False
     groups = None
     if within is not None:
         codes = pc.dictionary_encode(corpus.values(within)).indices
@@ -192,34 +192,34 @@ def run(
     Parameters
     ----------
     corpus : Corpus
-        From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is
-        asked. Where it has a reference, its documents are compared with those, too, which all stay.
+        From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is used.
+        If it has a reference, its documents are also compared with the reference documents, which are all kept.
     recipe : Recipe
-        What to do.
+        The recipe.
     threads : int, optional
-        Threads to use, all processors by default. It changes the time, never the answer.
+        Number of threads, all processors by default. It changes the time, never the result.
     memory : int, optional
-        A budget in bytes; without one, half of the free memory is for feature sets. What does not fit is made again:
-        more passes over the input give the same answer.
+        Budget in bytes; by default, half of the free memory is used for feature sets. Features that do not fit are
+        recomputed: more passes over the input give the same result.
     pairs_per_document : float or None
-        Where more pairs of distinct texts match than this times the documents (and than a million), only those of
-        dropped documents with kept ones are found. It changes no verdict, but what is known of pairs and families.
-        None finds all pairs, whatever they cost: a thousand slightly different copies have half a million. It holds
-        for the exact join of feature sets; other searches find all that they find.
+        If more pairs of distinct texts match than this number times the documents (and more than a million), only the
+        pairs of dropped with kept documents are found. This changes no verdict, only which pairs and families are
+        known. None finds all pairs, whatever they cost: a thousand slightly different copies make half a million.
+        Applies to the exact join of feature sets only.
     margin : float, optional
-        How far beyond the threshold to look as well, for what lies just below it (``Result.at``); for a recipe with
-        a second step, beyond that of the second step. It changes nothing else. Raising it takes longer.
+        How far below the threshold to search as well (``Result.at``); for a recipe with a second step, below the
+        threshold of that step. It changes nothing else. Raising it takes longer.
     within : str, optional
-        A column: only documents with the same value are compared, those without one with each other. All pairs are
-        looked for then, whatever ``pairs_per_document`` says.
+        A column: only documents with the same value are compared; documents without a value form one group. All pairs
+        are then found, whatever ``pairs_per_document`` says.
     prefer : Preference, optional
-        What comes before the recipe's ``keep``.
+        A preference that precedes the recipe's ``keep``.
     encoder : Encoder, optional
-        An object whose ``encode(texts)`` makes the embeddings for ``semantic``.
+        An object whose ``encode(texts)`` returns the embeddings for ``semantic``.
     classifier : Classifier, optional
-        Where ``recipe`` is that of a classifier: that classifier.
+        The classifier, if ``recipe`` is the recipe of one.
     progress : callable, optional
-        Told (stage, done, total or None) from time to time.
+        Called with (stage, done, total or None) from time to time.
 
     Raises
     ------
@@ -230,7 +230,7 @@ def run(
     report = progress or ignore_progress
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, classifier)
-    looser = None if margin is None else relaxed_recipe(recipe, margin)
+    relaxed = None if margin is None else relaxed_recipe(recipe, margin)
     recompute = recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
     if prefer is not None:
         corpus.require_column(prefer.column, option("--prefer", "prefer"))
@@ -245,49 +245,49 @@ def run(
         report=report,
         clock=clock,
         recompute=recompute,
-        serves_once=looser is None or bool(recipe.second_step),
+        single_use=relaxed is None or bool(recipe.second_step),
         within=within,
         prefer=prefer,
     )
-    most = None
+    max_pairs = None
     if pairs_per_document is not None and within is None and not recipe.second_step:
-        most = most_pairs(pairs_per_document, read.names.input_count)
-    beyond: Margin | None = None
+        max_pairs = most_pairs(pairs_per_document, read.names.input_count)
+    margin_pairs: Margin | None = None
     with read.store as store:
         with clock.stage("join"):
             find = _finder(corpus, recipe, read, encoder, threads)
-            joined = find(recipe, most, partial(report, "join"))
+            joined = find(recipe, max_pairs, partial(report, "join"))
         spilled, room = store.memory.spilled_bytes, store.spare_bytes
-        if looser is not None and not recipe.second_step:
-            fewest = most_pairs(PAIRS_PER_DOCUMENT, read.names.input_count) if most is None else most
-            again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
+        if relaxed is not None and not recipe.second_step:
+            fewest = most_pairs(PAIRS_PER_DOCUMENT, read.names.input_count) if max_pairs is None else max_pairs
+            search_again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
             with clock.stage("margin"):
-                beyond = find_margin(recipe, looser, joined, again)
+                margin_pairs = find_margin(recipe, relaxed, joined, search_again)
     if recipe.second_step:
-        wider, every = relaxed_second_step(recipe, looser, classifier)
+        widened_recipe, widened_classifier = relaxed_second_step(recipe, relaxed, classifier)
         with clock.stage("verify"):
             joined = apply_second_step(
                 joined,
-                wider,
+                widened_recipe,
                 text_representatives(read.text_digests, store.text_bytes, joined.representative < 0),
                 lambda documents: load_records(corpus, recipe, read.names.rows[documents], threads, classifier),
                 text_bytes=store.text_bytes,
                 room=room,
                 threads=threads,
                 encoder=encoder,
-                classifier=every,
+                classifier=widened_classifier,
                 reference=read.names.reference_count,
                 progress=partial(report, "verify"),
             )
-        if looser is not None:
-            joined, beyond = split_at_threshold(joined, recipe, looser, classifier)
+        if relaxed is not None:
+            joined, margin_pairs = split_at_threshold(joined, recipe, relaxed, classifier)
         if classifier is not None:
             from neardup.classifier.domain import DomainCounts
 
             classifier.check_domain(DomainCounts.of(joined.statistics))
     with clock.stage("keep"):
         undecided = read.present & (joined.representative < 0)
-        documents = Documents(read.names, read.order, read.text_digests, store.text_bytes, read.present)
+        documents = Documents(read.names, read.keep_order, read.text_digests, store.text_bytes, read.present)
         details = {
             "undecidable": int(undecided.sum()),
             "without_keep_value": read.without_keep_value,
@@ -311,14 +311,14 @@ def run(
             statistics=read.statistics,
             encoder=encoder,
             classifier=classifier,
-            margin=beyond,
+            margin=margin_pairs,
         )
 
 
 def _check_before_reading(
     corpus: Corpus, recipe: Recipe, encoder: Encoder | None, classifier: Classifier | None
 ) -> None:
-    """Refuse what could only fail after the corpus has been read."""
+    """Check, before reading, all that would otherwise fail only after the corpus has been read."""
     if recipe.search == "lsh":
         bands_of(recipe)
     step = recipe.parsed_second_step
@@ -329,59 +329,58 @@ def _check_before_reading(
     if encoder is None and (recipe.measure == "semantic" or (step is not None and step.measure == "semantic")):
         what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"second_step {str(step)!r}"
         raise RecipeError(
-            f"{what} needs an encoder, an object with encode(texts): hand one over in Python, "
-            "nd.dedup(..., encoder=...)"
+            f"{what} needs an encoder, an object with encode(texts): pass one in Python, nd.dedup(..., encoder=...)"
         )
 
 
 def thread_count(threads: int | None) -> int:
-    """Return a number of threads: all processors for None.
+    """Return the number of threads to use: for None, one per processor.
 
     Raises
     ------
     RecipeError
-        If it is no whole number from 1 on.
+        If it is not a whole number of at least 1.
     """
     if threads is None:
         return default_threads()
-    check_count("threads", threads, "give a number, or nothing for all processors")
+    check_count("threads", threads, "give a number, or leave it out for all processors")
     return threads
 
 
 def _check_memory(memory: int | None) -> int | None:
-    if memory is not None and memory < _LEAST_MEMORY:
+    if memory is not None and memory < _MIN_MEMORY:
         sensible = option("--memory 500MB", "memory=500_000_000")
         raise RecipeError(
-            f"{option('--memory')} {memory} is a budget of that many bytes, and the program alone takes 250 MB; give "
+            f"{option('--memory')} {memory} is a budget in bytes, and the program alone takes 250 MB; give "
             f"{sensible} or more"
         )
     return memory
 
 
 def _finder(corpus: Corpus, recipe: Recipe, read: CorpusFeatures, encoder: Encoder | None, threads: int) -> PairSearch:
-    found = PairSearch(
+    finder = PairSearch(
         store=read.store,
         statistics=read.statistics,
         excluded=np.zeros(len(read.names), np.bool_),
-        keep_order=read.order,
+        keep_order=read.keep_order,
         threads=threads,
         reference=read.names.reference_count,
         groups=read.groups,
     )
     if recipe.measure != "semantic" or encoder is None:
-        return found
+        return finder
     sizes = read.store.text_bytes
     representative = text_representatives(read.store.text_digests, sizes, sizes == 0)
     embeddings = embed(
         load_texts(corpus, recipe, read.names.rows[distinct_documents(representative)], threads), encoder
     )
-    return replace(found, embeddings=embeddings, representative=representative)
+    return replace(finder, embeddings=embeddings, representative=representative)
 
 
 def load_texts(
     corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int
 ) -> Sequence[str]:
-    """Return of raw rows what a recipe compares: their texts, or the contents of these."""
+    """Return the compared texts of raw rows: the text column, or the main content of pages."""
     return compared_texts(corpus.take(rows)[corpus.text_column].to_pylist(), recipe, threads)
 
 

@@ -36,7 +36,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Table:
-    """Rows that Arrow, pandas and others take."""
+    """Base of results that convert to Arrow and pandas tables."""
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as a table."""
@@ -51,38 +51,38 @@ class Table:
 
 
 def check_query_options(choices: Mapping[str, Any], *, nearest: bool) -> None:
-    """Refuse fields of a recipe that somebody chose and that an answer does not go by.
+    """Check that no chosen recipe field is one that the query ignores.
 
     Parameters
     ----------
     choices : mapping
-        Fields and their values; None for what was not chosen.
+        Fields and their values; None for a field that was not chosen.
     nearest : bool
-        Whether the most similar documents are asked for, whatever their similarity.
+        Whether the k nearest documents are unknown, whatever their similarity.
 
     Raises
     ------
     RecipeError
-        Naming the first one.
+        If there is one; the message names the first.
     """
     refuse_fields(
         choices,
         ("search", "recall", "num_perm", "keep"),
-        "is for all pairs of a corpus, and here documents are compared with given ones; leave it out",
+        "applies to all pairs of a corpus, and a query compares only some documents; leave it out",
     )
     if nearest:
-        # A threshold may stand there, for a measure is seldom named without one; the rest would seem to narrow.
+        # A threshold is accepted, since a measure is seldom named without one; the others would seem to restrict.
         refuse_fields(
             choices,
             ("jaccard_floor", "second_step"),
-            "has no say, for the most similar documents are found whatever their similarity; leave it out",
+            "has no effect, since the nearest documents are found whatever their similarity; leave it out",
         )
 
 
 def read_vectors(
     corpus: Corpus, recipe: Recipe, threads: int, memory: int | None, report: Progress, clock: Clock
 ) -> tuple[CorpusFeatures, Vectors]:
-    """Return what is known of the documents, and their features."""
+    """Read a corpus; return the documents and their feature vectors."""
     if recipe.measure == "semantic":
         raise RecipeError(
             "measure 'semantic' compares embeddings, and neighbours are found by features; choose another measure"
@@ -95,65 +95,65 @@ def read_vectors(
 
 
 def counts_unit(read: CorpusFeatures, recipe: Recipe) -> int:
-    """Return how much of o, a and b makes 1."""
+    """Return the unit of o, a and b: the value that stands for 1."""
     return read.statistics.unit(recipe) if read.statistics is not None and recipe.is_weighted else 1
 
 
-def check_neighbor_count(k: int, documents: int, most: int) -> None:
-    """Refuse a k that a collection of so many documents cannot give."""
-    if k <= most:
+def check_neighbor_count(k: int, documents: int, max_k: int) -> None:
+    """Check that a collection is large enough for k neighbors."""
+    if k <= max_k:
         return
     size = f"{documents:,} document{'' if documents == 1 else 's'}"
-    way = f"ask for at most {most:,}" if most > 0 else "give more documents"
+    way = f"ask for at most {max_k:,}" if max_k > 0 else "give more documents"
     raise RecipeError(f"k {k:,} is more than a collection of {size} can give; {way}")
 
 
-#: As many ids are remembered to name the close ones when one is not found.
-_REMEMBERED = 1000
+#: Number of ids that are kept for suggestions when an id is not found.
+_MAX_SIMILAR_IDS = 1000
 
 
-def add_similar_ids(alike: list[str], names: Sequence[str], missing: Sequence[str]) -> None:
-    """Add to alike some of the names that may be meant: the first ones, and those that begin or end alike."""
+def add_similar_ids(similar_ids: list[str], names: Sequence[str], missing: Sequence[str]) -> None:
+    """Extend similar_ids by ids that may be meant: the first ones, and those that resemble a missing id."""
     for name in names:
-        if len(alike) >= _REMEMBERED:
+        if len(similar_ids) >= _MAX_SIMILAR_IDS:
             return
-        begins = any(name[: len(m) // 2 + 1].casefold() == m[: len(m) // 2 + 1].casefold() for m in missing)
-        if len(alike) < 3 or begins or any(m in name or name in m for m in missing):
-            alike.append(name)
+        has_prefix = any(name[: len(m) // 2 + 1].casefold() == m[: len(m) // 2 + 1].casefold() for m in missing)
+        if len(similar_ids) < 3 or has_prefix or any(m in name or name in m for m in missing):
+            similar_ids.append(name)
 
 
-def unknown_id_message(wanted: str, alike: Sequence[str], documents: int, *, by_row: bool) -> str:
-    """Return the sentence about an id that is not found.
+def unknown_id_message(unknown: str, similar_ids: Sequence[str], documents: int, *, by_row: bool) -> str:
+    """Return the error message for an unknown id.
 
     Parameters
     ----------
-    wanted : str
-        The id.
-    alike : sequence of str
-        What ``remember`` kept.
+    unknown : str
+        The unknown id.
+    similar_ids : sequence of str
+        Ids collected by ``add_similar_ids``.
     documents : int
-        How many documents there are.
+        Number of documents.
     by_row : bool
-        Whether documents have row numbers in place of ids.
+        Whether row numbers serve as ids.
     """
     import difflib
 
     if not documents:
-        return f"no document has the id {wanted!r}: there is no document at all"
+        return f"no document has the id {unknown!r}: there are no documents"
     if by_row:
         return (
-            f"no document has the row number {wanted!r}: there are no ids, so name documents by row, counted "
+            f"no document has the row number {unknown!r}: there are no ids, so name documents by row, counted "
             f"from 0, or name a column with {option('--id-column')}"
         )
-    likeness = {name: difflib.SequenceMatcher(None, wanted, name).ratio() for name in alike}
-    close = sorted((name for name in alike if likeness[name] >= 0.5), key=lambda name: (-likeness[name], name))[:3]
+    ratios = {name: difflib.SequenceMatcher(None, unknown, name).ratio() for name in similar_ids}
+    close = sorted((name for name in similar_ids if ratios[name] >= 0.5), key=lambda name: (-ratios[name], name))[:3]
     if close:
-        return f"no document has the id {wanted!r}; close ones are {', '.join(map(repr, close))}"
-    return f"no document has the id {wanted!r}; ids look like {', '.join(map(repr, alike[:3]))}"
+        return f"no document has the id {unknown!r}; close ones are {', '.join(map(repr, close))}"
+    return f"no document has the id {unknown!r}; ids look like {', '.join(map(repr, similar_ids[:3]))}"
 
 
 class QueryDocument(NamedTuple):
-    """A new document: its text, and where it is known its title and time, as the columns of a collection hold them."""
+    """A document to query for: its text and, if known, title and time in the form of the corpus columns."""
 
     text: str
     title: str | None = None
@@ -161,15 +161,15 @@ class QueryDocument(NamedTuple):
 
 
 def check_query_document(
-    recipe: Recipe, asked: QueryDocument, k: int | None, encoder: Encoder | None, classifier: Classifier | None
+    recipe: Recipe, document: QueryDocument, k: int | None, encoder: Encoder | None, classifier: Classifier | None
 ) -> None:
-    """Refuse what does not go with a classifier, or without one.
+    """Check that title, time and k fit the classifier, or its absence.
 
     Raises
     ------
     RecipeError
-        If the classifier is not the recipe's or needs an encoder that is not there, a title or a time is given that
-        none compares, or the k nearest are asked for.
+        If the classifier is not the recipe's or lacks its encoder, if title or time is not compared, or if a
+        classifier is combined with k.
     """
     step, compares = recipe.parsed_second_step, {"title": False, "time": False}
     if classifier is not None or (step is not None and step.measure == "learned"):
@@ -180,26 +180,26 @@ def check_query_document(
                 f"k {k} asks for the nearest, whatever their similarity, and a classifier looks at candidates "
                 "alone; leave one of the two out"
             )
-    for name, value in (("title", asked.title), ("time", asked.time)):
-        if value is not None and not compares[name]:
-            raise RecipeError(f"{name} {value!r} is for a classifier that compares {name}s; leave it out")
-    if asked.time is not None and microseconds_of(asked.time) is None:
-        raise RecipeError(f"time {quoted(asked.time)} is not a time between the years 1 and 9999; give {FORMS}")
+    for field, value in (("title", document.title), ("time", document.time)):
+        if value is not None and not compares[field]:
+            raise RecipeError(f"{field} {value!r} is for a classifier that compares {field}s; leave it out")
+    if document.time is not None and microseconds_of(document.time) is None:
+        raise RecipeError(f"time {quoted(document.time)} is not a time between the years 1 and 9999; give {FORMS}")
 
 
 def apply_classifier(
     corpus: Corpus,
     classifier: Classifier,
-    asked: QueryDocument,
+    document: QueryDocument,
     found: RankedDocuments,
     names: Names,
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
 ) -> tuple[RankedDocuments, EvidenceTable, DomainCounts]:
-    """Return those of the candidates found that a classifier lets pass, the most probable first, and what it went by.
+    """Apply a classifier to candidates; return those that pass, the most probable first, with its evidence.
 
-    Documents with the very text that is asked about pass unasked, as in a run.
+    Documents whose text equals the query pass without being judged, as in a run.
 
     Raises
     ------
@@ -207,50 +207,50 @@ def apply_classifier(
         If most of many candidates are unlike the training pairs.
     """
     if not len(found.document):
-        nothing = EvidenceTable(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
-        return found, nothing, DomainCounts()
+        no_evidence = EvidenceTable(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
+        return found, no_evidence, DomainCounts()
     documents = np.sort(found.document)
-    others = load_records(corpus, classifier.candidate_rule, names.rows[documents], threads, classifier)
-    text = content_of(asked.text, classifier.candidate_rule.content)
-    time = microseconds_of(asked.time)
+    candidates = load_records(corpus, classifier.candidate_rule, names.rows[documents], threads, classifier)
+    text = content_of(document.text, classifier.candidate_rule.content)
+    time = microseconds_of(document.time)
     records = Records(
-        [text, *others.texts],
-        None if others.titles is None else [asked.title, *others.titles],
-        None if others.times is None else np.append(NO_TIME if time is None else time, others.times),
+        [text, *candidates.texts],
+        None if candidates.titles is None else [document.title, *candidates.titles],
+        None if candidates.times is None else np.append(NO_TIME if time is None else time, candidates.times),
     )
-    equal = np.array([other == text for other in others.texts], np.bool_)
-    same, other = np.flatnonzero(equal), np.flatnonzero(~equal)
-    every = judge_by_classifier(
-        classifier, records, np.zeros_like(other), other + 1, threads=threads, encoder=encoder, progress=progress
+    has_equal_text = np.array([other == text for other in candidates.texts], np.bool_)
+    equal, judged = np.flatnonzero(has_equal_text), np.flatnonzero(~has_equal_text)
+    decision = judge_by_classifier(
+        classifier, records, np.zeros_like(judged), judged + 1, threads=threads, encoder=encoder, progress=progress
     )
-    asked_about = DomainCounts(len(other), every.outside or 0, int(every.passed.sum()))
-    # How many pass is no sign here: those of one document often pass, or fail, all together.
-    classifier.check_domain(asked_about._replace(passed=0))
-    place = np.append(same, other[every.passed])
-    similarity = np.append(np.ones(len(same)), similarities("learned", every.counts))
-    counts = np.concatenate([np.ones((len(same), 3), np.int64), every.counts])
-    edges = np.append(np.full(len(same), -1), np.arange(len(every.vectors)))
-    order = np.lexsort((place, -similarity))
-    ranked = RankedDocuments(documents[place[order]], counts[order], similarity[order])
-    return ranked, EvidenceTable(classifier, every.vectors, edges[order]), asked_about
+    domain_counts = DomainCounts(len(judged), decision.outside or 0, int(decision.passed.sum()))
+    # The share that passes is no sign here: the candidates of one document often pass or fail together.
+    classifier.check_domain(domain_counts._replace(passed=0))
+    rows = np.append(equal, judged[decision.passed])
+    similarity = np.append(np.ones(len(equal)), similarities("learned", decision.counts))
+    counts = np.concatenate([np.ones((len(equal), 3), np.int64), decision.counts])
+    edges = np.append(np.full(len(equal), -1), np.arange(len(decision.vectors)))
+    order = np.lexsort((rows, -similarity))
+    matching_documents = RankedDocuments(documents[rows[order]], counts[order], similarity[order])
+    return matching_documents, EvidenceTable(classifier, decision.vectors, edges[order]), domain_counts
 
 
 class Answer(Table):
-    """The documents that a text matches, or is nearest to: rows of document and similarity, the most similar first.
+    """The matches or nearest neighbors of a text: rows of document and similarity, the most similar first.
 
     Attributes
     ----------
     documents : int
-        How many documents the text was compared with.
+        Number of documents that the text was compared with.
     candidates : int
-        How many passed the first of two steps.
+        Number of documents that passed the first of two steps.
     stages : list of Stage
-        What each stage cost.
+        Cost of each stage.
     learned : EvidenceTable or None
-        What a classifier went by, for each row; None where none decided.
+        The evidence of the classifier for each row; None without one.
     counts : DomainCounts or None
-        What a classifier was asked, and how much of that is unlike its training; None where none decided, or it does
-        not know what it was trained on.
+        How many pairs the classifier judged, and how many of them are unlike its training pairs; None without a
+        classifier, or if it does not record its training domain.
     """
 
     def __init__(
@@ -275,19 +275,19 @@ class Answer(Table):
     def to_arrow(self, *, full: bool = False) -> pa.Table:
         """Return a table of document and similarity.
 
-        Where a classifier decided, the score and its contributions follow (``EvidenceTable.columns``).
+        With a classifier, the score and its contributions follow (``EvidenceTable.columns``).
 
         Parameters
         ----------
         full : bool
-            Whether that says everything of each measure.
+            Whether to include all columns of each measure.
         """
-        more = self.learned.columns(measures=full) if self.learned is not None else {}
+        evidence = self.learned.columns(measures=full) if self.learned is not None else {}
         columns = {
             "document": self._names.of_input(self._found.document),
             "similarity": pa.array(self._found.similarity),
         }
-        return pa.table(columns | more)
+        return pa.table(columns | evidence)
 
     def __repr__(self) -> str:
         return f"<{len(self):,} similar documents among {self.documents:,}>"
@@ -302,7 +302,7 @@ def query_corpus(
     classifier: Classifier | None = None,
     title: str | None = None,
     time: Any = None,
-    what: str = "the text",
+    name: str = "the text",
     threads: int | None = None,
     memory: int | None = None,
     encoder: Encoder | None = None,
@@ -313,20 +313,20 @@ def query_corpus(
     Parameters
     ----------
     corpus : Corpus
-        The documents; the text is none of them. What a recipe takes from a collection, as idf, it takes from these.
+        The documents; the text is not one of them. Statistics such as idf are those of this corpus.
     recipe : Recipe
-        What makes a match, the second step included: then the similarity is that of its measure.
+        The recipe; with a second step, the similarity is that of its measure.
     text : str
-        The text; a page where the recipe has a ``content``.
+        The text; an HTML page if the recipe has ``content``.
     k : int, optional
         Find the k nearest instead, by the first measure, whatever their similarity; not with a classifier.
     classifier : Classifier, optional
-        For the recipe of a classifier: it.
+        The classifier, if the recipe is the recipe of one.
     title, time : optional
-        Those of the text, for classifiers that compare them; not known by default. A time is as the column of times
-        holds it.
-    what : str
-        What messages call the text.
+        Title and time of the text, for classifiers that compare them; unknown by default. A time has the form of
+        the time column.
+    name : str
+        How messages call the text.
     threads, memory, encoder, progress
         As in ``pipeline.run``.
 
@@ -339,8 +339,8 @@ def query_corpus(
     """
     if k is not None:
         check_count("k", k, "ask for one document at least")
-    asked = QueryDocument(text, title, time)
-    _check_before_reading(recipe, asked, k, what, encoder, classifier)
+    document = QueryDocument(text, title, time)
+    _check_before_reading(recipe, document, k, name, encoder, classifier)
     if classifier is not None:
         classifier.check_columns(corpus.columns)
     threads, clock, report = thread_count(threads), Clock(), progress or ignore_progress
@@ -349,12 +349,12 @@ def query_corpus(
     if k is not None:
         check_neighbor_count(k, documents + corpus.omitted_count, documents + corpus.omitted_count)
     with clock.stage("query"):
-        found, learned, counts = _first_step_matches(recipe, text, k, what, read, vectors), None, None
+        found, learned, counts = _first_step_matches(recipe, text, k, name, read, vectors), None, None
         candidates = len(found.document)
         if classifier is not None:
-            say = partial(report, "verify")
+            verify_progress = partial(report, "verify")
             found, learned, counts = apply_classifier(
-                corpus, classifier, asked, found, read.names, threads, encoder, say
+                corpus, classifier, document, found, read.names, threads, encoder, verify_progress
             )
             counts = None if classifier.domain is None else counts
         elif recipe.second_step and k is None and candidates:
@@ -364,51 +364,51 @@ def query_corpus(
 
 def _check_before_reading(
     recipe: Recipe,
-    asked: QueryDocument,
+    document: QueryDocument,
     k: int | None,
-    what: str,
+    name: str,
     encoder: Encoder | None,
     classifier: Classifier | None,
 ) -> None:
-    """Refuse what could only fail after the corpus has been read."""
-    text = asked.text
+    """Check, before reading, all that would otherwise fail only after the corpus has been read."""
+    text = document.text
     if not isinstance(text, str):
-        raise InputError(f"{what} is of type {type(text).__name__}: give a str, and decode bytes first")
+        raise InputError(f"{name} is of type {type(text).__name__}: give a str, and decode bytes first")
     if not text:
-        raise InputError(f"{what} is empty, so nothing can match it; give one with words")
+        raise InputError(f"{name} is empty, so nothing can match it; give one with words")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{what} is no valid Unicode at character {error.start}; decode it with errors='replace'"
+            f"{name} is not valid Unicode at character {error.start}; decode it with errors='replace'"
         ) from None
-    check_query_document(recipe, asked, k, encoder, classifier)
+    check_query_document(recipe, document, k, encoder, classifier)
     step = recipe.parsed_second_step
     if step is not None and step.measure == "semantic" and k is None and encoder is None:
         raise RecipeError(
-            f"second_step {str(step)!r} needs an encoder, an object with encode(texts): hand one over in Python, "
+            f"second_step {str(step)!r} needs an encoder, an object with encode(texts): pass one in Python, "
             "nd.query(..., encoder=...)"
         )
 
 
 def _first_step_matches(
-    recipe: Recipe, text: str, k: int | None, what: str, read: CorpusFeatures, vectors: Vectors
+    recipe: Recipe, text: str, k: int | None, name: str, read: CorpusFeatures, vectors: Vectors
 ) -> RankedDocuments:
     """Return the documents that a text matches by the first measure, or the k nearest."""
     block = extract_features(pa.array([text], pa.large_string()), recipe, read.statistics)
     if not len(block.features):
-        whose = f"content {recipe.content} of {what}" if recipe.content else what
+        subject = f"content {recipe.content} of {name}" if recipe.content else name
         raise InputError(
-            f"{whose} has no features by {recipe.signature or recipe.features}, so nothing can match it; give a longer "
-            "one, or choose another recipe"
+            f"{subject} has no features by {recipe.signature or recipe.features}, so nothing can match it; give a "
+            "longer one, or choose another recipe"
         )
-    new = vectors, block.features, block.weights
+    arguments = vectors, block.features, block.weights
     unit, excluded = counts_unit(read, recipe), ~read.present
     if k is not None:
-        return closest_documents(*new, recipe.measure, k, unit=unit, excluded=excluded)
+        return closest_documents(*arguments, recipe.measure, k, unit=unit, excluded=excluded)
     floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
     return matching_documents(
-        *new, recipe.measure, recipe.exact_threshold, jaccard_floor=floor, unit=unit, excluded=excluded
+        *arguments, recipe.measure, recipe.exact_threshold, jaccard_floor=floor, unit=unit, excluded=excluded
     )
 
 
@@ -421,14 +421,12 @@ def _second_step_matches(
     threads: int,
     encoder: Encoder | None,
 ) -> RankedDocuments:
-    """Return those of the documents found that pass the second measure, by their similarity in it."""
+    """Return the documents that also pass the second step, the most similar first."""
     documents = np.sort(found.document)
     texts = [content_of(text, recipe.content), *load_texts(corpus, recipe, names.rows[documents], threads)]
-    others = np.arange(1, len(texts))
-    matches = Matches(
-        np.arange(len(texts)), np.zeros(len(others), np.int64), others, np.ones((len(others), 3), np.int64)
-    )
-    # The new text is document 0, and none counts as equal to another.
+    right = np.arange(1, len(texts))
+    matches = Matches(np.arange(len(texts)), np.zeros(len(right), np.int64), right, np.ones((len(right), 3), np.int64))
+    # The query is document 0; no text counts as equal to another, so that every pair is measured.
     passed = apply_second_step(
         matches,
         recipe,

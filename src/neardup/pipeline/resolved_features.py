@@ -1,4 +1,4 @@
-"""The features of a text with the tokens and places that they come from, in plain Python by the definitions."""
+"""The features of a text with their tokens and places, in plain Python straight from the definitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from neardup.features.statistics import Statistics
 
 
-#: Token texts, behind them a number where the kind has one: the place, or the rank, or how many too few they are.
+#: Token texts; for some kinds followed by a number: the place, the rank, or the number of tokens of a short text.
 Gram = tuple[str | int, ...]
 #: The units that a gram is made of.
 Place = range | tuple[int, ...]
@@ -39,9 +39,9 @@ class TextGrams(NamedTuple):
     text : str
         The original.
     units : sequence of Token
-        What grams are made of: tokens without stop words that are left out, or characters of the normal form.
+        The units of grams: tokens without removed stop words, or characters of the normal form.
     grams : sequence of Gram
-        In the order of the text, repeats repeated.
+        In text order, with repetitions.
     places : sequence of Place
         The units of each gram, ascending.
     """
@@ -51,17 +51,17 @@ class TextGrams(NamedTuple):
     grams: Sequence[Gram]
     places: Sequence[Place]
 
-    def counted(self, recipe: Recipe) -> Mapping[Gram, int]:
-        """Return how often each gram counts: once in a set, as often as it stands there in a multiset."""
+    def gram_counts(self, recipe: Recipe) -> Mapping[Gram, int]:
+        """Return the count of each gram: 1 in a set, its number of occurrences in a multiset."""
         return Counter(self.grams) if recipe.parsed_features.multiset else dict.fromkeys(self.grams, 1)
 
 
 class _WordLists(NamedTuple):
-    """Which tokens are left out, which break no chain of a spot signature, and which begin one."""
+    """Tokens to remove, tokens that a chain of a spot signature skips, and antecedents, which start one."""
 
     dropped: frozenset[str]
     stops: frozenset[str]
-    begins: frozenset[str]
+    antecedents: frozenset[str]
 
 
 def text_grams(text: str, recipe: Recipe) -> TextGrams:
@@ -79,22 +79,22 @@ def text_grams(text: str, recipe: Recipe) -> TextGrams:
     >>> text_grams("Stop. Go on and on", Recipe(features="sentence_words:2")).grams
     [('stop',), ('go', 'on'), ('on', 'and'), ('and', 'on')]
     """
-    wanted = recipe.parsed_features
-    if wanted.kind == "checksum":
+    parsed = recipe.parsed_features
+    if parsed.kind == "checksum":
         return _checksum(text, recipe.normalize)
-    words = _words(recipe, wanted.kind)
+    words = _words(recipe, parsed.kind)
     units: list[Token] = []
     places: list[Place] = []
-    for start, end in segment_spans(text, wanted.unit):
+    for start, end in segment_spans(text, parsed.unit):
         first = len(units)
         units += _units(text, start, end, recipe, words.dropped)
         if len(units) > first:
-            places += _PLACE_RULES[wanted.kind](units, first, wanted, words)
-    grams = _grams([unit.text for unit in units], places, wanted)
+            places += _PLACE_RULES[parsed.kind](units, first, parsed, words)
+    grams = _grams([unit.text for unit in units], places, parsed)
     if recipe.ignore:
         ignored = _ignored(recipe)
-        stays = [i for i, gram in enumerate(grams) if gram not in ignored]
-        grams, places = [grams[i] for i in stays], [places[i] for i in stays]
+        kept = [i for i, gram in enumerate(grams) if gram not in ignored]
+        grams, places = [grams[i] for i in kept], [places[i] for i in kept]
     return TextGrams(text, units, grams, places)
 
 
@@ -104,10 +104,10 @@ def _ignored(recipe: Recipe) -> frozenset[Gram]:
 
 
 def segment_spans(text: str, unit: Literal["sentence", "clause"] | None) -> list[tuple[int, int]]:
-    """Return where the sentences or clauses of a text begin and end, or the text's own ends where there is no unit."""
+    """Return the offsets of the sentences or clauses of a text; without a unit, one span of the whole text."""
     if unit is None:
         return [(0, len(text))]
-    # The kernels behind it take longer to load than most texts to explain.
+    # Its kernels take longer to load than most texts take to explain.
     from neardup.text.sentences import cut_text
 
     return cut_text(text, unit)
@@ -120,10 +120,10 @@ def set_overlap(left: Mapping[Gram, int], right: Mapping[Gram, int]) -> tuple[in
 
 
 def _words(recipe: Recipe, kind: str) -> _WordLists:
-    stops, begins = word_lists(recipe)
+    stops, antecedents = word_lists(recipe)
     if kind != "spots":
         return _WordLists(stops, frozenset(), frozenset())
-    return _WordLists(frozenset(), stops | begins, begins)
+    return _WordLists(frozenset(), stops | antecedents, antecedents)
 
 
 def _units(text: str, start: int, end: int, recipe: Recipe, dropped: frozenset[str]) -> list[Token]:
@@ -141,39 +141,39 @@ def _characters(text: str, found: list[Token], *, parted: bool) -> list[Token]:
         if parted and characters:
             characters.append(Token(" ", characters[-1].end, max(token.start, characters[-1].end)))
         written = text[token.start : token.end]
-        # As many characters as before are not always the same ones: a ligature is two, and points go.
-        each = len(token.text) == len(written) and all(
+        # Equal length does not mean equal characters: a ligature becomes two, and points are removed.
+        is_one_to_one = len(token.text) == len(written) and all(
             one == other or one == fold(other) for one, other in zip(token.text, written, strict=True)
         )
         for i, character in enumerate(token.text):
-            place = (token.start + i, token.start + i + 1) if each else (token.start, token.end)
+            place = (token.start + i, token.start + i + 1) if is_one_to_one else (token.start, token.end)
             characters.append(Token(character, *place))
     return characters
 
 
-def _contiguous(units: Sequence[Token], first: int, wanted: Features, words: _WordLists) -> list[Place]:
-    """Fewer units than n make one gram of them all."""
-    width = min(wanted.n, len(units) - first)
+def _contiguous(units: Sequence[Token], first: int, parsed: Features, words: _WordLists) -> list[Place]:
+    """Return runs of n units; a text with fewer units is one gram of them all."""
+    width = min(parsed.n, len(units) - first)
     return [range(i, i + width) for i in range(first, len(units) - width + 1)]
 
 
-def _skipping(units: Sequence[Token], first: int, wanted: Features, words: _WordLists) -> list[Place]:
-    span, step = _span(wanted), wanted.numbers[1] + 1
+def _skipping(units: Sequence[Token], first: int, parsed: Features, words: _WordLists) -> list[Place]:
+    span, step = _span(parsed), parsed.numbers[1] + 1
     if len(units) - first < span:
         return [range(first, len(units))]
     return [range(i, i + span, step) for i in range(first, len(units) - span + 1)]
 
 
-def _whole(units: Sequence[Token], first: int, wanted: Features, words: _WordLists) -> list[Place]:
+def _whole(units: Sequence[Token], first: int, parsed: Features, words: _WordLists) -> list[Place]:
     return [range(first, len(units))]
 
 
-def _spots(units: Sequence[Token], first: int, wanted: Features, words: _WordLists) -> list[Place]:
-    distance, chain = wanted.numbers
+def _spots(units: Sequence[Token], first: int, parsed: Features, words: _WordLists) -> list[Place]:
+    distance, chain = parsed.numbers
     links = [i for i in range(first, len(units)) if units[i].text not in words.stops]
     places: list[Place] = []
     for i in range(first, len(units)):
-        if units[i].text in words.begins:
+        if units[i].text in words.antecedents:
             after = bisect_right(links, i)
             chosen = links[after + distance - 1 : after + distance * chain : distance]
             if len(chosen) == chain:
@@ -193,8 +193,8 @@ _PLACE_RULES: dict[str, Callable[[Sequence[Token], int, Features, _WordLists], l
 }
 
 
-def _grams(texts: list[str], places: list[Place], wanted: Features) -> list[Gram]:
-    if wanted.kind == "windows":
+def _grams(texts: list[str], places: list[Place], parsed: Features) -> list[Gram]:
+    if parsed.kind == "windows":
         whole = "".join(texts)
         return [(whole[place[0] : place[-1] + 1],) for place in places]
     grams: list[Gram] = [
@@ -203,21 +203,21 @@ def _grams(texts: list[str], places: list[Place], wanted: Features) -> list[Gram
         else tuple([texts[i] for i in place])
         for place in places
     ]
-    if wanted.kind == "qgrams" and wanted.positional:
+    if parsed.kind == "qgrams" and parsed.positional:
         return [(*gram, i) for i, gram in enumerate(grams)]
-    if wanted.kind == "skips" and len(grams) == 1 and len(texts) < _span(wanted):
-        # Too few tokens may still be as many as a gram has, and are not that gram.
+    if parsed.kind == "skips" and len(grams) == 1 and len(texts) < _span(parsed):
+        # A short text may have as many tokens as a gram, but is a different feature.
         return [(*grams[0], len(texts))]
     return grams
 
 
-def _span(wanted: Features) -> int:
-    k, gap = wanted.numbers
+def _span(parsed: Features) -> int:
+    k, gap = parsed.numbers
     return (k - 1) * (gap + 1) + 1
 
 
 def _checksum(text: str, normalizer: str) -> TextGrams:
-    """Return the one gram of a text: all of its normal form."""
+    """Return the one gram of a text: its whole normal form."""
     normal = normalize(text, normalizer)
     if normalizer == "raw":
         units = [Token(piece[0], piece.start(), piece.end()) for piece in _PIECES.finditer(text)]
@@ -231,7 +231,7 @@ Integers = npt.NDArray[np.int64]
 
 
 class Counts(NamedTuple):
-    """o, a and b of a pair, as ``neardup.recipe.measures`` takes them, and how much of them makes 1."""
+    """o, a and b of a pair, as ``neardup.recipe.measures`` takes them, and their unit: the value that stands for 1."""
 
     o: int
     a: int
@@ -240,12 +240,12 @@ class Counts(NamedTuple):
 
 
 class PairCounts(NamedTuple):
-    """What two documents are compared by, where it is no plain set.
+    """Counts of two documents that are compared by weighted vectors or signatures.
 
     Attributes
     ----------
     counts : Counts
-        Of the weighted vectors or of the signatures.
+        o, a, b and unit of the vectors or signatures.
     words : tuple of list of int
         The words of each signature; empty for weights.
     """
@@ -255,7 +255,7 @@ class PairCounts(NamedTuple):
 
 
 def needs_kernels(recipe: Recipe) -> bool:
-    """Return whether what a document has is more than its plain grams, so that kernels must tell."""
+    """Return whether only kernels can compute the features: the recipe clips, weights, selects or signs them."""
     return bool(recipe.clip or recipe.weights or recipe.signature) or _selects_grams(recipe)
 
 
@@ -264,7 +264,7 @@ def _selects_grams(recipe: Recipe) -> bool:
 
 
 def resolved_grams(text: str, recipe: Recipe, statistics: Statistics | None) -> TextGrams:
-    """Return a text's grams, of those that are clipped, sampled or chosen only the ones that the document holds.
+    """Return the grams of a text that become features, after clipping, sampling and selection.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def resolved_grams(text: str, recipe: Recipe, statistics: Statistics | None) -> 
     recipe : Recipe
         Its ``normalize``, ``features`` and ``clip``.
     statistics : Statistics or None
-        Of the collection, for recipes with ``needs_statistics``.
+        Statistics of the collection, for recipes with ``needs_statistics``.
 
     Raises
     ------
@@ -282,21 +282,21 @@ def resolved_grams(text: str, recipe: Recipe, statistics: Statistics | None) -> 
     """
     if recipe.needs_statistics and statistics is None:
         raise RecipeError(
-            f"what recipe {recipe.name!r} compares depends on the collection, and there are no statistics of one; "
-            "gather them first, or ask the result of a run"
+            f"the features of recipe {recipe.name!r} depend on the collection, and there are no statistics of one; "
+            "gather them first, or use the result of a run"
         )
-    side, wanted = text_grams(text, recipe), recipe.parsed_features
+    side, parsed = text_grams(text, recipe), recipe.parsed_features
     if not side.grams or not (recipe.clip or _selects_grams(recipe)):
         return side
-    if wanted.kind == "terms" and wanted.positional:
+    if parsed.kind == "terms" and parsed.positional:
         return _ranked(side, recipe, statistics)
     hashes = _hashes(text, recipe)
     at = np.arange(len(hashes))
-    if wanted.kind == "windows":
-        at = _sampled(hashes, wanted.numbers[1])
+    if parsed.kind == "windows":
+        at = _sampled(hashes, parsed.numbers[1])
     bare = recipe.without_statistics()
-    # Repeats are numbered and places added in the order of the grams.
-    features = _features([text], bare)[0] if wanted.multiset or wanted.positional else hashes[at]
+    # Repetitions are numbered, and places added, in gram order.
+    features = _features([text], bare)[0] if parsed.multiset or parsed.positional else hashes[at]
     return _select(
         side, at[np.isin(features, _features([text], bare.changed(clip=recipe.clip), statistics)[0])].tolist()
     )
@@ -312,10 +312,10 @@ def _sampled(hashes: Words, modulus: int) -> Integers:
 
 
 def _ranked(side: TextGrams, recipe: Recipe, statistics: Statistics | None) -> TextGrams:
-    """Return the chosen terms at all their places, each with its rank in its segment."""
-    wanted, bare = recipe.parsed_features, recipe.without_statistics()
-    segments = segment_spans(side.text, wanted.unit)
-    document = bare.changed(features=f"terms:{wanted.numbers[0]}", clip=recipe.clip)
+    """Return the selected terms at all their places, each with its rank in its segment."""
+    parsed, bare = recipe.parsed_features, recipe.without_statistics()
+    segments = segment_spans(side.text, parsed.unit)
+    document = bare.changed(features=f"terms:{parsed.numbers[0]}", clip=recipe.clip)
     chosen = _features([side.text[start:end] for start, end in segments], document, statistics)
     ranks = [{term: rank for rank, term in enumerate(terms.tolist())} for terms in chosen]
     ends = [end for _, end in segments]
@@ -349,7 +349,7 @@ def _extract(texts: list[str], recipe: Recipe, statistics: Statistics | None) ->
 
 
 def pair_counts(left: str, right: str, recipe: Recipe, statistics: Statistics | None) -> PairCounts | None:
-    """Return what the recipe's measure takes of two texts where it is no set: weighted vectors or signatures."""
+    """Return the counts of two texts compared by weighted vectors or signatures; None for plain sets."""
     if not (recipe.weights or recipe.signature):
         return None
     block = _extract([left, right], recipe, statistics)

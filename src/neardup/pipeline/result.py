@@ -1,4 +1,4 @@
-"""What a run found, and the answers to the questions that follow: who went, why, and what if."""
+"""The result of a run: kept and dropped documents, pairs, families, explanations, other thresholds, output."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """What a run found. Nothing changes a result; ``at`` returns another one.
+    """The result of a run. It is immutable; ``at`` returns another result.
 
     Attributes
     ----------
     recipe : Recipe
-        What was done.
+        The recipe of the run.
     summary : dict
         Counts, stages, recipe and versions, ready for JSON.
     pairs : Pairs
-        All pairs at or above the threshold; where ``summary["all_pairs"]`` is False, those of dropped documents with
-        kept ones before them.
+        All pairs at or above the threshold; if ``summary["all_pairs"]`` is False, only pairs of dropped documents
+        with kept documents that precede them.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Result:
 
     @property
     def kept(self) -> list[Any]:
-        """The ids of the documents that stay, row numbers where there are none, in the order of the input."""
+        """The ids of the kept documents in input order; row numbers if there are no ids."""
         return list(self._documents.names.of_input(self._found.stays).to_pylist())
 
     @property
@@ -90,7 +90,7 @@ class Result:
 
     @property
     def dropped(self) -> Dropped:
-        """The documents that go, each with its keeper."""
+        """The dropped documents, each with its keeper."""
         return Dropped(self._documents.names, np.flatnonzero(self._found.goes), self._kept, self._families.family)
 
     @property
@@ -100,17 +100,17 @@ class Result:
 
     @property
     def findings(self) -> Findings:
-        """What was found as arrays, by position: what reports and explorations are made from."""
+        """The findings as arrays by position, from which reports and explorations are made."""
         return self._found
 
     @property
     def texts(self) -> Integers:
-        """For each document the first one with the same text, byte for byte; -1 for what matches nothing: int64[n]."""
+        """For each document the first one with the same text; -1 for documents that match nothing: int64[n]."""
         return self._found.texts
 
     @property
     def vectors(self) -> Floats | None:
-        """The similarities that a classifier went by, for each pair of representatives; None without one."""
+        """The measures that a classifier used, for each pair of representatives; None without a classifier."""
         return self._joined.vectors
 
     @property
@@ -152,7 +152,7 @@ class Result:
         }
 
     def learned(self, left: Integers, right: Integers) -> EvidenceTable | None:
-        """Return what a classifier went by on matching documents, by position; None where none decided."""
+        """Return the evidence of the classifier for matching documents, by position; None without a classifier."""
         return self._learned(self.pairs.edge_of(left, right)) if self._learned else None
 
     def _columns(self, edges: Integers, full: bool) -> dict[str, pa.Array]:
@@ -161,8 +161,8 @@ class Result:
     def duplicates(self) -> pa.Table:
         """Return a table of the dropped documents: dropped, keeper (ids), similarity, family.
 
-        Of a run against a reference, ``keeper_from`` says where the keeper is: ``input`` or ``reference``. Where a
-        classifier decided, the score and its contributions follow (``EvidenceTable.columns``).
+        In a run against a reference, ``keeper_from`` says where the keeper is: ``input`` or ``reference``. With a
+        classifier, the score and its contributions follow (``EvidenceTable.columns``).
         """
         at = np.flatnonzero(self._found.goes)
         names = self._documents.names
@@ -180,7 +180,7 @@ class Result:
 
     @property
     def kept_rows(self) -> Bools:
-        """bool[rows], which raw rows of the input stay."""
+        """Whether each raw row of the input is kept: bool[rows]."""
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[np.flatnonzero(self._found.stays)]] = True
         return mask
@@ -192,17 +192,17 @@ class Result:
         force: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        """Write the documents that stay, with all columns.
+        """Write the kept documents, with all columns.
 
         Parameters
         ----------
         output : path or URI
-            A file whose name says the format; or a folder, with a slash at its end, which gets a file of the same name
-            and format for each input.
+            A file, whose ending determines the format; or a folder with a trailing slash, which gets a file of the
+            same name and format for each input.
         force : bool
             Whether an existing file may be replaced.
         progress : callable, optional
-            Told the number of rows written since it was last told.
+            Called with the number of rows written since the last call.
         """
         self._write(self._found.stays, output, force, progress, None)
 
@@ -214,7 +214,7 @@ class Result:
         force: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        """Write all documents that were read, in the order of the input, with the columns of ``annotations`` behind.
+        """Write all documents that were read, in input order, followed by the columns of ``annotations``.
 
         The parameters are those of ``write``, and ``prefix`` is that of ``annotations``.
         """
@@ -235,16 +235,16 @@ class Result:
             self._corpus.copy(mask, os.fspath(output), force=force, progress=progress, added=added, threads=threads)
 
     def annotations(self, prefix: str = "neardup_") -> pa.Table:
-        """Return what became of each document that was read, in the order of the input, as a table.
+        """Return the verdict on each document that was read, in input order, as a table.
 
-        Its columns are ``kept``; ``keeper`` and ``similarity`` to it, null for a kept document; ``family``, null for
-        none, and ``family_size``, 1 for none; of a run against a reference also ``keeper_from``: ``input`` or
-        ``reference``.
+        The columns are ``kept``; ``keeper`` and the ``similarity`` to it, null for a kept document; ``family`` (null
+        without one) and ``family_size`` (1 without one); in a run against a reference also ``keeper_from``:
+        ``input`` or ``reference``.
 
         Parameters
         ----------
         prefix : str
-            What stands before each of these names.
+            Prefix of each column name.
         """
         names, at = self._documents.names, np.arange(self._documents.names.input_count)
         keeper, stays = self._kept.keeper[at], self._found.stays[at]
@@ -262,43 +262,44 @@ class Result:
         return pa.table({prefix + name: column for name, column in columns.items()})
 
     def table(self) -> pa.Table:
-        """Return the documents that stay, with all columns, as a table in memory."""
+        """Return the kept documents, with all columns, as a table in memory."""
         return self._corpus.take(self._documents.names.rows[self._found.stays])
 
     def at(self, threshold: float) -> Result:
-        """Return the result of another threshold, without another search.
+        """Return the result at another threshold, without another search.
 
         Parameters
         ----------
         threshold : float
-            Stricter than this run's: higher, or lower for a distance. Or looser, as far as the run's ``margin`` goes.
+            Higher than the threshold of this run (lower for a distance), or lower as far as the ``margin`` of the run
+            allows.
 
         Raises
         ------
         RecipeError
-            If the pairs at that threshold were not looked for. Or if a classifier decided, which has a cut in
-            place of a threshold.
+            If the pairs at that threshold are unknown, or if a classifier decided, which has a cut instead of a
+            threshold.
         """
         if self._classifier is not None:
             raise RecipeError(
                 "a classifier has no threshold to move; choose its working point and run again, with "
                 "classifier.at_precision(0.99)"
             )
-        asked, mine = parse_threshold(self.recipe.measure, threshold), self.recipe.exact_threshold
-        beyond, joined = self._found.margin, self._joined
+        new, current = parse_threshold(self.recipe.measure, threshold), self.recipe.exact_threshold
+        margin, matches = self._found.margin, self._joined
         distance = measure(self.recipe.measure).distance
-        if asked > mine if distance else asked < mine:
-            wide = None if beyond is None or self.recipe.second_step else beyond.matches
-            if wide is None or beyond is None or (asked > beyond.loosest if distance else asked < beyond.loosest):
+        if new > current if distance else new < current:
+            wide = None if margin is None or self.recipe.second_step else margin.matches
+            if wide is None or margin is None or (new > margin.loosest if distance else new < margin.loosest):
                 side = "above" if distance else "below"
                 raise RecipeError(
                     f"threshold {threshold} is {side} this run's {self.recipe.threshold}: such pairs are unknown; "
                     f"run again with threshold={threshold}"
                 )
-            joined = wide
-        if not joined.complete:
+            matches = wide
+        if not matches.complete:
             raise RecipeError(
-                f"the pairs of this run are too many to be all known, so its result at {threshold} is not; run again "
+                f"this run has too many pairs to know all of them, so its result at {threshold} is unknown; run again "
                 f"with threshold={threshold}, or with pairs_per_document=None"
             )
         recipe = self.recipe.changed(threshold=threshold)
@@ -306,7 +307,7 @@ class Result:
             self._corpus,
             recipe,
             self._documents,
-            select_pairs(joined, reaches_threshold(recipe.measure, joined.counts, asked, joined.unit)),
+            select_pairs(matches, reaches_threshold(recipe.measure, matches.counts, new, matches.unit)),
             self._details | recipe_details(recipe),
             self._clock,
             statistics=self._statistics,
@@ -314,9 +315,9 @@ class Result:
         )
 
     def borderline(self, count: int = 10) -> list[Pair]:
-        """Return the pairs that only just match, the least similar first; with a classifier, the least probable.
+        """Return the pairs that barely match, the least similar first; with a classifier, the least probable first.
 
-        Pairs that a classifier turned down are not known; ``classifier.everything()`` lets all candidates pass.
+        Pairs that a classifier rejected are unknown; ``classifier.everything()`` accepts all candidates.
         """
         order = np.lexsort((self.pairs.right, self.pairs.left, self.pairs.similarity))[:count]
         pairs = self.pairs
@@ -339,25 +340,24 @@ class Result:
 
         names = self._documents.names
         rows = [int(names.rows[names.position_of(name)]) for name in (left, right)]
-        taken = self._corpus.take(rows)
-        texts = taken[self._corpus.text_column].to_pylist()
-        records = self._classifier.records(taken, texts) if self._classifier else None
-        asked = self.recipe, self._statistics, self._encoder, self._classifier, records
-        return explain(texts[0], texts[1], *asked)
+        table = self._corpus.take(rows)
+        texts = table[self._corpus.text_column].to_pylist()
+        records = self._classifier.records(table, texts) if self._classifier else None
+        return explain(texts[0], texts[1], self.recipe, self._statistics, self._encoder, self._classifier, records)
 
     def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[Wanted]) -> None:
-        """Write a page of what was dropped and why, one file for a browser; it needs the packages that draw charts.
+        """Write the report: one HTML file that shows what was dropped and why. It needs the packages for charts.
 
-        Pairs below the threshold are in it as far as the run's ``margin`` goes.
+        It shows pairs below the threshold as far as the ``margin`` of the run allows.
 
         Parameters
         ----------
         path : path
-            Its name ends in .html.
+            A name that ends in .html.
         force : bool
             Whether an existing file may be replaced.
         **wanted
-            How much is shown, ``families=100`` for instance, and what it is called:
+            How much is shown, for instance ``families=100``, and the title:
             ``neardup.pages.batch_report.Wanted``.
 
         Raises
@@ -375,19 +375,19 @@ class Result:
     def plot_similarity(self) -> Any:
         """Return a histogram of the similarities of dropped documents to their keepers, as an Altair chart.
 
-        A notebook shows it as a picture, and ``save("chart.html")`` writes all that draws it: neither loads anything.
+        A notebook shows it as a picture; ``save("chart.html")`` writes a self-contained page. Neither uses the network.
 
         Raises
         ------
         OutputError
-            If the packages that draw are not installed.
+            If the packages for charts are not installed.
         """
         from neardup.pages.batch_report import similarity_plot
 
         return similarity_plot(self._found)
 
     def _repr_html_(self) -> str | None:
-        # Without what renders templates, a notebook shows the text that `repr` gives.
+        # Without jinja2, a notebook falls back to `repr`.
         if find_spec("jinja2") is None:
             return None
         from neardup.pages.batch_report import cell_of
@@ -395,7 +395,7 @@ class Result:
         return cell_of(self._found, self.summary)
 
     def close(self) -> None:
-        """Put the quarantine file in its place and remove temporary files; no text can be read after."""
+        """Move the quarantine file into place and remove temporary files; no text can be read afterwards."""
         self._corpus.close()
 
     def __enter__(self) -> Self:

@@ -512,7 +512,7 @@ class GroupWindow:
             names = self.names | {number + i: name for i, name in enumerate(ids)}
             verdicts += make_verdicts([Document(name, "") for name in ids], times, found, self.judge, names.get)
             rows = []
-            for i in np.flatnonzero(found.held).tolist():
+            for i in np.flatnonzero(found.entered).tolist():
                 self._enter(number + i, ids[i], texts[i], titles[i], reals[i])
                 rows.append((number + i, ids[i], texts[i], titles[i], times[i].time, times[i].leaves, reals[i]))
             named_rows = [dict(zip(_WINDOW_SCHEMA.names, row, strict=True)) for row in rows]

@@ -1,4 +1,4 @@
-"""What goes into the flow and what comes out of it: a document and its verdict."""
+"""The input and the output of a flow: a document and its verdict."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Document:
     Attributes
     ----------
     id : str
-        Its name; a flow gives each name one verdict.
+        Its id; a flow gives each id one verdict.
     text : str
-        What it says.
+        Its text.
     timestamp : float, date, str or None
-        When it is from: a datetime, a date, or a number or text that ``neardup.times`` reads, such as Unix seconds and
-        ISO 8601; UTC unless it says otherwise. None takes the time of its arrival.
+        Its time: a datetime, a date, or a number or text that ``neardup.times`` reads, such as Unix seconds and
+        ISO 8601; UTC unless it says otherwise. None means the time of arrival.
     origin : str
-        Where it came from; kept in the store.
+        Its source; kept in the store.
     title : str
-        Its title, for classifiers that compare titles; empty where it has none.
+        Its title, for classifiers that compare titles; empty without one.
 
     Raises
     ------
@@ -53,35 +53,35 @@ class Document:
 
     @property
     def microseconds(self) -> int | None:
-        """The timestamp in microseconds since 1970 (UTC), None where there is none."""
+        """The timestamp in microseconds since 1970 (UTC); None without one."""
         return self._microseconds
 
 
-# A tuple, for a flow makes one for each document, and a frozen record takes three times as long to make.
+# A tuple, since a flow makes one for each document, and a frozen dataclass takes three times as long.
 class Verdict(NamedTuple):
-    """What was decided about a document when it arrived.
+    """The decision about a document when it arrived.
 
     Attributes
     ----------
     id : str
         The document.
     kind : str
-        ``original``, or what it is a duplicate by: ``exact`` (the texts are equal byte for byte) or ``near``.
+        ``original``; or ``exact`` (the text equals another byte for byte) or ``near`` for a duplicate.
     of : str or None
-        The document that it repeats: the most similar one in the window, the first of equals.
+        The document that it repeats: the most similar one in the window, of equally similar ones the first.
     similarity : float or None
-        To that document; where a classifier decides, how probable it is that both are near-duplicates.
+        The similarity to that document; with a classifier, the probability that both are near-duplicates.
     time : float
-        Seconds since 1970 (UTC) by which it was judged.
+        Its time in the flow, in seconds since 1970 (UTC).
     flag : str
-        Empty, or what was odd: ``late`` (older than the window), ``ahead`` (further ahead than the window is long),
-        ``future`` (later than the clock on the wall) or ``undecidable`` (too little text to compare).
+        Empty, or a remark: ``late`` (older than the window), ``ahead`` (further ahead than the window is long),
+        ``future`` (later than the system clock) or ``undecidable`` (too little text to compare).
     counts : tuple of int or None
         The three whole numbers o, a and b behind the similarity, as in ``neardup.recipe.measures``.
     score : float or None
-        What a classifier makes of the two; None where none decided, and for texts that are equal byte for byte.
+        The score of the classifier; None without one, and for texts that are equal byte for byte.
     measures : tuple of Contribution
-        The classifier's measures, the one that moved the score furthest first; empty where there is none.
+        The measures of the classifier, the largest contribution first; empty without one.
     """
 
     id: str
@@ -96,17 +96,17 @@ class Verdict(NamedTuple):
 
     @property
     def is_duplicate(self) -> bool:
-        """Whether the window held it already."""
+        """Whether it repeats a document in the window."""
         return self.kind != "original"
 
     @property
     def has_equal_features(self) -> bool:
-        """Whether all features of a duplicate are those of what it repeats."""
+        """Whether a duplicate has exactly the features of the document it repeats."""
         return self.kind == "exact" or (self.counts is not None and len(set(self.counts)) == 1)
 
     @property
     def evidence(self) -> str:
-        """The measures that pushed a classifier most, in a few words; empty where there is no score."""
+        """The measures with the largest contributions, in a few words; empty without a score."""
         return "" if self.score is None else str(Evidence(self.score, self.similarity or 0.0, self.measures))
 
     def as_dict(self) -> dict[str, Any]:
@@ -121,17 +121,17 @@ class Verdict(NamedTuple):
             "counts": None if self.counts is None else list(self.counts),
             "score": self.score,
             "evidence": self.evidence,
-            "measures": [one.as_dict() for one in self.measures],
+            "measures": [contribution.as_dict() for contribution in self.measures],
         }
 
 
-#: What verdicts may be flagged with, and under which names they are counted.
+#: The flags of verdicts, and the names of all counts.
 FLAGS = ("late", "ahead", "future", "undecidable")
 COUNTS = ("arrived", "originals", "duplicates", *FLAGS)
 
 
 def count(counts: dict[str, int], verdicts: Iterable[Verdict], by: int = 1) -> None:
-    """Add verdicts to counts by the names in ``COUNTS``; ``by=-1`` takes them away."""
+    """Add verdicts to counts by the names in ``COUNTS``; ``by=-1`` subtracts them."""
     for verdict in verdicts:
         counts["arrived"] += by
         counts["duplicates" if verdict.is_duplicate else "originals"] += by

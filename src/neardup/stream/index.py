@@ -1,4 +1,4 @@
-"""The index of a flow: documents in, verdicts out, each on the disk before it is given."""
+"""The index of a flow: it takes documents and returns verdicts, each on disk before it is returned."""
 
 from __future__ import annotations
 
@@ -36,70 +36,78 @@ from neardup.stream.register import DocumentRegister, IndexStatistics, RecentVer
 from neardup.stream.store import Store, StoredDocument, StoreIdentity, StoreReader, text_digest
 
 _SECOND = 1_000_000
-#: The last microseconds of the year 9999 would round to the first second of the next, which no datetime holds.
+#: The last microseconds of the year 9999 would round up to the year 10000, which no datetime can hold.
 _LATEST = math.nextafter(253402300800.0, 0)
-#: Documents and characters that are judged and stored at once.
-_AT_ONCE = 1024
-_CHARACTERS = 1 << 23
+#: Documents and characters per batch.
+_BATCH_DOCUMENTS = 1024
+_BATCH_CHARACTERS = 1 << 23
 
 
 def make_verdicts(
     documents: Sequence[Document],
-    moments: Sequence[EventTime],
+    event_times: Sequence[EventTime],
     found: WindowFindings,
     judge: Judge,
     name_of: Callable[[int], str | None],
 ) -> list[Verdict]:
-    """Return the verdicts on documents; name_of: the id of a document by its number."""
+    """Return the verdicts on documents; ``name_of`` returns the id of a document by its serial."""
     at = {place: k for k, place in enumerate(found.places.tolist())}
     matches = found.matches
-    of, similarity, same = matches.serials.tolist(), matches.similarity.tolist(), matches.same.tolist()
+    of, similarity, equal = matches.serials.tolist(), matches.similarity.tolist(), matches.equal_texts.tolist()
     counts = matches.counts.tolist()
     verdicts = []
-    for i, (document, moment, some) in enumerate(zip(documents, moments, found.has_features.tolist(), strict=True)):
-        time, flag, k = min(moment.real / _SECOND, _LATEST), moment.flag if some else "undecidable", at.get(i)
+    for i, (document, event_time, has_features) in enumerate(
+        zip(documents, event_times, found.has_features.tolist(), strict=True)
+    ):
+        time, flag, k = (
+            min(event_time.real / _SECOND, _LATEST),
+            event_time.flag if has_features else "undecidable",
+            at.get(i),
+        )
         if k is None:
             verdicts.append(Verdict(document.id, "original", None, None, time, flag, None))
             continue
-        kind, said = "exact" if same[k] else "near", judge.contributions(matches, k)
-        verdicts.append(Verdict(document.id, kind, name_of(of[k]), similarity[k], time, flag, tuple(counts[k]), *said))
+        kind, evidence = "exact" if equal[k] else "near", judge.contributions(matches, k)
+        verdicts.append(
+            Verdict(document.id, kind, name_of(of[k]), similarity[k], time, flag, tuple(counts[k]), *evidence)
+        )
     return verdicts
 
 
 def resolve_recipe(
     recipe: AnyRecipe | None, classifier: ClassifierLike | None, choices: Mapping[str, Any]
 ) -> tuple[Recipe, Classifier | None]:
-    """Return the recipe of a flow, and the classifier whose it is, read where it is a path.
+    """Return the recipe of a flow and its classifier, which is loaded if it is a path.
 
-    Raises ``NeardupError`` if both are given, or one of them is refused.
+    Raises ``NeardupError`` if both are passed, or one does not fit a flow.
     """
     if classifier is None:
         return apply_choices("default" if recipe is None else recipe, choices), None
     found = resolve_classifier(classifier)
     if found.vector.needs_encoder:
         raise RecipeError(
-            "the classifier goes by 'semantic' too, and a flow makes no embeddings; train one on a vector without it"
+            "the classifier uses 'semantic', and a flow makes no embeddings; train one on a vector without it"
         )
     return classifier_recipe(found, {"recipe": recipe, **choices}), found
 
 
 def record_of(document: Document, seconds: float | None) -> Record:
-    """Return what a second step goes by; seconds: since 1970, None where no time is known."""
+    """Return the record of a document for a second step; ``seconds`` since 1970, None if the time is unknown."""
     return Record(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
 
 
 def make_record(text: str, title: str, real: int) -> Record:
-    """Return what a second step goes by, from its parts; real: microseconds since 1970."""
+    """Return a record for a second step from its parts; ``real`` is in microseconds since 1970."""
     return Record(text, title, _microseconds(real / _SECOND))
 
 
 def _microseconds(seconds: float) -> int:
-    # Through seconds also where whole microseconds are known, so that a restart, which reads seconds, changes nothing.
+    # Rounded through seconds, so that a restart, which reads seconds, changes nothing.
     return round(seconds * _SECOND)
 
 
 def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) -> Statistics | None:
-    """Return the frequencies that a recipe takes from a collection, None where it takes none.
+    """Return the statistics that a recipe takes from a collection, None if it takes none.
 
     Raises ``RecipeError`` if it needs a sample and there is none.
     """
@@ -121,15 +129,15 @@ def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) ->
 
 
 def batch_documents(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield documents in batches of some thousand and some megabytes."""
+    """Yield documents in batches of at most a thousand documents and some megabytes."""
     batch: list[Document] = []
     characters = 0
     for document in documents:
         if not isinstance(document, Document):
-            raise InputError(f"{type(document).__name__} is no Document; make one: nd.Document(id, text, timestamp)")
+            raise InputError(f"{type(document).__name__} is not a Document; make one: nd.Document(id, text, timestamp)")
         batch.append(document)
         characters += len(document.text)
-        if len(batch) >= _AT_ONCE or characters >= _CHARACTERS:
+        if len(batch) >= _BATCH_DOCUMENTS or characters >= _BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0
     if batch:
@@ -140,37 +148,37 @@ _AGAINST = ("originals", "everything")
 
 
 class Index:
-    """A window of documents that says of each new one whether it repeats one of them.
+    """A window of documents that tells for each new document whether it repeats one of them.
 
     Parameters
     ----------
     recipe : Recipe, str or path, optional
-        What a match is: any recipe whose documents have keys (sets, sketches, fingerprints, LSH); else ``default``.
+        Decides what matches: any recipe with keys (sets, sketches, fingerprints, LSH); ``default`` by default.
     classifier : Classifier or path, optional
-        Decides in place of a recipe: a trained classifier, or the path of its file.
+        Decides instead of a recipe: a trained classifier, or the path of its file.
     window : str, int, timedelta or None
         How far apart two matches may be: ``"24h"``, ``"7d"``, ``"8000 documents"`` or 8000; ``"endless"`` or None.
         Raising it finds repeats of older documents and takes memory and time in proportion.
     window_by : str
         ``time``, or ``hour``: whole hours are compared, as in Montanari & Puglisi 2012, 3.6.
     against : str
-        ``originals``: a document is compared with what was no duplicate, so that an endless window keeps what
-        ``dedup`` keeps; ``everything``: with duplicates as well, as in the paper.
+        ``originals``: a document is compared with originals only, so that an endless window keeps what ``dedup``
+        keeps; ``everything``: also with duplicates, as in the paper.
     path : path, optional
-        A file for a durable store: every verdict that was given is there, and the window comes back at a restart.
+        A file for a durable store: it holds every verdict, and restores the window at a restart.
     keep_texts : bool
-        Whether the store also keeps the texts of duplicates, for as long as the window, and a digest of every text: so
-        that a document can be released by its id, and told from another of the same id.
+        Whether the store also keeps the texts of duplicates, as long as the window, and a digest of every text. Then a
+        document can be released by its id, and distinguished from another document with the same id.
     sample : list of str or Statistics, optional
-        For recipes whose features depend on a collection (idf, terms, I-Match, the Cornell sketch): texts to take their
-        frequencies from. They stay as they are; give the same ones at each start.
+        For recipes whose features depend on a collection (idf, terms, I-Match, the Cornell sketch): texts from which
+        the frequencies are taken. They stay fixed; pass the same texts at each start.
     now : callable
-        The clock on the wall, in seconds since 1970.
+        The system clock, in seconds since 1970.
     force_domain : bool
-        Whether to say nothing where the classifier is not at home. Else there is one warning, ``ForeignDocuments``, as
-        soon as that shows, and the flow goes on.
+        Whether to suppress the warning ``ForeignDocuments``, which is issued once when documents turn out to be unlike
+        the training data of the classifier. The flow continues in both cases.
     **choices
-        Fields of ``Recipe`` that take the place of the recipe's own.
+        Fields of ``Recipe`` that override those of the recipe.
 
     Raises
     ------
@@ -203,43 +211,43 @@ class Index:
         **choices: Any,
     ) -> None:
         self.recipe, self.classifier = resolve_recipe(recipe, classifier, choices)
-        #: Whether nothing more is to be said of documents that the classifier does not know.
-        self._silent = self.classifier is None or force_domain or self.classifier.force_domain
+        #: Whether the warning about foreign documents was issued or is suppressed.
+        self._has_warned = self.classifier is None or force_domain or self.classifier.force_domain
         check_keys(self.recipe)
         length = WindowLength.parse(window, window_by)
         if against not in _AGAINST:
-            raise RecipeError(f"against {against!r} is not known; choose originals or everything")
+            raise RecipeError(f"against {against!r} is unknown; choose originals or everything")
         if force_domain and self.classifier is None:
             raise RecipeError("force_domain=True is for a classifier; give one with classifier=, or leave it out")
         if keep_texts and path is None:
             raise RecipeError("keep_texts is for an index with a store; give it a path")
-        #: What the recipe's features depend on besides the texts.
+        #: The statistics that the features depend on, if any.
         self.sample = statistics_for(self.recipe, sample)
-        #: Who changes the index, or reads its store by the connection that writes, holds the first, and the second
-        #: as long as what is in memory changes; questions take the second alone.
+        #: ``_turn`` guards every change and the store's connection; ``_lock`` guards the state in memory.
+        #: Queries take ``_lock`` only, so they do not wait for the disk.
         self._turn, self._lock = threading.RLock(), threading.RLock()
         self._keep_texts = keep_texts
         self._length, self._now, self._everything = length, now, against == "everything"
         self._titles = self.classifier is not None and self.classifier.vector.needs_titles
         self.store: Store | None = None
         if path is None:
-            self._begin()
+            self._reset()
         else:
             settings = {"window": str(length), "window_by": window_by, "against": against}
-            own = self.recipe
-            self.store = Store(path, StoreIdentity(own.fingerprint, settings, own.dependencies))
+            identity = StoreIdentity(self.recipe.fingerprint, settings, self.recipe.dependencies)
+            self.store = Store(path, identity)
             try:
-                self._begin()
+                self._reset()
                 self._note_recipe(self.store)
             except BaseException:
                 self.store.close()
                 raise
 
-    def _begin(self) -> None:
-        """Begin with what the store holds, or with nothing."""
+    def _reset(self) -> None:
+        """Start from the content of the store, or empty."""
         self._next = 0
         self._register = DocumentRegister()
-        #: Where there is a store, it has all verdicts.
+        #: Unused with a store, which has all verdicts.
         self._verdicts = RecentVerdicts(self._register.serials)
         self._judge = Judge(
             self.recipe,
@@ -253,22 +261,21 @@ class Index:
             self._restore(self.store)
 
     def add(self, document: Document) -> Verdict:
-        """Judge a document and enter it; with a store the verdict is on the disk when it is returned.
+        """Judge a document and enter it; with a store, the verdict is on disk when this returns.
 
         Raises
         ------
         InputError
             If its id has a verdict already.
         StoreError
-            If the verdict cannot be written; then it was not given, and the document may be added again.
+            If the verdict cannot be written; then nothing has changed, and the document may be added again.
         """
         return self.add_many([document])[0]
 
     def add_many(self, documents: Iterable[Document]) -> list[Verdict]:
-        """Judge documents in their order, as ``add`` does one by one; a store writes many of them at once.
+        """Judge documents in order, as ``add`` does one by one; a store writes them in batches.
 
-        When it fails, the verdicts on documents before the batch that failed are given and stored: ``verdict_of``
-        tells.
+        After an error, the verdicts of the batches before are valid and stored: see ``verdict_of``.
         """
         verdicts: list[Verdict] = []
         for batch in batch_documents(documents):
@@ -277,7 +284,7 @@ class Index:
         return verdicts
 
     def check(self, documents: Iterable[Document]) -> list[Verdict]:
-        """Return the verdict that each document would have if it were the next one to be added; none is entered."""
+        """Return the verdict that each document would get if it were added next; nothing is entered."""
         verdicts: list[Verdict] = []
         for batch in batch_documents(documents):
             with self._lock:
@@ -285,29 +292,29 @@ class Index:
         return verdicts
 
     def query(self, document: Document | str, k: int | None = None) -> list[Similar]:
-        """Return the held documents that a text matches now, the most similar first; nothing is entered.
+        """Return the documents in the window that a text matches, the most similar first; nothing is entered.
 
-        A text without features matches nothing, as a document without them does: that is no error in a flow.
+        A text without features matches nothing; in a flow that is not an error.
 
         Parameters
         ----------
         document : Document or str
-            The text; title and timestamp do not matter but to a classifier that goes by them.
+            The text; title and timestamp matter only to classifiers that compare them.
         k : int, optional
             Return the k nearest by the first measure instead, whatever their similarity.
         """
         if k is not None and k < 1:
             raise RecipeError(f"k {k} is below 1; ask for one document at least")
-        asked = Document("query", document) if isinstance(document, str) else document
+        query = Document("query", document) if isinstance(document, str) else document
         with self._lock:
-            real = asked.microseconds
-            record = record_of(asked, self._judge.clock.seconds if real is None else real / _SECOND)
-            found, scores = self._judge.matches(record) if k is None else self._judge.nearest(asked.text)
+            real = query.microseconds
+            record = record_of(query, self._judge.clock.seconds if real is None else real / _SECOND)
+            found, scores = self._judge.matches(record) if k is None else self._judge.nearest(query.text)
             named = ((self._register.name(s), score) for s, score in zip(found.tolist(), scores.tolist(), strict=True))
             return list(islice((Similar(name, score) for name, score in named if name is not None), k))
 
     def remove(self, name: str) -> None:
-        """Take a document out of the window, so that nothing matches it any more; its verdict stays.
+        """Remove a document from the window, so that nothing matches it any more; its verdict stays.
 
         Raises
         ------
@@ -319,12 +326,12 @@ class Index:
                 raise UnknownDocument(f"the window holds no document with the id {name!r}")
             if self.store is not None:
                 self.store.delete_text(self._register.serials[name])
-            self._leave(name)
+            self._remove_from_window(name)
 
     def forget(self, name: str) -> None:
-        """Forget a document whole: it leaves the window, and its verdict and text leave the store; its id is free.
+        """Forget a document: it leaves the window, its verdict and text are deleted, and its id may be used again.
 
-        What repeats it keeps the verdict that says so.
+        Verdicts of other documents that name it stay.
 
         Raises
         ------
@@ -342,10 +349,10 @@ class Index:
                 self.store.record([], {"clock": json.dumps(state)}, removed=self.store.find(name, text=False))
             else:
                 self._verdicts.forget(verdict)
-            self._leave(name)
+            self._remove_from_window(name)
 
     def replace(self, document: Document) -> Verdict:
-        """Forget the document with this id, and judge and enter this one in its place; a store does both or neither.
+        """Forget the document with this id, and judge and enter the new one; a store does both or neither.
 
         Raises
         ------
@@ -360,39 +367,39 @@ class Index:
                 raise UnknownDocument(f"no document with the id {document.id!r} has a verdict, so none can be replaced")
             removed = None if self.store is None else self.store.find(document.id, text=False)
             try:
-                self._leave(document.id)
+                self._remove_from_window(document.id)
                 if self.store is None:
                     self._verdicts.forget(verdict)
                 return self._add([document], removed)[0]
             except BaseException:
                 if self.store is not None:
-                    self._begin()
+                    self._reset()
                 raise
 
-    def _leave(self, name: str) -> None:
-        """Take a document out of the window, if it is held."""
+    def _remove_from_window(self, name: str) -> None:
+        """Remove a document from the window, if it is there."""
         serial = self._register.serials.get(name)
         if serial is not None:
             self._register.remove([serial])
             self._judge.remove(serial)
 
     def release(self, document: Document | str, by: str = "") -> Verdict:
-        """Take back that a document was stopped: it is an original from now on, and enters the window as of now.
+        """Release a duplicate: it becomes an original, and enters the window at the current time.
 
         Parameters
         ----------
         document : Document or str
-            Its id; with its text (and title, for classifiers that go by titles) where the index does not keep them:
-            an index that compares with originals keeps no text of duplicates.
+            Its id; or, if the index does not keep its text, the document with text (and title, for classifiers that
+            compare titles). An index that compares with originals keeps no text of duplicates.
         by : str
-            Who takes it back, for the store.
+            Name of the person who releases it, for the store.
 
         Raises
         ------
         UnknownDocument
-            If it has no verdict, or is no duplicate.
+            If it has no verdict, or is not a duplicate.
         InputError
-            If its text is neither given nor kept.
+            If its text is neither passed nor kept.
         StoreError
             If the store cannot be written; then nothing has changed.
         """
@@ -411,38 +418,40 @@ class Index:
             return self._release(verdict, text, title, by)
 
     def _release(self, stopped: Verdict, text: str, title: str, by: str) -> Verdict:
-        serial, before, moment = self._next, self._judge.snapshot(), self._judge.clock.next_event_time()
+        serial, before, event_time = self._next, self._judge.snapshot(), self._judge.clock.next_event_time()
         seconds = self._judge.clock.seconds
         time = stopped.time if seconds is None else min(seconds, _LATEST)
         verdict = Verdict(stopped.id, "original", None, None, time, stopped.flag, None)
         record = Record(text, title, _microseconds(time))
         try:
-            self._judge.admit(record, moment, serial)
+            self._judge.admit(record, event_time, serial)
             if self.store is not None:
                 title = title if self._titles else ""
                 digest = text_digest(text) if self._keep_texts else b""
-                was = self.store.find(verdict.id, text=False)
-                origin = "" if was is None else was.origin
-                row = StoredDocument(serial, verdict, origin, moment.time, moment.leaves, True, text, title, digest)
+                duplicate = self.store.find(verdict.id, text=False)
+                origin = "" if duplicate is None else duplicate.origin
+                row = StoredDocument(
+                    serial, verdict, origin, event_time.time, event_time.leaves, True, text, title, digest
+                )
                 state = {"clock": json.dumps(self._judge.state())}
-                self.store.record([row], state, removed=was, released_by=by)
+                self.store.record([row], state, removed=duplicate, released_by=by)
         except BaseException:
             self._judge.undo(serial, before)
             raise
         self._next += 1
-        self._leave(verdict.id)
+        self._remove_from_window(verdict.id)
         self._register.add(serial, verdict.id, record if self._judge.needs_records else None)
         if self.store is None:
             self._verdicts.replace(stopped, verdict)
         return verdict
 
     def verdict_of(self, name: str) -> Verdict | None:
-        """Return the verdict on a document, None if there is none (without a store: none in the window's time)."""
+        """Return the verdict on a document, or None; without a store, verdicts expire with the window."""
         with self._turn:
             return (self.store or self._verdicts).verdict_of(name)
 
     def text_of(self, name: str) -> str | None:
-        """Return the text of a held document, None if there is none (texts are kept by stores and for second steps)."""
+        """Return the text of a document in the window, or None; only stores and second steps keep texts."""
         with self._turn:
             serial = self._register.serials.get(name)
             if serial is None:
@@ -459,7 +468,7 @@ class Index:
 
     @property
     def statistics(self) -> IndexStatistics:
-        """What was seen and is held."""
+        """Counts and sizes."""
         with self._turn, self._lock:
             window = self._judge.window
             return IndexStatistics(
@@ -472,7 +481,7 @@ class Index:
             )
 
     def close(self) -> None:
-        """Close the store; without one there is nothing to do."""
+        """Close the store, if there is one."""
         with self._turn, self._lock:
             if self.store is not None:
                 self.store.close()
@@ -503,30 +512,31 @@ class Index:
             first, before, interrupted = self._next, self._judge.snapshot(), None
         try:
             with self._lock:
-                moments = [self._judge.clock.see(document.microseconds) for document in documents]
+                event_times = [self._judge.clock.see(document.microseconds) for document in documents]
                 texts = pa.array([document.text for document in documents], pa.large_string())
                 records: list[Record] = []
                 if self._judge.needs_records:
                     records = [
-                        record_of(one, moment.real / _SECOND) for one, moment in zip(documents, moments, strict=True)
+                        record_of(one, event_time.real / _SECOND)
+                        for one, event_time in zip(documents, event_times, strict=True)
                     ]
-                found = self._judge.judge(texts, records, moments, first)
+                found = self._judge.judge(texts, records, event_times, first)
                 verdicts = make_verdicts(
                     documents,
-                    moments,
+                    event_times,
                     found,
                     self._judge,
                     lambda number: documents[number - first].id if number >= first else self._register.name(number),
                 )
-                held = found.held.tolist()
+                entered = found.entered.tolist()
                 state = "" if self.store is None else json.dumps(self._judge.state())
                 self._next += len(documents)
-                for i, holds in enumerate(held):
-                    if holds:
+                for i, has_entered in enumerate(entered):
+                    if has_entered:
                         self._register.add(first + i, documents[i].id, records[i] if records else None)
             if self.store is not None:
-                # Without the lock: questions are answered while the disk works.
-                rows = self._stored_rows(first, documents, moments, held, verdicts)
+                # Without the lock, so that queries are answered while the disk works.
+                rows = self._stored_rows(first, documents, event_times, entered, verdicts)
                 interrupted = self._record(self.store, rows, state, removed)
         except BaseException:
             with self._lock:
@@ -537,82 +547,86 @@ class Index:
         with self._lock:
             self._expire()
         if self.store is None:
-            self._verdicts.add(verdicts, [moment.part for moment in moments], moments[-1].oldest)
+            self._verdicts.add(verdicts, [event_time.part for event_time in event_times], event_times[-1].oldest)
         if interrupted is not None:
             raise interrupted
         self._warn_of_foreign()
         return verdicts
 
     def _warn_of_foreign(self) -> None:
-        """Warn once where the classifier is not at home; a flow that stood still would lose more than it saves."""
-        if self._silent or self.classifier is None or not (why := self.classifier.complaint(self._judge.asked)):
+        """Warn once of documents unlike the training data; stopping the flow would lose more than it saves."""
+        if self._has_warned or self.classifier is None or not (why := self.classifier.complaint(self._judge.asked)):
             return
-        self._silent = True
+        self._has_warned = True
         message = f"{why}; train one on labels of such documents, or silence this with "
         message += option("--force-domain", "force_domain=True")
         warnings.warn(message, ForeignDocuments, stacklevel=4)
 
     def _check(self, documents: Sequence[Document]) -> list[Verdict]:
         judge, clock, before = self._judge, self._judge.clock, self._judge.snapshot()
-        moments, records = list[EventTime](), list[Record]()
+        event_times, records = list[EventTime](), list[Record]()
         try:
-            # Each is the next one: the clock goes back after it.
+            # Each document is checked as the next one, so the clock goes back after it.
             for document in documents:
-                moments.append(clock.see(document.microseconds))
-                records.append(record_of(document, moments[-1].real / _SECOND))
-                if not moments[-1].confirms:
+                event_times.append(clock.see(document.microseconds))
+                records.append(record_of(document, event_times[-1].real / _SECOND))
+                if not event_times[-1].confirms:
                     clock.restore(before.clock)
                     continue
-                # What it confirms would be held from now on with its own time, and is asked for then.
+                # The document that it confirms would enter with its own time, and takes part in the check.
                 texts = pa.array([document.text], pa.large_string())
-                found = judge.judge(texts, records[-1:] if judge.needs_records else [], moments[-1:], self._next)
-                verdict = make_verdicts([document], moments[-1:], found, judge, self._register.name)
+                found = judge.judge(texts, records[-1:] if judge.needs_records else [], event_times[-1:], self._next)
+                verdict = make_verdicts([document], event_times[-1:], found, judge, self._register.name)
                 judge.undo(self._next, before)
-                return [*self._check(documents[: len(moments) - 1]), *verdict, *self._check(documents[len(moments) :])]
+                return [
+                    *self._check(documents[: len(event_times) - 1]),
+                    *verdict,
+                    *self._check(documents[len(event_times) :]),
+                ]
         finally:
             clock.restore(before.clock)
         if not documents:
             return []
-        found = judge.check(pa.array([one.text for one in documents], pa.large_string()), records, moments)
-        return make_verdicts(documents, moments, found, judge, self._register.name)
+        found = judge.check(pa.array([one.text for one in documents], pa.large_string()), records, event_times)
+        return make_verdicts(documents, event_times, found, judge, self._register.name)
 
     def _check_new_ids(self, names: Sequence[str]) -> None:
-        known = (self.store or self._verdicts).judged_ids(names)
+        judged = (self.store or self._verdicts).judged_ids(names)
         seen: set[str] = set()
         for name in names:
-            if name in known or name in seen:
-                raise InputError(f"id {name!r} already has a verdict; give each document an id of its own")
+            if name in judged or name in seen:
+                raise InputError(f"id {name!r} already has a verdict; give each document its own id")
             seen.add(name)
 
     def _stored_rows(
         self,
         first: int,
         documents: Sequence[Document],
-        moments: Sequence[EventTime],
-        held: Sequence[bool],
+        event_times: Sequence[EventTime],
+        entered: Sequence[bool],
         verdicts: Sequence[Verdict],
     ) -> list[StoredDocument]:
-        """Return what the store is to hold of documents; first: the number of the first."""
-        each = zip(documents, moments, held, verdicts, strict=True)
+        """Return the rows of documents for the store; ``first`` is the serial of the first."""
+        columns = zip(documents, event_times, entered, verdicts, strict=True)
         return [
             StoredDocument(
                 number,
                 verdict,
                 document.origin,
-                moment.time,
-                moment.leaves,
-                holds,
-                document.text if holds or self._keep_texts else None,
-                document.title if self._titles and (holds or self._keep_texts) else "",
+                event_time.time,
+                event_time.leaves,
+                has_entered,
+                document.text if has_entered or self._keep_texts else None,
+                document.title if self._titles and (has_entered or self._keep_texts) else "",
                 text_digest(document.text) if self._keep_texts else b"",
             )
-            for number, (document, moment, holds, verdict) in enumerate(each, first)
+            for number, (document, event_time, has_entered, verdict) in enumerate(columns, first)
         ]
 
     def _record(
         self, store: Store, rows: Sequence[StoredDocument], state: str, removed: StoredDocument | None
     ) -> BaseException | None:
-        """Put documents and verdicts on the disk; return what interrupted it when they were there already."""
+        """Write documents and verdicts; return an interruption that came when they were already on disk."""
         try:
             store.record(rows, {"clock": state}, removed=removed)
         except BaseException as error:
@@ -622,19 +636,19 @@ class Index:
         return None
 
     def _note_recipe(self, store: Store) -> None:
-        """Let the store know by what it is filled, for reports; a classifier is a file that these are told of."""
-        if self.classifier is None and store.state("recipe") != (own := self.recipe.to_toml()):
-            store.set_state("recipe", own)
+        """Store the recipe, for reports; they are given the file of a classifier instead."""
+        if self.classifier is None and store.state("recipe") != (recipe := self.recipe.to_toml()):
+            store.set_state("recipe", recipe)
 
     def _restore(self, store: Store) -> None:
-        """Bring back the window that a store holds."""
+        """Restore the window from the store."""
         self._next = store.next_serial
         state = store.state("clock")
         if state is None:
             return
         saved = json.loads(state)
         self._judge.restore(saved)
-        # The store is read in one thread, features are made in others, and this one enters.
+        # One thread reads the store, others extract features, and this one enters the documents.
         self._judge.enter(read_ahead(map(self._restored_documents, store.held_documents())), default_threads())
         self._expire()
 
@@ -645,73 +659,78 @@ class Index:
         return [RestoredDocument(row.serial, row.text or "", row.time, row.leaves) for row in rows]
 
     def _expire(self) -> None:
-        gone = self._judge.expire()
-        if not len(gone):
+        expired = self._judge.expire()
+        if not len(expired):
             return
-        self._register.remove(gone.tolist())
+        self._register.remove(expired.tolist())
         if self.store is not None:
             first = self._register.first
-            # Texts that stay on the disk for longer change no answer.
+            # Texts that stay on disk longer change no result.
             with contextlib.suppress(StoreError):
                 self.store.forget(self._next if first is None else first)
 
 
 def read_stored_recipe(reader: StoreReader) -> Recipe:
-    """Return the recipe that a store was filled by, as ``Index`` noted it.
+    """Return the recipe of a store.
 
-    Raises ``StoreError`` if it was a classifier, whose file alone holds it, or the store is of a neardup that noted
-    none.
+    Raises ``StoreError`` if a classifier filled the store, or a version of neardup that stored no recipe.
     """
-    known = reader.state("recipe")
-    if known is None:
+    recipe = reader.state("recipe")
+    if recipe is None:
         raise StoreError(
-            f"{reader.path} does not say by which recipe it was filled; name a classifier with "
+            f"{reader.path} does not contain the recipe that it was filled by; name a classifier with "
             f"{option('--classifier FILE', 'classifier=')}, or open the store once more"
         )
-    return parse(known, "the store's recipe")
+    return parse(recipe, "the store's recipe")
 
 
 def latest_time() -> float:
-    """Return a clock on the wall for which nothing is later than now."""
+    """Return the last second of the year 9999: a system clock by which no document is in the future."""
     return 253_402_300_799.0
 
 
-_WORDS = ("a document to warm up with, before the first one comes", "ένα κείμενο για να ζεσταθεί η μηχανή πρώτα")
+_WARM_UP_TEXTS = (
+    "a document to warm up with, before the first one comes",
+    "ένα κείμενο για να ζεσταθεί η μηχανή πρώτα",
+)
 
 
 def warm_up(index: Index) -> None:
-    """Run some documents through a window of their own, so that no later one is charged for loading the kernels."""
+    """Run some documents through a separate window, to load the kernels before the first real document."""
     own = None if index.classifier else index.recipe
     forced = index.classifier is not None
     with Index(own, classifier=index.classifier, sample=index.sample, now=latest_time, force_domain=forced) as idle:
         for at in range(300):
-            # Other scripts have kernels of their own, used once there are many bytes of them; so has what leaves.
-            words = [f"{word}{at * place % 17}" for place, word in enumerate(_WORDS[at % len(_WORDS)].split())]
-            idle.add(Document(str(at), " ".join(words) if at else _WORDS[1] * 1500, 1800.0 * at))
+            # Non-Latin scripts use other kernels for longer texts, and so does expiry.
+            words = [
+                f"{word}{at * place % 17}"
+                for place, word in enumerate(_WARM_UP_TEXTS[at % len(_WARM_UP_TEXTS)].split())
+            ]
+            idle.add(Document(str(at), " ".join(words) if at else _WARM_UP_TEXTS[1] * 1500, 1800.0 * at))
 
 
-def matching(
+def matching_pairs(
     documents: Mapping[int, Document],
     recipe: Recipe,
     classifier: Classifier | None = None,
     statistics: Statistics | None = None,
 ) -> set[tuple[int, int]] | None:
-    """Return which of some documents match each other, the smaller key first; their texts are what is compared.
+    """Return the keys of the documents that match each other, the smaller key first; texts are compared as they are.
 
-    It is None where that depends on what is not here: frequencies, or pages of which only the contents are.
+    None if that depends on missing data: frequencies, or pages of which only the contents are known.
     """
     if (classifier is not None and recipe.content) or (recipe.needs_statistics and statistics is None):
         return None
     found = set()
     chosen = None if classifier else recipe.changed(content="")
     options: dict[str, Any] = {"window": None, "against": "everything", "sample": statistics}
-    # Documents that were chosen say nothing of the flow that they are from.
+    # Selected documents say nothing about the flow that they come from.
     with Index(chosen, classifier=classifier, force_domain=classifier is not None, **options) as index:
-        held = {
+        arrivals = {
             str(key): Document(str(key), one.text, one.timestamp, title=one.title) for key, one in documents.items()
         }
-        index.add_many(held.values())
-        for name, document in held.items():
+        index.add_many(arrivals.values())
+        for name, document in arrivals.items():
             for other in index.query(document):
                 if other.id != name:
                     low, high = sorted((int(name), int(other.id)))

@@ -1,4 +1,4 @@
-"""What goes between the index, the judge and the window: documents in parts, and what was found about each."""
+"""The records that pass between index, judge and window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Booleans = npt.NDArray[np.bool_]
 
 
 class Record(NamedTuple):
-    """What a second step goes by: a document's text, its title, and its time in microseconds since 1970."""
+    """The input of a second step: text, title, and time in microseconds since 1970."""
 
     text: str
     title: str
@@ -25,36 +25,40 @@ class Record(NamedTuple):
 
 
 class WindowMatches(NamedTuple):
-    """Held documents that match one, the best first."""
+    """Documents in the window that match a document, the best first."""
 
-    serials: Integers  #: int64[k]: their numbers
-    #: float64[k], int64[k, 3]: how similar they are, and o, a and b.
+    serials: Integers  #: int64[k]: their serials
+    #: float64[k], int64[k, 3]: similarities, and o, a and b.
     similarity: Floats
     counts: Integers
-    same: Booleans  #: bool[k]: whether the texts are equal
-    #: float64[k], float64[k, r]: what a classifier makes of them, and from what; nan where none was asked.
-    g: Floats
+    equal_texts: Booleans  #: bool[k]: whether the texts are equal
+    #: float64[k], float64[k, r]: scores of a classifier, and its measures; nan where none judged.
+    scores: Floats
     vectors: Floats
 
     @classmethod
-    def of_first_step(cls, serials: Integers, similarity: Floats, counts: Integers, same: Booleans) -> Self:
-        """Return what no second step has looked at."""
-        return cls(serials, similarity, counts, same, np.full(len(serials), np.nan), np.empty((len(serials), 0)))
+    def of_first_step(cls, serials: Integers, similarity: Floats, counts: Integers, equal_texts: Booleans) -> Self:
+        """Return matches of the first step, without scores."""
+        return cls(serials, similarity, counts, equal_texts, np.full(len(serials), np.nan), np.empty((len(serials), 0)))
 
     def best(self) -> WindowMatches:
-        """Return the best one alone."""
+        """Return only the best match."""
         return self.take(slice(1))
 
     def take(self, places: slice | Integers | Booleans) -> WindowMatches:
-        """Return some of them."""
-        serials, similarity, counts, same, g, vectors = self
+        """Return the matches at some places."""
         return WindowMatches(
-            serials[places], similarity[places], counts[places], same[places], g[places], vectors[places]
+            self.serials[places],
+            self.similarity[places],
+            self.counts[places],
+            self.equal_texts[places],
+            self.scores[places],
+            self.vectors[places],
         )
 
 
 class AheadDocument(NamedTuple):
-    """A document that is ahead and was entered: should a second one confirm its time, it is entered again."""
+    """A document ahead of the clock that was entered; it is entered again if a second one confirms its time."""
 
     block: Block
     serial: int
@@ -62,16 +66,16 @@ class AheadDocument(NamedTuple):
 
 
 class WindowFindings(NamedTuple):
-    """What was found about documents, one after the other."""
+    """The findings about several documents."""
 
-    places: Integers  #: int64[k]: which of the documents, ascending
-    matches: WindowMatches  #: what each matches: the best one of those that are older
-    has_features: Booleans  #: bool[n]: of each document, whether it can match anything
-    held: Booleans  #: bool[n]: whether it entered the window
+    places: Integers  #: int64[k]: places of the documents with a match, ascending
+    matches: WindowMatches  #: the best older match of each
+    has_features: Booleans  #: bool[n]: whether each document has features to compare
+    entered: Booleans  #: bool[n]: whether each document entered the window
 
 
 class RestoredDocument(NamedTuple):
-    """A document that was held before a restart: its number, text, time, and time of leaving."""
+    """A document that was in the window before a restart: serial, text, time, and time of leaving."""
 
     serial: int
     text: str
@@ -79,28 +83,27 @@ class RestoredDocument(NamedTuple):
     leaves: int
 
 
-#: No matches at all.
 NO_MATCHES = WindowMatches.of_first_step(
     np.empty(0, np.int64), np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_)
 )
 
 
 def concatenate_matches(parts: Sequence[WindowMatches]) -> WindowMatches:
-    """Return matches one behind the other, those of no second step with vectors of nan beside others."""
-    some = [each for each in parts if len(each.serials)]
-    if len(some) < 2:
-        return some[0] if some else NO_MATCHES
-    width = max(each.vectors.shape[1] for each in some)
+    """Concatenate matches; those without vectors of a second step get vectors of nan."""
+    nonempty = [part for part in parts if len(part.serials)]
+    if len(nonempty) < 2:
+        return nonempty[0] if nonempty else NO_MATCHES
+    width = max(part.vectors.shape[1] for part in nonempty)
     padded = [
-        each._replace(vectors=np.full((len(each.serials), width), np.nan)) if each.vectors.shape[1] < width else each
-        for each in some
+        part._replace(vectors=np.full((len(part.serials), width), np.nan)) if part.vectors.shape[1] < width else part
+        for part in nonempty
     ]
     return WindowMatches(*(np.concatenate(column) for column in zip(*padded, strict=True)))
 
 
 def make_arrivals(
-    block: Block, moments: Sequence[EventTime], numbers: Integers, enters: npt.NDArray[np.int8]
+    block: Block, event_times: Sequence[EventTime], serials: Integers, enters: npt.NDArray[np.int8]
 ) -> Arrivals:
-    """Return documents as the window takes them, from their moments, their numbers, and whether they enter."""
-    times, leaves, least = np.array([moment[:3] for moment in moments], np.int64).T.copy()
-    return Arrivals(block, times, leaves, least, numbers, enters)
+    """Return documents in the form that the window takes, from event times, serials, and whether they enter."""
+    times, leaves, least = np.array([event_time[:3] for event_time in event_times], np.int64).T.copy()
+    return Arrivals(block, times, leaves, least, serials, enters)

@@ -1,4 +1,4 @@
-"""What an index knows of documents by their ids: those it holds, and the verdicts that no store keeps."""
+"""The documents of a window by id, and the verdicts of an index without a store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neardup.stream.parts import Record
 
 
 class IndexStatistics(NamedTuple):
-    """What an index has seen and holds."""
+    """Counts and sizes of an index."""
 
     #: Documents with verdicts.
     arrived: int
@@ -20,24 +20,24 @@ class IndexStatistics(NamedTuple):
     duplicates: int
     held: int  #: documents in the window; those of its oldest segment leave together
     bytes: int  #: memory of the window's segments and tables
-    segments: int  #: parts of the window, a 24th of it each, that hold something
-    #: The flow's clock in seconds since 1970; None before the first document, and where time is counted in documents.
+    segments: int  #: nonempty parts of the window, each a 24th of it
+    #: The clock of the flow in seconds since 1970; None before the first document, and for windows of documents.
     clock: float | None
     #: Documents with each flag.
     late: int
     ahead: int
     future: int
     undecidable: int
-    #: How many pairs a classifier judged, how many of them are unlike its training pairs, and how many passed; all 0
-    #: where none judges, or it does not know what it was trained on.
+    #: Pairs that a classifier judged, pairs unlike its training pairs, and pairs that passed; all 0 without a
+    #: classifier, or if it does not record its training domain.
     asked: DomainCounts = DomainCounts()
 
 
 class DocumentRegister:
-    """Ids and numbers of what the window holds, and records where they are needed."""
+    """Ids, serials and, if needed, records of the documents in the window."""
 
     def __init__(self) -> None:
-        self.serials: dict[str, int] = {}  #: the number of each held document by id
+        self.serials: dict[str, int] = {}  #: the serial of each document in the window by id
         self._names: dict[int, str] = {}
         self._records: dict[int, Record] = {}
 
@@ -48,28 +48,28 @@ class DocumentRegister:
         return iter([self._names[serial] for serial in sorted(self._names)])
 
     def name(self, serial: int) -> str | None:
-        """Return the id of a held document, None if it is not held."""
+        """Return the id of a document in the window, None if it is not there."""
         return self._names.get(serial)
 
     def record(self, serial: int) -> Record | None:
-        """Return what a second step goes by of a held document, None where that is not kept."""
+        """Return the record of a document in the window, None if records are not kept."""
         return self._records.get(serial)
 
     @property
     def first(self) -> int | None:
-        """The smallest number that is held, None if there is none."""
-        # Numbers are entered in their order, and a dictionary keeps it.
+        """The smallest serial in the window, None if it is empty."""
+        # Serials are added in ascending order, and a dictionary keeps it.
         return next(iter(self._names), None)
 
     def add(self, serial: int, name: str, record: Record | None) -> None:
-        """Note that the window holds a document; record: what a second step goes by, where there is one."""
+        """Add a document, with its record if a second step needs it."""
         self.serials[name] = serial
         self._names[serial] = name
         if record is not None:
             self._records[serial] = record
 
     def remove(self, serials: Iterable[int]) -> None:
-        """Note that the window no longer holds documents."""
+        """Remove documents by serial."""
         for serial in serials:
             name = self._names.pop(serial, None)
             if name is not None:
@@ -78,28 +78,28 @@ class DocumentRegister:
 
 
 class RecentVerdicts:
-    """The verdicts of an index without a store, as long as its window, and the counts of all that were given."""
+    """The verdicts of an index without a store, kept as long as its window, and the counts of all verdicts."""
 
-    def __init__(self, held: Container[str]) -> None:
+    def __init__(self, window_ids: Container[str]) -> None:
         self.counts = dict.fromkeys(COUNTS, 0)
-        self._held = held
-        # Plain tuples: a million records would be gone through whenever Python looks for garbage.
+        self._window_ids = window_ids
+        # Plain tuples, since the garbage collector would visit a million records again and again.
         self._verdicts: dict[str, tuple[Any, ...]] = {}
         self._segments: deque[tuple[int, list[str]]] = deque()
 
     def verdict_of(self, name: str) -> Verdict | None:
-        """Return the verdict on the document of that id, None if there is none any more."""
+        """Return the verdict on a document, None if it is no longer kept."""
         found = self._verdicts.get(name)
         return None if found is None else Verdict(*found)
 
     def judged_ids(self, names: Sequence[str]) -> set[str]:
-        """Return which of the ids have verdicts."""
+        """Return which of some ids have verdicts."""
         return self._verdicts.keys() & set(names)
 
     def add(self, verdicts: Sequence[Verdict], segments: Sequence[int], oldest: int) -> None:
-        """Keep verdicts by their segments, and forget those of segments before the oldest, but of what is still held.
+        """Add verdicts by segment, and forget those of segments before the oldest unless the document is in the window.
 
-        A document that was ahead is held long after its segment if a second one confirms it.
+        A confirmed document that was ahead stays in the window long after its segment.
         """
         count(self.counts, verdicts)
         for verdict, segment in zip(verdicts, segments, strict=True):
@@ -109,22 +109,22 @@ class RecentVerdicts:
             self._segments[-1][1].append(verdict.id)
         while len(self._segments) > 1 and self._segments[0][0] < oldest:
             for name in self._segments.popleft()[1]:
-                if name in self._held:
+                if name in self._window_ids:
                     self._segments[-1][1].append(name)
                 else:
                     self._verdicts.pop(name, None)
 
-    def replace(self, gone: Verdict, now: Verdict) -> None:
-        """Put a verdict in the place of another on the same document."""
-        count(self.counts, [gone], -1)
-        count(self.counts, [now])
-        self._verdicts[now.id] = tuple(now)
+    def replace(self, old: Verdict, new: Verdict) -> None:
+        """Replace the verdict on a document."""
+        count(self.counts, [old], -1)
+        count(self.counts, [new])
+        self._verdicts[new.id] = tuple(new)
 
     def forget(self, verdict: Verdict) -> None:
-        """Forget a verdict, and that it was counted."""
+        """Forget a verdict, also in the counts."""
         count(self.counts, [verdict], -1)
         del self._verdicts[verdict.id]
-        # Should the id come again, it is forgotten with its new segment only.
+        # If the id comes again, its new verdict must outlive the old segment.
         for _, names in self._segments:
             if verdict.id in names:
                 names.remove(verdict.id)

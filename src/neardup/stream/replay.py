@@ -1,4 +1,4 @@
-"""A dated corpus run through the window, as if its documents arrived one after the other."""
+"""Replay of a dated corpus through the window, as if its documents arrived one after the other."""
 
 from __future__ import annotations
 
@@ -33,66 +33,64 @@ from neardup.times import FORMS, can_hold_times, times_of, utc
 
 Integers = npt.NDArray[np.int64]
 
-#: Why a document without a time is rejected; counted under these words.
+#: The reason for the rejection of a document without a time.
 NO_TIME = "no readable time"
-#: Bytes of texts that may wait in memory until it is their turn.
+#: Bytes of texts kept in memory until their turn; the rest waits in a file.
 WAITING_BYTES = 128 << 20
 _AT_ONCE = 1024
 
 
 class Item(NamedTuple):
-    """A document that arrives."""
+    """An arriving document."""
 
     row: int  #: its row in the corpus
-    #: Its own.
-    id: str
+    id: str  #: its id, or row number
     text: str
     time: int  #: microseconds since 1970
     size: int  #: bytes of its text
-    title: str = ""  #: its title, where one is asked for
+    title: str = ""  #: its title, if a classifier compares titles
 
 
 class Timeline(NamedTuple):
-    """What the first pass leaves."""
+    """The result of the first pass: times and order of arrival."""
 
-    #: int64[n]: of each document that was read: its row, its time in microseconds (0 where it has none), its bytes of
-    #: text.
+    #: int64[n]: row, time in microseconds (0 without one) and text bytes of each document that was read.
     rows: Integers
     times: Integers
     sizes: Integers
-    ids: Any  #: their ids; None where rows stand for them
-    #: int64[m]: places of the documents to be handed out, in their order; of equal times the first in the corpus
-    #: first.
+    ids: Any  #: their ids; None if rows serve as ids
+    #: int64[m]: places of the documents in order of arrival; of equal times, the first in the corpus first.
     order: Integers
-    #: Rows of those without a readable time, and of those with an id that an earlier one has.
+    #: Rows of the documents without a readable time.
     undated: Integers
-    titles: Any = None  #: their titles; None where nothing asks for them
+    titles: Any = None  #: their titles; None if not needed
 
     @property
     def text_bytes(self) -> int:
-        """Bytes of the texts that will be handed out."""
+        """Bytes of the texts of all arriving documents."""
         return int(self.sizes[self.order].sum())
 
 
 def read_timeline(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timeline:
     """Read a corpus once and return when its documents arrive.
 
-    ``as_listed``: Whether they arrive in the order of the corpus, whatever their times say. Raises ``InputError`` if
-    no document has a readable time.
+    ``as_listed``: whether they arrive in corpus order, whatever their times. Raises ``InputError`` if no document has a
+    readable time.
     """
     column = corpus.order_column or ""
-    rows, times, sizes, known, ids = ([] for _ in range(5))  # type: list[Any], list[Any], list[Any], list[Any], list[Any]
+    rows, times, sizes, has_time, ids = ([] for _ in range(5))  # type: list[Any], list[Any], list[Any], list[Any], list[Any]
     consumed = 0
     for batch in corpus.scan():
         if not can_hold_times(batch.order.type):
             raise InputError(
-                f"column {column!r} is of type {batch.order.type}, which is no time; name another with --time-column: "
+                f"column {column!r} is of type {batch.order.type}, which is not a time; name another with "
+                f"--time-column: "
                 f"dates, timestamps, or {FORMS}"
             )
         found, readable = times_of(batch.order)
         rows.append(batch.rows)
         times.append(found)
-        known.append(readable)
+        has_time.append(readable)
         sizes.append(lengths_of(as_bytes(batch.texts)))
         if batch.ids is not None:
             ids.append(batch.ids)
@@ -100,7 +98,7 @@ def read_timeline(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timel
         report("read times", consumed, corpus.total_bytes)
     names = Names(_concatenate(rows), join_ids(ids) if ids else None)
     corpus.check_unique_ids(names)
-    return _timeline(column, names, _concatenate(times), _concatenate(sizes), _concatenate(known) > 0, as_listed)
+    return _timeline(column, names, _concatenate(times), _concatenate(sizes), _concatenate(has_time) > 0, as_listed)
 
 
 def _concatenate(parts: list[Any]) -> Integers:
@@ -126,15 +124,15 @@ def _timeline(
 
 
 def reject_undated(corpus: Corpus, timeline: Timeline) -> None:
-    """Count and quarantine what has no time; after the last pass, for each pass counts anew."""
+    """Count and quarantine documents without a time, after the last pass, since each pass restarts the counts."""
     corpus.reject(timeline.undated, NO_TIME)
 
 
 def read_items(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING_BYTES) -> Iterator[Item]:
-    """Yield the documents in their order.
+    """Yield the documents in order of arrival.
 
-    Texts that do not lie in it wait in memory, beyond ``waiting`` bytes in a file without a name. Raises
-    ``InputError`` if the corpus has changed since it was surveyed, and ``OutputError`` if the file finds no room.
+    If the corpus is in another order, texts wait in memory, beyond ``waiting`` bytes in a temporary file. Raises
+    ``InputError`` if the corpus has changed since the first pass, and ``OutputError`` if the file does not fit.
     """
     return (
         _in_file_order(corpus, timeline)
@@ -144,17 +142,17 @@ def read_items(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING_BYT
 
 
 def _in_file_order(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
-    wanted = np.zeros(len(timeline.rows), np.bool_)
-    wanted[timeline.order] = True
+    arrives = np.zeros(len(timeline.rows), np.bool_)
+    arrives[timeline.order] = True
     for first, batch in _reread(corpus, timeline):
         for begin in range(0, len(batch.texts), _AT_ONCE):
             places = np.arange(first + begin, first + min(begin + _AT_ONCE, len(batch.texts)))
             items = _items(timeline, places, batch.texts.slice(begin, len(places)).to_pylist())
-            yield from compress(items, wanted[places].tolist())
+            yield from compress(items, arrives[places].tolist())
 
 
 def _in_time_order(corpus: Corpus, timeline: Timeline, waiting: int) -> Iterator[Item]:
-    # Where nothing may wait in memory: a size of 0 would mean that everything may.
+    # A size of 0 would mean no limit.
     with tempfile.SpooledTemporaryFile(max(waiting, 1), prefix="neardup-") as file:
         try:
             for _, batch in _reread(corpus, timeline):
@@ -184,7 +182,7 @@ def _append(file: IO[bytes], batch: Batch) -> None:
 
 
 def _reread(corpus: Corpus, timeline: Timeline) -> Iterator[tuple[int, Batch]]:
-    """Read the corpus once more; yield the place of each batch's first document with it."""
+    """Read the corpus again; yield each batch with the place of its first document."""
     done = 0
     for batch in corpus.scan():
         places = slice(done, done + len(batch.texts))
@@ -198,7 +196,7 @@ def _reread(corpus: Corpus, timeline: Timeline) -> Iterator[tuple[int, Batch]]:
 
 
 def _changed_error() -> InputError:
-    return InputError("an input has changed between its two readings; run again when nobody writes to it")
+    return InputError("an input has changed between its two readings; run again while nobody writes to it")
 
 
 def _items(timeline: Timeline, places: Integers, texts: list[str]) -> Iterator[Item]:
@@ -215,23 +213,23 @@ _HOUR = 3600 * _SECOND
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """An hour of the flow in which documents arrived."""
+    """Figures of an hour of the flow in which documents arrived."""
 
     hour: int  #: hours since 1970 (UTC)
-    #: How many arrived, and what they were.
+    #: Arrived documents, originals and duplicates among them.
     items: int
     originals: int
     duplicates: int
-    #: Documents in the window at its end, and the memory of the window.
+    #: Documents in the window at its end, and memory of the window in bytes.
     held: int
     bytes: int
-    #: Microseconds of processor time an item.
+    #: Processor time per item in microseconds.
     median: float
     p99: float
 
     @property
     def begins(self) -> str:
-        """When it begins, as ISO 8601."""
+        """Its beginning, as ISO 8601."""
         return format_hour(self.hour)
 
     def as_dict(self) -> dict[str, Any]:
@@ -243,15 +241,15 @@ class Hour:
 
 @dataclass(slots=True)
 class ReplayTotals:
-    """What a whole replay came to."""
+    """Totals of a replay."""
 
-    #: How many arrived; how many of them repeated another one byte for byte, or nearly.
+    #: Arrived documents; exact and near duplicates among them.
     items: int = 0
     exact: int = 0
     near: int = 0
-    flags: Counter[str] = field(default_factory=Counter)  #: how many verdicts carry each flag
-    text_bytes: int = 0  #: of the texts
-    #: Times of the earliest and the latest, in microseconds.
+    flags: Counter[str] = field(default_factory=Counter)  #: verdicts with each flag
+    text_bytes: int = 0  #: bytes of the texts
+    #: Times of the earliest and the latest document, in microseconds.
     first: int | None = None
     last: int | None = None
     #: Nanoseconds spent on judging.
@@ -260,12 +258,12 @@ class ReplayTotals:
     #: The fullest window at the end of an hour, and the most memory.
     most_held: int = 0
     most_bytes: int = 0
-    #: As in ``IndexStatistics``, with what a store had seen before.
+    #: As in ``IndexStatistics``, including what a store had counted before.
     asked: DomainCounts = field(default_factory=DomainCounts)
 
     @property
     def duplicates(self) -> int:
-        """How many were no originals."""
+        """Number of duplicates."""
         return self.exact + self.near
 
     @property
@@ -275,15 +273,15 @@ class ReplayTotals:
 
     @property
     def check(self) -> float:
-        """Seconds on the wall that judging an item took: the paper's t_check."""
+        """Seconds of elapsed time to judge an item: the paper's t_check."""
         return self.wall / 1e9 / max(self.items, 1)
 
     def balance(self, downstream: float) -> float:
-        """Return how many times what is saved outweighs the check: P times the seconds downstream, by t_check."""
+        """Return saved time by time spent: P times the seconds downstream, divided by t_check."""
         return self.share * downstream / self.check if self.check else math.inf
 
     def as_dict(self, downstream: float) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
+        """Return all figures for JSON."""
         return {
             "items": self.items,
             "originals": self.items - self.duplicates,
@@ -305,10 +303,10 @@ class ReplayTotals:
 
 
 class Replay:
-    """One run of documents through an index; iterate over it for the hours as they end.
+    """One run of documents through an index; ``hours`` yields each hour when it ends.
 
-    ``speed``: How many seconds of the flow pass in one; None waits for nothing. ``by_clock``: Whether an item belongs
-    to the hour that the flow's clock shows when it is judged, and not to its own: where items may come in any order.
+    ``speed``: seconds of the flow per second; None does not wait. ``by_clock``: whether an item counts in the hour of
+    the flow's clock instead of its own hour, for items in any order. ``see`` receives items and their verdicts.
     """
 
     def __init__(
@@ -323,7 +321,7 @@ class Replay:
         self._index, self._batch, self._by_clock = index, batch, by_clock
         self._pace = None if speed is None else Pace(speed)
         self._see = see
-        self.totals = ReplayTotals()  #: of all that was judged so far
+        self.totals = ReplayTotals()  #: totals so far
         self._latest = 0
 
     def hours(self, items: Iterable[Item]) -> Iterator[Hour]:
@@ -338,27 +336,27 @@ class Replay:
             if self._pace is not None:
                 self._pace.wait_for(group[-1].time)
             before = self._index.statistics if self._by_clock else None
-            verdicts, each = self._judge(group)
+            verdicts, microseconds = self._judge(group)
             if before is not None:
                 hour = self._hour_by_clock(group)
                 if current not in (None, hour):
                     yield self._finish_hour(current, tally, before)
                     tally = _HourTally()
             current = hour
-            tally.take(verdicts, each)
+            tally.add(verdicts, microseconds)
             if self._see is not None:
                 self._see(group, verdicts)
         if current is not None:
             yield self._finish_hour(current, tally, self._index.statistics)
 
     def _groups(self, items: Iterable[Item]) -> Iterator[list[Item]]:
-        """Cut the flow into what is judged at once: of one hour, and only what is due where time is kept."""
+        """Cut the flow into groups that are judged at once: of one hour and, with a speed, already due."""
         group: list[Item] = []
         for item in items:
-            # Asked of every item, for the first one starts the clock.
-            later = self._pace is not None and not self._pace.is_due(item.time)
+            # Evaluated for every item, since the first one starts the clock.
+            is_early = self._pace is not None and not self._pace.is_due(item.time)
             full = len(group) >= self._batch
-            if group and (full or later or item.time // _HOUR != group[0].time // _HOUR):
+            if group and (full or is_early or item.time // _HOUR != group[0].time // _HOUR):
                 yield group
                 group = []
             group.append(item)
@@ -366,9 +364,9 @@ class Replay:
             yield group
 
     def _judge(self, group: list[Item]) -> tuple[list[Verdict], float]:
-        """Return the verdicts, and the microseconds of processor time that each took."""
+        """Judge a group; return the verdicts and the processor time per item in microseconds."""
         documents = [Document(item.id, item.text, utc(item.time), title=item.title) for item in group]
-        # Of this thread alone: the thread that reads ahead works meanwhile.
+        # Processor time of this thread only, since another thread reads ahead.
         cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
         verdicts = [self._index.add(documents[0])] if len(group) == 1 else self._index.add_many(documents)
         cpu, wall = time.thread_time_ns() - cpu, time.perf_counter_ns() - wall
@@ -390,7 +388,7 @@ class Replay:
         return verdicts, cpu / 1e3 / len(group)
 
     def _hour_by_clock(self, group: list[Item]) -> int:
-        """Return the hour of the flow's clock; windows that have none go by the latest time so far."""
+        """Return the hour of the flow's clock; without a clock, of the latest time so far."""
         clock = self._index.statistics.clock
         if clock is not None:
             return int(clock // 3600)
@@ -408,26 +406,26 @@ class Replay:
 
 
 class _HourTally:
-    """What an hour has seen so far."""
+    """Figures of the current hour."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
         self.duplicates: list[bool] = []
 
-    def take(self, verdicts: Sequence[Verdict], each: float) -> None:
-        self.times += [each] * len(verdicts)
+    def add(self, verdicts: Sequence[Verdict], microseconds: float) -> None:
+        self.times += [microseconds] * len(verdicts)
         self.duplicates += [verdict.is_duplicate for verdict in verdicts]
 
 
 class Pace:
-    """Lets the time of the flow pass so many times as fast as that on the wall.
+    """Paces a replay: the time of the flow passes ``speed`` times as fast as real time.
 
-    Raises ``RecipeError`` if it is not above 0, or not finite.
+    Raises ``RecipeError`` if the speed is not above 0, or not finite.
     """
 
     def __init__(self, speed: float) -> None:
         if not (math.isfinite(speed) and speed > 0):
-            raise RecipeError(f"speed {speed:g} is not above 0; 1 is as fast as it was, 60 an hour a minute")
+            raise RecipeError(f"speed {speed:g} is not above 0; 1 is real time, 60 is one hour per minute")
         self._speed = speed
         self._begin: tuple[float, int] | None = None
 
@@ -463,18 +461,18 @@ _HOUR = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """What an index is made with."""
+    """Settings of the index of a replay."""
 
-    recipe: Recipe  #: what makes a match
+    recipe: Recipe  #: the recipe
     #: As ``Index`` takes them.
     window: str = "24h"
     window_by: str = "time"
     against: str = "originals"
     store: str | None = None  #: the file that verdicts go to
-    classifier: Classifier | None = None  #: where the recipe is that of a classifier
+    classifier: Classifier | None = None  #: the classifier, if the recipe is the recipe of one
 
     def statistics(self, corpus: Corpus, report: Progress) -> Statistics | None:
-        """Return what the recipe takes of the collection, None where it needs nothing; the corpus is read for it."""
+        """Read the corpus for the statistics that the recipe needs; None if it needs none."""
         return gather_statistics(corpus, self.recipe, progress=report) if self.recipe.needs_statistics else None
 
     def index(self, statistics: Statistics | None = None) -> Index:
@@ -488,21 +486,20 @@ class ReplaySettings:
             path=self.store,
             sample=statistics,
             now=latest_time,
-            # It stops at its end, before anything is written.
+            # The domain is checked at the end, before anything is written.
             force_domain=self.classifier is not None,
         )
 
     def check_domain(self, totals: ReplayTotals) -> None:
-        """Refuse what a classifier judged that is not at home.
+        """Check that the judged pairs resemble the training pairs of the classifier.
 
-        Raises ``RecipeError`` if too large a share of the pairs that it judged is outside, or passed, and it is not
-        forced.
+        Raises ``RecipeError`` if too large a share of them is outside, or passed, and the classifier is not forced.
         """
         if self.classifier is not None:
             self.classifier.check_domain(totals.asked)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what the page says of it."""
+        """Return the settings for the page and JSON."""
         return {
             "recipe": self.recipe.name,
             "fingerprint": self.recipe.fingerprint,
@@ -515,19 +512,19 @@ class ReplaySettings:
 
     @property
     def hours(self) -> float | None:
-        """How many hours the window is long; None where it is not one of time."""
+        """Length of the window in hours; None for windows of documents and endless ones."""
         length = WindowLength.parse(self.window, self.window_by)
         if length.value is None or length.unit == "documents":
             return None
         return float(length.value) if length.unit == "hour" else length.value / _HOUR
 
 
-#: Rows in which columns are looked for.
+#: Rows that are read to find columns.
 _SAMPLED_ROWS = 1000
 
 
 def title_column(corpus: Corpus, rows: Integers, classifier: Classifier) -> str:
-    """Return the column of a corpus that holds titles, by some of its rows.
+    """Return the name of the title column of a corpus, found by some of its rows.
 
     Raises ``RecipeError`` if there is none.
     """
@@ -536,22 +533,22 @@ def title_column(corpus: Corpus, rows: Integers, classifier: Classifier) -> str:
 
 
 def titles_of(corpus: Corpus, rows: Integers, report: Progress) -> Any:
-    """Return the titles of rows as an Arrow array of strings, empty where there is none.
+    """Return the titles of rows as an Arrow array of strings, empty without one.
 
-    ``corpus``: The inputs, opened with the column of titles as order column.
+    ``corpus``: the inputs, opened with the title column as order column.
     """
     consumed = 0
-    # The empty title lies in front.
+    # The empty title comes first.
     found, titles = [np.empty(0, np.int64)], [pa.array([""], pa.large_string())]
     for batch in corpus.scan():
         found.append(batch.rows)
         titles.append(pa.array(value_texts(batch.order), pa.large_string()))
         consumed += batch.bytes_read
         report("read titles", consumed, corpus.total_bytes)
-    known = np.concatenate(found)
-    places = np.searchsorted(known, rows)
-    there = np.isin(rows, known)
-    return pa.chunked_array(titles).take(pa.array(np.where(there, places + 1, 0)))
+    titled_rows = np.concatenate(found)
+    places = np.searchsorted(titled_rows, rows)
+    has_title = np.isin(rows, titled_rows)
+    return pa.chunked_array(titles).take(pa.array(np.where(has_title, places + 1, 0)))
 
 
 _COLUMNS = {
@@ -562,16 +559,16 @@ _COLUMNS = {
     "time": pa.timestamp("us", "UTC"),
     "flag": pa.large_string(),
 }
-#: A row for each document, in the order of arrival. ``shared`` features of ``size`` and of ``size_of``, the size of the
-#: document that it repeats, make the similarity.
+#: One row per document, in order of arrival. The similarity follows from ``shared``, ``size`` and ``size_of``,
+#: the size of the document that it repeats, in features.
 SCHEMA = pa.schema(_COLUMNS | {"shared": pa.int64(), "size": pa.int64(), "size_of": pa.int64()})
-#: The same for a classifier: what it makes of the two, and the measures that pushed it most.
+#: The same for a classifier: its score, and the measures with the largest contributions.
 CLASSIFIER_SCHEMA = pa.schema(_COLUMNS | {"score": pa.float64(), "evidence": pa.large_string()})
 _VERDICTS_AT_ONCE = 4096
 
 
 class VerdictLog:
-    """Writes down each verdict, and remembers which rows of the corpus are originals."""
+    """Writes each verdict to a table, and records which rows of the corpus are originals."""
 
     def __init__(self, writer: Writer | None, schema: pa.Schema = SCHEMA) -> None:
         self._writer, self._schema = writer, schema
@@ -580,7 +577,7 @@ class VerdictLog:
         self._recent: list[int] = []
 
     def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
-        """Take the verdicts of some documents."""
+        """Add the verdicts of some documents."""
         for item, verdict in zip(items, verdicts, strict=True):
             if not verdict.is_duplicate:
                 self._recent.append(item.row)
@@ -590,7 +587,7 @@ class VerdictLog:
             self.flush()
 
     def flush(self) -> None:
-        """Write what has not been written yet."""
+        """Write the pending rows."""
         if self._writer is not None and self._rows:
             columns = zip(*self._rows, strict=True)
             arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
@@ -599,7 +596,7 @@ class VerdictLog:
         self._rows, self._recent = [], []
 
     def originals(self, raw_rows: int) -> npt.NDArray[np.bool_]:
-        """Return for each row of the corpus whether it was judged an original."""
+        """Return whether each row of the corpus was judged an original: bool[rows]."""
         self.flush()
         found = np.zeros(raw_rows, np.bool_)
         found[np.concatenate(self._originals)] = True
@@ -607,8 +604,8 @@ class VerdictLog:
 
 
 def _row(verdict: Verdict, *, learned: bool) -> tuple[Any, ...]:
-    behind: tuple[Any, ...] = verdict.counts or (None, None, None)
+    details: tuple[Any, ...] = verdict.counts or (None, None, None)
     if learned:
-        behind = verdict.score, EQUAL_TEXTS if verdict.kind == "exact" else verdict.evidence
+        details = verdict.score, EQUAL_TEXTS if verdict.kind == "exact" else verdict.evidence
     moment = round(verdict.time * 1e6)
-    return verdict.id, verdict.kind, verdict.of, verdict.similarity, moment, verdict.flag, *behind
+    return verdict.id, verdict.kind, verdict.of, verdict.similarity, moment, verdict.flag, *details

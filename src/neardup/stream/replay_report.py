@@ -1,4 +1,4 @@
-"""The report of a replay: what was stopped and why, what came near the threshold, and what the check cost by hour."""
+"""The report of a replay: duplicates and why, pairs near the threshold, and the cost of the check by hour."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from neardup.runtime import Clock
 from neardup.search.margin import criterion_of, has_threshold, relaxed_recipe
 from neardup.search.window import WindowLength
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import matching
+from neardup.stream.index import matching_pairs
 from neardup.stream.replay import Hour, Item, ReplaySettings, ReplayTotals, Timeline, read_items
 from neardup.times import utc
 
@@ -49,10 +49,10 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def by_hour(hours: Rows) -> dict[str, Any]:
-    """Return the chart of time by hour of the flow: the median, and the band up to p99."""
+    """Return the chart of processor time by hour of the flow: median, and range up to p99."""
     import altair as alt
 
-    # A logarithm takes nothing below 0.1.
+    # A logarithmic axis needs values above 0.
     names = ("cpu_us_median", "cpu_us_p99")
     rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
     axis, scale = log_axis(format=",~g", tickCount=6), alt.Scale(type="log")
@@ -64,12 +64,12 @@ def by_hour(hours: Rows) -> dict[str, Any]:
 
 
 def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
-    """Return the chart of the window's memory by hour, with a line where the window is full for the first time."""
+    """Return the chart of the window's memory by hour, with a line at the hour when the window is first full."""
     import altair as alt
 
     rows = [_chart_row(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
     chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=alt.Y("mb:Q", title="MB"))
-    # Both in one layer of their own, so that the page holds their rows once.
+    # Both in one layer, so that the page holds their rows only once.
     both = alt.layer(
         chart.mark_line(color=_COLOUR, strokeWidth=1.2, interpolate="step-after"),
         chart.mark_point(color=_COLOUR, filled=True, size=18, opacity=1).encode(tooltip=_hour_tooltips()),
@@ -87,55 +87,55 @@ def _hours() -> alt.X:
 
 
 def _hour_tooltips() -> list[alt.Tooltip]:
-    """Return what an hour tells when the pointer is on it."""
+    """Return the tooltips of an hour."""
     counts = {name: (",", name) for name in ("originals", "duplicates", "held")}
     return tooltips(hour=("", "hour"), **counts, cpu_us_median=(",.0f", "median µs"))
 
 
 def _chart_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a chart needs of a row."""
+    """Return the fields of a row that a chart needs."""
     return {name: value for name, value in row.items() if name not in ("items", "bytes")}
 
 
 _HOUR = 3_600_000_000
-#: More pairs than so many for each item, and so many besides, are not kept.
-_PAIRS_PER_ITEM, _FEWEST_MAX_PAIRS = 20, 1_000_000
+#: The largest number of pairs to keep: so many per item, plus a constant.
+_PAIRS_PER_ITEM, _EXTRA_PAIRS = 20, 1_000_000
 
 
 def find_relaxed_pairs(
     items: Iterable[Item],
     settings: ReplaySettings,
-    around: float,
+    margin: float,
     total: int,
     *,
     statistics: Statistics | None = None,
     report: Progress,
 ) -> KnownPairs:
-    """Return the pairs of items of one window that reach a looser threshold.
+    """Return the pairs of items within one window that reach a relaxed threshold.
 
-    ``around``: How much looser; 0 for not at all. Raising it finds more pairs, slower. Raises ``RecipeError`` if it
-    leads out of the measure's range.
+    ``margin``: how far the threshold is relaxed; 0 for not at all. Raising it finds more pairs, slower. Raises
+    ``RecipeError`` if the relaxed threshold is outside the range of the measure.
     """
     recipe, classifier = settings.recipe, settings.classifier
-    own = criterion_of(recipe, classifier).threshold
-    if not around:
+    threshold = criterion_of(recipe, classifier).threshold
+    if not margin:
         return KnownPairs.nothing(
-            own, "Pairs below the threshold were not looked for; --report-margin 0.2 looks for them."
+            threshold, "Pairs below the threshold were not searched; --report-margin 0.2 searches for them."
         )
-    looser = relaxed_recipe(recipe, around)
-    if isinstance(looser, str):
-        return KnownPairs.nothing(own, looser)
-    every = None if classifier is None else classifier.everything()
-    loosest = Fraction(0) if every is not None else criterion_of(looser).threshold
+    relaxed = relaxed_recipe(recipe, margin)
+    if isinstance(relaxed, str):
+        return KnownPairs.nothing(threshold, relaxed)
+    permissive = None if classifier is None else classifier.everything()
+    loosest = Fraction(0) if permissive is not None else criterion_of(relaxed).threshold
     length = WindowLength.parse(settings.window, settings.window_by)
-    looking = replace(settings, recipe=looser, classifier=every, against="everything", store=None)
-    with looking.index(statistics) as index:
-        pairs = _PairLog(length, _PAIRS_PER_ITEM * total + _FEWEST_MAX_PAIRS)
+    relaxed_settings = replace(settings, recipe=relaxed, classifier=permissive, against="everything", store=None)
+    with relaxed_settings.index(statistics) as index:
+        pairs = _PairLog(length, _PAIRS_PER_ITEM * total + _EXTRA_PAIRS)
         for item in items:
             if len(pairs) % 256 == 0:
                 report("margin", len(pairs), total)
             document = Document(str(len(pairs)), item.text, utc(item.time), title=item.title)
-            # A question has the time of the clock, which an item may move; where items are counted, it is the next one.
+            # A query has the time of the clock, which the item may advance; in windows of documents it is the next.
             if length.unit in ("documents", "endless"):
                 found = index.query(document)
                 index.add(document)
@@ -143,18 +143,16 @@ def find_relaxed_pairs(
                 index.add(document)
                 found = index.query(document)
             if not pairs.add(item.time, [(int(other.id), other.similarity) for other in found]):
-                note = (
-                    f"More than {pairs.most:,} pairs reach the looser threshold, so they were not kept; look less far."
-                )
-                return KnownPairs.nothing(own, note)
-    return pairs.around(loosest)
+                note = f"More than {pairs.max_pairs:,} pairs reach the relaxed threshold, so none is shown; lower it."
+                return KnownPairs.nothing(threshold, note)
+    return pairs.known_pairs(loosest)
 
 
 class _PairLog:
-    """Takes what each item matches, as far as the window holds both."""
+    """Collects the matches of each item within the window."""
 
-    def __init__(self, length: WindowLength, most: int) -> None:
-        self.most = most
+    def __init__(self, length: WindowLength, max_pairs: int) -> None:
+        self.max_pairs = max_pairs
         self._length = length
         self._times = array("q")
         self._left, self._right, self._similarity = array("q"), array("q"), array("d")
@@ -163,7 +161,7 @@ class _PairLog:
         return len(self._times)
 
     def add(self, time: int, found: Iterable[tuple[int, float]]) -> bool:
-        """Take the next item; return False where there are too many pairs."""
+        """Add the next item; return False if there are too many pairs."""
         place = len(self._times)
         self._times.append(time)
         for other, similarity in found:
@@ -171,10 +169,10 @@ class _PairLog:
                 self._left.append(other)
                 self._right.append(place)
                 self._similarity.append(similarity)
-        return len(self._left) <= self.most
+        return len(self._left) <= self.max_pairs
 
     def _within_window(self, time: int, other: int, apart: int) -> bool:
-        """Return whether a window reaches from one to the other."""
+        """Return whether one window can contain both items."""
         length = self._length
         if length.value is None:
             return True
@@ -183,7 +181,7 @@ class _PairLog:
         scale = _HOUR if length.unit == "hour" else 1
         return abs(time // scale - other // scale) <= length.value
 
-    def around(self, loosest: Fraction) -> KnownPairs:
+    def known_pairs(self, loosest: Fraction) -> KnownPairs:
         return KnownPairs(
             left=np.array(self._left, np.int64),
             right=np.array(self._right, np.int64),
@@ -196,15 +194,15 @@ Integers = npt.NDArray[np.int64]
 
 
 class ArrivalLog:
-    """Takes verdicts, keeps those on duplicates, and makes a flow of all."""
+    """Collects verdicts during a replay and returns them as a table."""
 
     def __init__(self) -> None:
         self._rows, self._times = array("q"), array("q")
-        #: The verdicts on duplicates, by their numbers in order of arrival.
+        #: The verdicts on duplicates, by number in order of arrival.
         self.duplicates: dict[int, Verdict] = {}
 
     def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
-        """Take the verdicts of some documents."""
+        """Add the verdicts of some documents."""
         for item, verdict in zip(items, verdicts, strict=True):
             if verdict.is_duplicate:
                 self.duplicates[len(self._rows)] = verdict
@@ -216,13 +214,13 @@ class ArrivalLog:
         """The rows of the items in the corpus, in order of arrival."""
         return np.array(self._rows, np.int64)
 
-    def flow(self, timeline: Timeline) -> Verdicts:
-        """Return all that arrived."""
+    def to_verdicts(self, timeline: Timeline) -> Verdicts:
+        """Return the verdicts on all arrived documents as a table."""
         names = Names(timeline.rows, timeline.ids)
         arrived = _array(names.of_input(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
         verdicts = list(self.duplicates.values())
         named = pa.array([verdict.of for verdict in verdicts], pa.large_string())
-        # What a store held before is named, and nothing else is known of it.
+        # Of documents that were already in a store, only the ids are known.
         older = pc.unique(named.filter(pc.invert(pc.is_in(named, value_set=arrived))))
         ids, before = pa.concat_arrays([older, arrived]), len(older)
         count, places = before + len(self._rows), before + np.array(list(self.duplicates), np.int64)
@@ -237,7 +235,7 @@ class ArrivalLog:
 
 
 def evidence_in_words(verdict: Verdict | None, recipe: Recipe) -> str:
-    """Return by what a document is a duplicate: a classifier's measures, or the counts behind its similarity."""
+    """Return why a document is a duplicate: the classifier's measures, or the counts behind its similarity."""
     if verdict is not None and verdict.score is not None:
         return verdict.evidence
     return counts_in_words(None if verdict is None else verdict.counts, recipe)
@@ -248,24 +246,22 @@ def _array(values: Any) -> Any:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-#: Bytes of texts that are read for the list of duplicates.
+#: Bytes of texts to read for the list of duplicates.
 _MAX_TEXT_BYTES = 64_000_000
-_EARLIER_DOCUMENTS = (
-    "The store held more than the corpus, so what came near the threshold without reaching it is not known."
-)
+_EARLIER_DOCUMENTS = "The store held documents from before the corpus, so pairs just below the threshold are unknown."
 
 
 class PageOptions(TypedDict):
-    """The report of a replay that is wanted."""
+    """Options of the report of a replay."""
 
     output: str  #: the page
-    margin: float  #: how much looser than the threshold it looks; 0 for not at all
-    extent: Extent  #: how much is listed
-    command: str  #: what was typed
+    margin: float  #: how far below the threshold to search; 0 for not at all
+    extent: Extent  #: how many entries are listed
+    command: str  #: the command line
 
 
 class ReplayReport:
-    """Takes verdicts while a replay runs, and writes its report."""
+    """Collects verdicts while a replay runs, and writes its report."""
 
     def __init__(
         self, page: PageOptions, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Progress
@@ -273,17 +269,17 @@ class ReplayReport:
         self.output = page["output"]  #: the page
         self._page, self._settings, self._statistics = page, settings, statistics
         self._clock, self._report = clock, report
-        self._arrived = ArrivalLog()
-        self._around: KnownPairs | None = None
+        self._arrivals = ArrivalLog()
+        self._relaxed_pairs: KnownPairs | None = None
 
     def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
-        """Take the verdicts of some documents."""
-        self._arrived.see(items, verdicts)
+        """Add the verdicts of some documents."""
+        self._arrivals.see(items, verdicts)
 
-    def find_relaxed_pairs_of(self, corpus: Corpus, timeline: Timeline) -> None:
-        """Replay once more with a looser threshold, for what comes near it."""
+    def search_margin(self, corpus: Corpus, timeline: Timeline) -> None:
+        """Replay once more with a relaxed threshold, to find pairs just below it."""
         with self._clock.stage("margin"):
-            self._around = find_relaxed_pairs(
+            self._relaxed_pairs = find_relaxed_pairs(
                 read_items(corpus, timeline),
                 self._settings,
                 self._page["margin"],
@@ -296,24 +292,24 @@ class ReplayReport:
         self,
         corpus: Corpus,
         timeline: Timeline,
-        told: Mapping[str, Any],
+        settings: Mapping[str, Any],
         hours: Sequence[Hour],
         totals: ReplayTotals,
         downstream: float,
     ) -> None:
-        """Write the page, which is there as a whole or not at all; ``told`` is what it says of the settings."""
-        content = page_content(told, hours, totals.as_dict(downstream))
+        """Write the page, complete or not at all; ``settings`` is the text of its settings."""
+        content = page_content(settings, hours, totals.as_dict(downstream))
         write_page(self.output, content, self._build_report(corpus, timeline, totals))
 
     def _build_report(self, corpus: Corpus, timeline: Timeline, totals: ReplayTotals) -> Report:
         settings = self._settings
-        flow = self._arrived.flow(timeline)
-        around = self._around
-        if around is not None and flow.before:
-            around = KnownPairs.nothing(around.loosest, _EARLIER_DOCUMENTS)
-        texts = _ItemTexts(corpus, timeline, self._arrived, flow, settings, self._statistics)
+        flow = self._arrivals.to_verdicts(timeline)
+        relaxed_pairs = self._relaxed_pairs
+        if relaxed_pairs is not None and flow.before:
+            relaxed_pairs = KnownPairs.nothing(relaxed_pairs.loosest, _EARLIER_DOCUMENTS)
+        texts = _ItemTexts(corpus, timeline, self._arrivals, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
-        told = {"flags": flags, "classifier": totals.asked.description}
+        known_facts = {"flags": flags, "classifier": totals.asked.description}
         about = About(
             title="What a flow would have stopped, and why",
             command=self._page["command"],
@@ -324,17 +320,17 @@ class ReplayReport:
             and (settings.classifier is None or isfinite(settings.classifier.cut)),
             window=settings.window,
             everything=settings.against == "everything",
-            left="This item came before the corpus, from the store, which keeps no text of it for this page.",
+            left="This item was in the store before the corpus; its text is not available.",
             quarantined=sorted(corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
             stages=self._clock.stages,
-            facts={name: text for name, text in told.items() if text},
+            facts={name: text for name, text in known_facts.items() if text},
         )
         sources = Sources(texts=texts.shown, words=texts.words, evidence=texts.evidence, matching=texts.matching)
-        return build_report(flow, about, sources, self._page["extent"], around)
+        return build_report(flow, about, sources, self._page["extent"], relaxed_pairs)
 
 
 class _ItemTexts:
-    """Texts of items by place, from the corpus, and why two match."""
+    """Texts of items by place, and why two of them match."""
 
     def __init__(
         self,
@@ -345,7 +341,7 @@ class _ItemTexts:
         settings: ReplaySettings,
         statistics: Statistics | None,
     ) -> None:
-        self._corpus, self._timeline, self._arrived, self._flow = corpus, timeline, arrived, flow
+        self._corpus, self._timeline, self._arrivals, self._flow = corpus, timeline, arrived, flow
         self._settings, self._statistics = settings, statistics
         self._earlier_count, self._times = flow.before, np.zeros(0, np.int64) if flow.times is None else flow.times
         self._positions = np.searchsorted(timeline.rows, arrived.rows)
@@ -356,21 +352,21 @@ class _ItemTexts:
         return Material(self._corpus, names, content=self._settings.recipe.content)
 
     def shown(self, places: Sequence[int]) -> dict[int, Shown]:
-        there = [place for place in places if place >= self._earlier_count]
-        positions = self._positions[np.array(there, np.int64) - self._earlier_count]
+        in_corpus = [place for place in places if place >= self._earlier_count]
+        positions = self._positions[np.array(in_corpus, np.int64) - self._earlier_count]
         self._material.load(positions)
         shown = map(self._material.shown, positions.tolist())
-        return dict(zip(there, shown, strict=True))
+        return dict(zip(in_corpus, shown, strict=True))
 
     def words(self, places: Integers) -> dict[int, str]:
         sizes = self._timeline.sizes[self._positions[places - self._earlier_count]]
-        # The latest ones first, as they are listed.
-        some = places[::-1][np.cumsum(sizes[::-1]) <= _MAX_TEXT_BYTES].tolist()
-        shown = self.shown(some)
-        return {place: named(shown[place]) for place in some}
+        # The latest first, as they are listed.
+        listed = places[::-1][np.cumsum(sizes[::-1]) <= _MAX_TEXT_BYTES].tolist()
+        shown = self.shown(listed)
+        return {place: named(shown[place]) for place in listed}
 
     def evidence(self, place: int) -> str:
-        return evidence_in_words(self._arrived.duplicates.get(place - self._earlier_count), self._settings.recipe)
+        return evidence_in_words(self._arrivals.duplicates.get(place - self._earlier_count), self._settings.recipe)
 
     def matching(self, texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
         recipe, classifier = self._settings.recipe, self._settings.classifier
@@ -379,7 +375,7 @@ class _ItemTexts:
             place: Document(str(place), shown.text, utc(int(self._times[place])), title=titles.get(place, ""))
             for place, shown in texts.items()
         }
-        return matching(documents, recipe, classifier, self._statistics)
+        return matching_pairs(documents, recipe, classifier, self._statistics)
 
     def _titles(self, places: Sequence[int]) -> dict[int, str]:
         titles: Any = self._timeline.titles
@@ -388,9 +384,9 @@ class _ItemTexts:
         return {place: str(titles[int(self._positions[place - self._earlier_count])].as_py() or "") for place in places}
 
 
-#: So many hours are drawn and listed.
+#: The largest number of hours that are drawn and listed.
 _MAX_HOURS = 600
-#: What the tables behind the charts tell of an hour.
+#: Column titles of the tables for the charts.
 _COLUMNS = {
     "items": "items",
     "held": "held",
@@ -401,7 +397,7 @@ _COLUMNS = {
 
 
 def page_content(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page shows, as JSON takes it."""
+    """Return the content of the page, for JSON."""
     return {
         "settings": dict(settings),
         "hours": [hour.as_dict() for hour in hours],
@@ -412,8 +408,8 @@ def page_content(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Map
 def replay_page(content: Mapping[str, Any], report: Report) -> str:
     """Return the page of a replay.
 
-    ``content``: What `page_content` gives. Its ``settings`` are those of ``ReplaySettings.as_dict``, the ``inputs``,
-    and the ``batch`` that is judged at once. Raises ``OutputError`` if the packages that draw are not installed.
+    ``content``: the result of ``page_content``. Its ``settings`` are those of ``ReplaySettings.as_dict``, the
+    ``inputs``, and the ``batch`` size. Raises ``OutputError`` if the packages for charts are not installed.
     """
     check_drawing("a page")
     hours = content["hours"]
@@ -421,10 +417,10 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
     begins_full = None if full is None or not hours else _add_hours(hours[0]["hour"], full)
     if begins_full is not None and begins_full > hours[-1]["hour"]:
         begins_full = None
-    # A year of hours would make a page that no browser opens in a moment.
+    # A page with a year of hours would load too slowly.
     step = -(-len(hours) // _MAX_HOURS)
-    hours, some = hours[::-1][::step][::-1] if step > 1 else hours, _omitted_hours(step)
-    costs = [*_hour_charts(hours, begins_full, some)] if hours else []
+    hours, remark = hours[::-1][::step][::-1] if step > 1 else hours, _omitted_hours(step)
+    costs = [*_hour_charts(hours, begins_full, remark)] if hours else []
     check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(content['totals'])}</p>"))
     sections = [Section(check)]
     if costs:
@@ -434,25 +430,25 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
 
 
 def write_page(name: str, content: Mapping[str, Any], report: Report) -> None:
-    """Write the page of a replay: it is there as a whole or not at all."""
+    """Write the page of a replay, complete or not at all."""
     data = replay_page(content, report).encode()
     with OutputFile(name) as file:
         file.write(data + b"\n")
 
 
 def _omitted_hours(step: int) -> str:
-    """Return what is said of hours that are left out."""
+    """Return the remark about hours that are left out."""
     ordinal = {2: "second", 3: "third"}.get(step, f"{step}th")
     return f"; every {ordinal} hour that had items, --json has all" if step > 1 else ""
 
 
-def _hour_charts(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
+def _hour_charts(hours: Rows, full: str | None, remark: str) -> Iterator[Chart]:
     """Yield the charts of time and memory by hour."""
     count = f"for {len(hours)} hours"
     yield Chart(
         "hour",
         "Time by hour",
-        f"point: median; line: up to what 99 of 100 items stay within{some}",
+        f"point: median; line: up to what 99 of 100 items stay within{remark}",
         f"Points of the median time an item, in microseconds on a logarithmic axis, {count}.",
         by_hour(hours),
         _hours_table(hours, ("items", "cpu_us_median", "cpu_us_p99")),
@@ -461,7 +457,7 @@ def _hour_charts(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
         "memory",
         "Memory of the window by hour",
         ("dashed: the window is full; from then on " if full else "")
-        + f"it follows what arrives, not the corpus{some}",
+        + f"it follows what arrives, not the corpus{remark}",
         f"A line of the window's memory in MB, {count}; at the end {hours[-1]['bytes'] / 1e6:,.1f} MB.",
         memory_by_hour(hours, full),
         _hours_table(hours, ("held", "bytes")),

@@ -1,4 +1,4 @@
-"""The store of a flow: one SQLite file with all verdicts and what the window holds, one writer, many readers."""
+"""The store of a flow: one SQLite file with all verdicts and the documents of the window; one writer, many readers."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _OPEN, _CLOSED = "pid", "closed"
 
 
 class Lock:
-    """Holds ``<store>.lock`` for the life of a store; the system lets go of it when the process ends, however it ends.
+    """Locks ``<store>.lock`` for the life of a store; the system releases it when the process ends, however it ends.
 
-    The lock is path_for the store, not in it, so that other programs can read the store while it is in use. The file
-    stays when the lock goes (removing it would let two openers lock two files of one name). It then says which state
-    of the store was the last: a store that has changed since is checked before it is used.
+    The lock is a separate file, so that other programs can read the store while it is in use. The file stays after
+    the release (otherwise two openers could lock two files of one name) and then records the last state of the
+    store: a store that has changed since is checked before use.
 
     Raises ``StoreError`` if another process, or another Store of this one, holds it, or the file cannot be made.
     """
@@ -47,7 +47,7 @@ class Lock:
             self._file = FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
         except OSError as error:
             raise StoreError(
-                f"{store} cannot be locked: {self.path.name} cannot be written path_for it ({error.strerror}); a store "
+                f"{store} cannot be locked: {self.path.name} cannot be written beside it ({error.strerror}); a store "
                 "needs a folder that may be written to"
             ) from None
         try:
@@ -60,7 +60,7 @@ class Lock:
 
     @staticmethod
     def path_for(store: Path) -> Path:
-        """Return where the lock of a store lies."""
+        """Return the path of the lock file of a store."""
         return store.with_name(f"{store.name}.lock")
 
     @staticmethod
@@ -80,7 +80,7 @@ class Lock:
 
     @staticmethod
     def service_address(store: Path) -> str:
-        """Return the address of the service that has a store open; empty where none has noted one."""
+        """Return the address of the service that has a store open; empty if there is none."""
         with contextlib.suppress(OSError):
             words = Lock.path_for(store).read_text("utf-8", "replace").split()
             if len(words) == 3 and words[0] == _OPEN:
@@ -88,7 +88,7 @@ class Lock:
         return ""
 
     def note_address(self, address: str) -> None:
-        """Note where the service answers that has the store."""
+        """Record the address of the service that has the store open."""
         self._write(f"{_OPEN} {os.getpid()} {address}\n")
 
     def _take(self) -> None:
@@ -96,9 +96,9 @@ class Lock:
             fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             words = self._words()
-            known = len(words) > 1 and words[0] == _OPEN
-            who = f"process {words[1]}" if known else "another process"
-            who += " (this one)" if known and words[1] == str(os.getpid()) else ""
+            has_process = len(words) > 1 and words[0] == _OPEN
+            who = f"process {words[1]}" if has_process else "another process"
+            who += " (this one)" if has_process and words[1] == str(os.getpid()) else ""
             raise StoreError(
                 f"{self._store} is in use by {who}; a store has one writer at a time: stop that one, or name another "
                 "path"
@@ -112,14 +112,14 @@ class Lock:
         return self._file.read(1000).decode("utf-8", "replace").split()
 
     def _write(self, line: str) -> None:
-        # What is lost here costs a check at the next start, nothing else; so a full disk is no reason to stop.
+        # A lost write only costs a check at the next start, so a full disk is no reason to stop.
         with contextlib.suppress(OSError):
             os.ftruncate(self._file.fileno(), 0)
             os.pwrite(self._file.fileno(), line.encode(), 0)
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the last holder closed the store in order and nobody has changed it since."""
+        """Whether the last holder closed the store cleanly and nobody has changed it since."""
         return self._last_state == self._state().split()
 
     def _state(self) -> str:
@@ -127,9 +127,9 @@ class Lock:
         return f"{_CLOSED} {found.st_size} {found.st_mtime_ns}\n"
 
     def release(self, *, clean: bool) -> None:
-        """Let go.
+        """Release the lock.
 
-        ``clean``: Whether the store is closed in order, or was refused without a change to it and was left so before.
+        ``clean``: whether the store is closed cleanly, or was clean before and refused without a change.
         """
         if not self._file.closed:
             self._write(self._state() if clean else "")
@@ -137,17 +137,16 @@ class Lock:
 
 
 FORMAT = 2
-#: "NDUP", by which the file says whose it is.
+#: "NDUP": marks the file as a store of neardup.
 APPLICATION = 0x4E445550
-#: Nine texts of 0.8 KB to a page; in pages of half the size a fifth of the room is lost.
+#: Nine texts of 0.8 KB fit into a page; half the size would waste a fifth of the space.
 _PAGE = 8192
-#: The log goes into the file at 4 MB, and begins anew: to write over it takes a third of the time that it takes to
-#: make it longer.
+#: The log is checkpointed at 4 MB and then overwritten, which takes a third of the time of extending it.
 _WAL_PAGES = 500
 _WAL_BYTES = 64 << 20
 _CACHE_KIB = 64 << 10
 _BUSY_SECONDS = 10.0
-#: Up to here a suspect file is checked with its indexes, 2 s per GB; beyond only its structure, 0.6 s per GB.
+#: Up to this size, a suspect file is checked with its indexes, 2 s per GB; beyond, only its structure, 0.6 s per GB.
 _FULL_CHECK_BYTES = 4 << 30
 
 _SCHEMA = """
@@ -184,26 +183,26 @@ CREATE INDEX kept_text ON kept (serial) WHERE text IS NOT NULL;
 CREATE TABLE requests (id TEXT PRIMARY KEY, by TEXT NOT NULL, answer TEXT) WITHOUT ROWID;
 """
 
-#: How the names of settings and dependencies begin in the table meta.
+#: Prefixes of settings and dependencies in the table meta.
 _SETTING, _DEPENDENCY = "setting ", "depends on "
 
-_CHOOSE_ANOTHER = "move it away to begin a new one, or name another path"
-_RESTORE = f"bring it back from a copy, or {_CHOOSE_ANOTHER}"
+_CHOOSE_ANOTHER = "move it away to create a new one, or name another path"
+_RESTORE = f"restore it from a copy, or {_CHOOSE_ANOTHER}"
 _FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 _DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _PERMISSION_CODES = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 
 
 def damage_error(path: Path, what: str) -> StoreError:
-    """Return the error for a file that is not what was written."""
+    """Return the error for a file whose content is not what was written."""
     return StoreError(f"{path} is damaged ({what}); {_RESTORE}")
 
 
 def translate_error(path: Path, error: Exception) -> StoreError:
-    """Return what SQLite says as an error of ours."""
+    """Translate an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", 0)
     if code in _FULL_CODES:
-        return StoreError(f"{path} cannot grow ({error}); nothing of this was stored: free space there and go on")
+        return StoreError(f"{path} cannot grow ({error}); nothing was stored: free space there and try again")
     if code & 0xFF in _DAMAGE_CODES or "decode to UTF-8" in str(error):
         return damage_error(path, str(error))
     if code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
@@ -211,21 +210,21 @@ def translate_error(path: Path, error: Exception) -> StoreError:
             f"{path} is being written to by another program ({error}); only neardup may write to it: end that program"
         )
     if code & 0xFF == sqlite3.SQLITE_CONSTRAINT:
-        return StoreError(f"{path} has no place for this ({error}); give every document an id and a serial of its own")
+        return StoreError(f"{path} cannot store this ({error}); give every document its own id and serial")
     if code & 0xFF in _PERMISSION_CODES:
-        return StoreError(f"{path} cannot be written ({error}); a store and its folder must be yours to write to")
+        return StoreError(f"{path} cannot be written ({error}); a store and its folder must be writable")
     if isinstance(error, (sqlite3.DataError, OverflowError)):
         return StoreError(f"{path} cannot hold this ({error}); a text may have up to 1 GB: leave it out or split it")
-    return StoreError(f"{path} cannot be used ({error}); look after its disk, or name another path")
+    return StoreError(f"{path} cannot be used ({error}); check its disk, or name another path")
 
 
 def find_store(path: Path) -> bool:
-    """Say whether the store is there, without touching anything.
+    """Return whether a store exists, without changing anything.
 
-    Only for a store that no connection of this process has open: closing a file gives up all locks of the process
-    on it, SQLite's too.
+    Only for a store that no connection of this process has open: closing a file releases all locks of the process
+    on it, including those of SQLite.
 
-    Raises ``StoreError`` if something else is there, or what is left of a store.
+    Raises ``StoreError`` if something else is there, or the remains of a store.
     """
     try:
         with path.open("r+b") as file:
@@ -236,16 +235,16 @@ def find_store(path: Path) -> bool:
     except IsADirectoryError:
         raise StoreError(f"{path} is a folder; a store is a file: name one, for example {path / 'news.db'}") from None
     except OSError as error:
-        raise StoreError(
-            f"{path} cannot be opened ({error.strerror}); a store must be yours to read and write"
-        ) from None
+        raise StoreError(f"{path} cannot be opened ({error.strerror}); a store must be readable and writable") from None
     if not size:
-        raise StoreError(f"{path} is empty, and a store never is; remove it to begin a new one, or name another path")
+        raise StoreError(
+            f"{path} is empty, which a store never is; remove it to create a new one, or name another path"
+        )
     if len(head) < 100 or not any(head):
-        raise damage_error(path, "its head is gone")
+        raise damage_error(path, "its header is gone")
     page, pages, form, application = struct.unpack(">16xH10xI28xI4xI28x", head)
     if not head.startswith(b"SQLite format 3\0") or application != APPLICATION:
-        raise StoreError(f"{path} is no store of neardup; {_CHOOSE_ANOTHER}")
+        raise StoreError(f"{path} is not a store of neardup; {_CHOOSE_ANOTHER}")
     if form != FORMAT:
         raise StoreError(
             f"{path} has the format {form}, and neardup {version('neardup')} knows {FORMAT} only; use the neardup that "
@@ -258,17 +257,17 @@ def find_store(path: Path) -> bool:
 
 def _check_place(path: Path) -> None:
     if not path.parent.is_dir():
-        raise StoreError(f"{path.parent} is no folder, so {path.name} cannot be in it; make it first")
+        raise StoreError(f"{path.parent} is not a folder, so {path.name} cannot be in it; create it first")
     for ending in ("-wal", "-journal"):
         if _companion_size(path, ending):
             raise StoreError(
-                f"{path} is gone, but {path.name}{ending} is still there with verdicts in it; bring the store back, "
-                "or remove that too to begin a new one"
+                f"{path} is gone, but {path.name}{ending} is still there with verdicts in it; restore the store, "
+                "or remove that file too to create a new one"
             )
 
 
 def _companion_size(path: Path, ending: str) -> int:
-    """Return the size of a file path_for the store, 0 if it is not there."""
+    """Return the size of a file that accompanies the store, 0 if there is none."""
     try:
         return path.with_name(path.name + ending).stat().st_size
     except OSError:
@@ -276,22 +275,22 @@ def _companion_size(path: Path, ending: str) -> int:
 
 
 def _check_size(path: Path, size: int, expected: int) -> None:
-    """Refuse a file that is longer or shorter than it says: SQLite reads half a page as if the rest were zeros."""
+    """Check the file size against the header: SQLite reads half a page as if the rest were zeros."""
     if size != expected:
         raise damage_error(path, f"{size:,} bytes long instead of {expected:,}")
 
 
 class StoreIdentity(NamedTuple):
-    """What the verdicts of a store depend on."""
+    """The recipe and settings that the verdicts of a store depend on."""
 
     fingerprint: str  #: of the recipe
-    settings: Mapping[str, str]  #: what else they depend on, as texts: the window and how it is measured
-    #: What the fingerprint is of (``Recipe.dependencies``), to say what differs.
+    settings: Mapping[str, str]  #: window, unit of the window, and what documents are compared with
+    #: The inputs of the fingerprint (``Recipe.dependencies``), for messages about differences.
     dependencies: Mapping[str, str] = MappingProxyType({})
 
 
 def create_store(path: Path, identity: StoreIdentity) -> None:
-    """Make a new store, whole or not at all: under another name, which it loses at the end."""
+    """Create a store under a temporary name, then rename it, so that it is complete or absent."""
     new = path.with_name(f"{path.name}.new")
     _remove(new)
     meta = {"fingerprint": identity.fingerprint, "neardup": version("neardup")}
@@ -326,12 +325,12 @@ def _set_wal(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def check_store(path: Path, lock: Lock, identity: StoreIdentity) -> None:
-    """Refuse a store that is damaged or another's, through a connection that cannot write.
+    """Check that a store is intact and has the same recipe and settings, over a read-only connection.
 
-    Raises ``StoreError``; the store is as it was before.
+    Raises ``StoreError``; the store is unchanged.
     """
     log = _companion_size(path, "-wal")
-    # Without a log there is nothing to share with other readers, and so no file to make path_for it.
+    # Without a log, nothing is shared with other readers, so no shared-memory file is needed.
     with contextlib.closing(_connect(path, "ro" if log else "ro&immutable=1")) as connection:
         if log or not lock.is_unchanged:
             thorough = path.stat().st_size <= _FULL_CHECK_BYTES
@@ -347,12 +346,13 @@ def check_store(path: Path, lock: Lock, identity: StoreIdentity) -> None:
             f"{path} was made with another recipe or classifier (fingerprint {_shorten(meta.get('fingerprint'))}, not "
             f"{_shorten(identity.fingerprint)}); a store keeps its own: take that one, or name another path"
         )
-    has = _with_prefix(meta, _SETTING)
-    for name in sorted({*has, *identity.settings}):
-        if has.get(name) != identity.settings.get(name):
+    stored = _with_prefix(meta, _SETTING)
+    for name in sorted({*stored, *identity.settings}):
+        if stored.get(name) != identity.settings.get(name):
             raise StoreError(
-                f"{path} was made with {name} {_shorten(has.get(name))}, not {_shorten(identity.settings.get(name))}; "
-                "a store keeps its settings: take that one, or name another path"
+                f"{path} was made with {name} {_shorten(stored.get(name))}, not "
+                f"{_shorten(identity.settings.get(name))}; a store keeps its settings: take that one, or name "
+                "another path"
             )
 
 
@@ -366,9 +366,9 @@ def _shorten(value: str | None) -> str:
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
-    """Return the connection that writes.
+    """Return the writing connection.
 
-    Raises ``StoreError`` if the file is still torn after the log of a crash was put into it.
+    Raises ``StoreError`` if the file is still torn after the log of a crash was applied.
     """
     connection = _connect(path, "rw")
     try:
@@ -395,9 +395,9 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection that writes nothing and leaves nothing path_for the store.
+    """Return a connection that writes nothing and leaves no files behind.
 
-    The last connection to a store that may write removes the log as it closes; one that may not leaves it.
+    The last connection that may write removes the log when it closes; a read-only one would leave it.
     """
     if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
         connection = _connect(path, "rw")
@@ -411,7 +411,7 @@ _COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a
 
 _DOCUMENT_COLUMNS = ", ".join(f"d.{name}" for name in _COLUMNS.split(", "))
 _FIELDS = f"SELECT {_DOCUMENT_COLUMNS}, d.sum, h.serial, h.text, h.title, h.sum FROM"
-#: From what is held, which is little, to the documents, which are all there ever were: so CROSS JOIN.
+#: CROSS JOIN, to go from the few documents in the window to all documents ever stored.
 _SELECT_HELD = (
     f"{_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE h.serial >= ? ORDER BY h.serial LIMIT ?"
 )
@@ -446,18 +446,18 @@ Row = tuple[Any, ...]
 
 
 class StoredDocument(NamedTuple):
-    """A document that was judged."""
+    """A judged document."""
 
-    serial: int  #: its number in the order of arrival
-    verdict: Verdict  #: what was decided
+    serial: int  #: its serial, in order of arrival
+    verdict: Verdict  #: its verdict
     origin: str  #: as in the Document
-    #: Microseconds: its time, and the time by which it leaves the window.
+    #: Its time, and the time when it leaves the window, in microseconds.
     time: int
     leaves: int
-    held: bool  #: whether the window holds it
-    text: str | None  #: its text while it is held
-    title: str = ""  #: its title while it is held, where the classifier goes by titles
-    digest: bytes = b""  #: of its text, where the index keeps texts; then text and title are those of a duplicate, too
+    held: bool  #: whether it is in the window
+    text: str | None  #: its text while it is in the window
+    title: str = ""  #: its title while it is in the window, if the classifier compares titles
+    digest: bytes = b""  #: of its text, if the index keeps texts; then duplicates have text and title, too
 
     @property
     def id(self) -> str:
@@ -466,37 +466,37 @@ class StoredDocument(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A duplicate that somebody took back."""
+    """A released duplicate."""
 
-    serial: int  #: of the original that it is since
+    serial: int  #: its serial as an original
     id: str
     at: float  #: when, in seconds since 1970
     by: str  #: who
-    #: What its verdict had been.
+    #: Its former verdict.
     kind: str
     of: str
     similarity: float
 
 
 class JudgedDocument(NamedTuple):
-    """What is known of a document that was given before."""
+    """What the store knows of a judged document."""
 
-    verdict: Verdict  #: the verdict that it has
-    digest: bytes  #: of its text, as ``text_digest`` makes it; empty where the index kept none
+    verdict: Verdict  #: its verdict
+    digest: bytes  #: of its text, as ``text_digest`` makes it; empty if the index kept none
 
 
 def text_digest(text: str) -> bytes:
-    """Return 16 bytes by which two texts can be told apart: BLAKE2b of the UTF-8."""
+    """Return a digest that distinguishes texts: 16 bytes of BLAKE2b of the UTF-8."""
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 def checksum(*values: Any) -> int:
-    """Return a checksum of some values as SQLite gives them."""
+    """Return a checksum of values in the form that SQLite returns."""
     return zlib.crc32(repr(values).encode())
 
 
 def insert_statements(rows: Sequence[StoredDocument], *, placed: bool) -> list[tuple[str, list[Row]]]:
-    """Return what puts documents into the tables: statements, and the values of each."""
+    """Return the statements that insert documents, each with its rows of values."""
     held = [(int(row.serial), row.text, row.title) for row in rows if row.held]
     kept = [
         (int(row.serial), row.digest, None if row.held else row.text, "" if row.held else row.title)
@@ -513,26 +513,26 @@ def insert_statements(rows: Sequence[StoredDocument], *, placed: bool) -> list[t
     ]
 
 
-#: Rows that are inserted in one step.
+#: Rows per INSERT statement.
 _ROWS_PER_INSERT = 16
 
 
 def _insert(connection: sqlite3.Connection, statement: str, values: Sequence[Row]) -> None:
-    """Insert rows, many in a step: other threads may run during each, and their turns take longer than a row."""
-    into, marks = statement.split(" VALUES ")
+    """Insert rows, many per statement: each statement lets other threads run, whose turns take longer than a row."""
+    into, placeholders = statement.split(" VALUES ")
     whole = len(values) - len(values) % _ROWS_PER_INSERT
     for begin in range(0, whole, _ROWS_PER_INSERT):
-        some = [value for row in values[begin : begin + _ROWS_PER_INSERT] for value in row]
-        connection.execute(f"{into} VALUES {', '.join([marks] * _ROWS_PER_INSERT)}", some)
+        flat = [value for row in values[begin : begin + _ROWS_PER_INSERT] for value in row]
+        connection.execute(f"{into} VALUES {', '.join([placeholders] * _ROWS_PER_INSERT)}", flat)
     connection.executemany(statement, values[whole:])
 
 
 def to_row(stored: StoredDocument) -> Row:
-    """Return a document as a row: the columns and their checksum."""
+    """Return a document as a row: columns and checksum."""
     verdict = stored.verdict
-    # NumPy's numbers are turned into Python's, of which SQLite keeps each as it is, but for -0.0.
+    # SQLite keeps Python's numbers exactly, except -0.0; NumPy's are converted.
     similarity, score = (None if value is None else float(value) + 0.0 for value in (verdict.similarity, verdict.score))
-    measures = {one.measure: [one.value, one.amount] for one in verdict.measures}
+    measures = {item.measure: [item.value, item.amount] for item in verdict.measures}
     row = (
         int(stored.serial),
         verdict.id,
@@ -552,22 +552,22 @@ def to_row(stored: StoredDocument) -> Row:
 
 
 def from_row(row: Row, forgotten: int) -> tuple[StoredDocument | None, str]:
-    """Return the document that one of the queries found, or which part of it is not what was written."""
+    """Return the document of a result row, or else the part of it that is damaged."""
     *columns, row_sum, held, text, title, text_sum = row
     if checksum(*columns) != row_sum:
         return None, "row"
     if held is not None and checksum(held, text, title) != text_sum:
         return None, "text"
     serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures = columns
-    said = tuple(Contribution(name, *both) for name, both in json.loads(measures or "{}").items())
-    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, said)
+    measured = tuple(Contribution(name, *both) for name, both in json.loads(measures or "{}").items())
+    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, measured)
     if held is None or held < forgotten:
         return StoredDocument(serial, verdict, origin, time, leaves, False, None), ""
     return StoredDocument(serial, verdict, origin, time, leaves, True, text, title), ""
 
 
 def is_storable(name: str) -> bool:
-    """Whether UTF-8 can hold an id; one that it cannot was never stored."""
+    """Return whether UTF-8 can hold an id; other ids were never stored."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -575,14 +575,14 @@ def is_storable(name: str) -> bool:
     return True
 
 
-#: Rows and ids that one question asks for: each is over in a moment, so that the log can go into the file between two.
+#: Rows and ids per query: short queries let the log be checkpointed in between.
 _ROWS_PER_QUERY, _IDS_PER_QUERY = 4096, 500
 
 
 class StoreReader:
-    """Answers questions about a store and never writes to it; another process may be writing meanwhile.
+    """Reads a store and never writes to it; another process may write at the same time.
 
-    Every row and text that is read is compared with its checksum.
+    The checksum of every row and text is checked.
 
     Raises ``StoreError`` if there is no store, or it cannot be read.
     """
@@ -594,14 +594,14 @@ class StoreReader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.is_file():
-            raise StoreError(f"{path} is no file, so it is no store; name the store of a watcher or an index")
+            raise StoreError(f"{path} is not a file, so it is not a store; name the store of a watcher or an index")
         with self._translated_errors():
             self._connection = _connect_to_read(self.path)
         try:
             with self._translated_errors():
                 (application,) = self._connection.execute("PRAGMA application_id").fetchone()
             if application != APPLICATION:
-                raise StoreError(f"{path} is no store of neardup; name the store of a watcher or an index")
+                raise StoreError(f"{path} is not a store of neardup; name the store of a watcher or an index")
             self._forgotten = self._numbers().get("forgotten", 0)
         except BaseException:
             self._connection.close()
@@ -614,7 +614,7 @@ class StoreReader:
         except (sqlite3.Error, OverflowError) as error:
             raise translate_error(self.path, error) from error
         except OSError as error:
-            raise StoreError(f"{self.path} cannot be used ({error.strerror}); look after its disk") from error
+            raise StoreError(f"{self.path} cannot be used ({error.strerror}); check its disk") from error
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -635,36 +635,36 @@ class StoreReader:
 
     @property
     def held_count(self) -> int:
-        """How many documents the window holds."""
+        """Number of documents in the window."""
         with self._reading() as connection:
             query = "SELECT count(*) FROM held WHERE serial >= ?"
             return int(connection.execute(query, (self._forgotten,)).fetchone()[0])
 
     def meta(self, name: str) -> str | None:
-        """Return what the store was made with: its ``fingerprint``, or ``setting`` and the name of one."""
+        """Return an entry of the table meta: ``fingerprint``, or ``setting`` and a name."""
         with self._reading() as connection:
             row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
             return None if row is None else str(row[0])
 
     @property
     def settings(self) -> dict[str, str]:
-        """How the store was made: ``window``, ``window_by`` and ``against``, as ``Index`` takes them."""
+        """The settings of the store: ``window``, ``window_by`` and ``against``, as ``Index`` takes them."""
         return {name: self.meta(f"{_SETTING}{name}") or "" for name in ("window", "window_by", "against")}
 
     def held_documents(self, batch: int = 4096) -> Iterator[list[StoredDocument]]:
-        """Yield what the window holds in order of serial."""
+        """Yield the documents in the window in batches, in order of serial."""
         yield from self._batches(_SELECT_HELD, self._forgotten, batch)
 
     def unplaced_documents(self) -> Iterator[StoredDocument]:
-        """Yield the documents with verdicts that are not yet in their place, in order of serial."""
+        """Yield the judged documents that are not yet in their place, in order of serial."""
         for found in self._batches(_SELECT_UNPLACED, -(2**63), 256):
             yield from found
 
-    def _batches(self, query: str, begin: int, batch: int, *given: float) -> Iterator[list[StoredDocument]]:
-        # Each question is answered whole, so that others may write between two batches.
+    def _batches(self, query: str, begin: int, batch: int, *parameters: float) -> Iterator[list[StoredDocument]]:
+        # Each query is fetched completely, so that others may write between two batches.
         while True:
             with self._reading() as connection:
-                rows = connection.execute(query, (*given, begin, batch)).fetchall()
+                rows = connection.execute(query, (*parameters, begin, batch)).fetchall()
                 found = [self._stored(row) for row in rows]
             if found:
                 yield found
@@ -678,27 +678,27 @@ class StoreReader:
             raise damage_error(self.path, f"the {wrong} of document number {row[0]} is not what was written")
         return found
 
-    def latest_documents(self, most: int) -> list[StoredDocument]:
-        """Return the documents that arrived last, in the order of their arrival, without their texts."""
+    def latest_documents(self, count: int) -> list[StoredDocument]:
+        """Return the documents that arrived last, in order of arrival, without their texts."""
         with self._reading() as connection:
             (top,) = connection.execute("SELECT max(serial) FROM documents").fetchone()
         if top is None:
             return []
-        found = [row for rows in self._batches(_SELECT_SINCE_BARE, top + 1 - most, _ROWS_PER_QUERY) for row in rows]
+        found = [row for rows in self._batches(_SELECT_SINCE_BARE, top + 1 - count, _ROWS_PER_QUERY) for row in rows]
         return [row for row in found if row.serial <= top]
 
     def stopped_documents(self, since: float, *, after: int = -1) -> Iterator[StoredDocument]:
         """Yield the duplicates with a time (seconds since 1970) from one on, in order of arrival, without their texts.
 
-        Those that somebody took back are none any more.
+        Released documents are no longer duplicates.
         """
         for found in self._batches(_SELECT_STOPPED, after + 1, _ROWS_PER_QUERY, since):
             yield from found
 
-    def latest_stopped(self, since: float, most: int) -> list[StoredDocument]:
+    def latest_stopped(self, since: float, limit: int) -> list[StoredDocument]:
         """Return the latest duplicates with a time from one on, the newest first, without their texts."""
         with self._reading() as connection:
-            return [self._stored(row) for row in connection.execute(_SELECT_LATEST_STOPPED, (since, most)).fetchall()]
+            return [self._stored(row) for row in connection.execute(_SELECT_LATEST_STOPPED, (since, limit)).fetchall()]
 
     def find(self, name: str, *, text: bool = True) -> StoredDocument | None:
         """Return the document of that id; None if it has no verdict."""
@@ -709,14 +709,14 @@ class StoreReader:
             return None if row is None else self._stored(row)
 
     def text_beginnings(self, serials: Sequence[int], characters: int) -> dict[int, str]:
-        """Return how the texts of these documents begin, of those that the window holds."""
+        """Return the beginnings of the texts of those documents that are in the window, by serial."""
         found: dict[int, str] = {}
         for begin in range(0, len(serials), _IDS_PER_QUERY):
-            asked = [serial for serial in serials[begin : begin + _IDS_PER_QUERY] if serial >= self._forgotten]
-            marks = ", ".join("?" * len(asked))
+            batch_ids = [serial for serial in serials[begin : begin + _IDS_PER_QUERY] if serial >= self._forgotten]
+            marks = ", ".join("?" * len(batch_ids))
             query = f"SELECT serial, substr(text, 1, ?) FROM held WHERE serial IN ({marks})"  # noqa: S608
             with self._reading() as connection:
-                found |= dict(connection.execute(query, (characters, *asked)))
+                found |= dict(connection.execute(query, (characters, *batch_ids)))
         return found
 
     def judged_ids(self, ids: Sequence[str]) -> set[str]:
@@ -724,7 +724,7 @@ class StoreReader:
         return {name for (name,) in self._rows_of_ids("SELECT id FROM documents WHERE id IN", ids)}
 
     def judged_documents(self, ids: Sequence[str]) -> dict[str, JudgedDocument]:
-        """Return what is known of the documents of these ids, of those that have verdicts."""
+        """Return the judged documents among some ids."""
         found: dict[str, JudgedDocument] = {}
         for *row, digest, title, kept_sum in self._rows_of_ids(_SELECT_JUDGED, ids):
             stored = self._stored(tuple(row))
@@ -734,15 +734,15 @@ class StoreReader:
         return found
 
     def _rows_of_ids(self, query: str, ids: Sequence[str]) -> Iterator[Row]:
-        """Yield the rows that a query finds for ids; it ends where their list begins."""
-        able = [name for name in ids if is_storable(name)]
-        for begin in range(0, len(able), _IDS_PER_QUERY):
-            asked = able[begin : begin + _IDS_PER_QUERY]
+        """Yield the rows that a query, which lacks its list of ids, finds for ids."""
+        valid = [name for name in ids if is_storable(name)]
+        for begin in range(0, len(valid), _IDS_PER_QUERY):
+            batch_ids = valid[begin : begin + _IDS_PER_QUERY]
             with self._reading() as connection:
-                yield from connection.execute(f"{query} ({', '.join('?' * len(asked))})", asked).fetchall()
+                yield from connection.execute(f"{query} ({', '.join('?' * len(batch_ids))})", batch_ids).fetchall()
 
     def stopped_text(self, name: str) -> tuple[str, str] | None:
-        """Return the text and the title of a document that the window does not hold, None where they are not kept."""
+        """Return text and title of a document that is not in the window, None if they are not kept."""
         if not is_storable(name):
             return None
         with self._reading() as connection:
@@ -754,13 +754,11 @@ class StoreReader:
             raise damage_error(self.path, f"the text of {_shorten(name)} is not what was written")
         return text, title
 
-    def ids_with_words(self, words: Sequence[str], most: int, among: int) -> list[str]:
-        """Return the ids of documents whose ids or texts hold all of some words, the newest first.
+    def ids_with_words(self, words: Sequence[str], limit: int, recent: int) -> list[str]:
+        """Return the ids of documents whose ids or texts contain all of some words, the newest first.
 
-        Letters of ASCII are found in either case.
-
-        ``most, among``: So many are returned at most, of so many that arrived last. Raising the second takes time in
-        proportion.
+        ASCII letters match in either case. At most ``limit`` ids are returned, of the ``recent`` latest documents.
+        Raising ``recent`` takes time in proportion.
         """
         has = " AND ".join(["(d.id LIKE ? ESCAPE '!' OR coalesce(h.text, k.text) LIKE ? ESCAPE '!')"] * len(words))
         query = (
@@ -770,24 +768,24 @@ class StoreReader:
         )
         patterns = ["%" + re.sub("[!%_]", r"!\g<0>", word) + "%" for word in words for _ in range(2)]
         with self._reading() as connection:
-            return [name for (name,) in connection.execute(query, (among, *patterns, most))]
+            return [name for (name,) in connection.execute(query, (recent, *patterns, limit))]
 
     def verdict_of(self, name: str) -> Verdict | None:
-        """Return the Verdict on the document of that id, None if there is none."""
+        """Return the verdict on a document, None if there is none."""
         found = self.find(name, text=False)
         return None if found is None else found.verdict
 
     def releases(self, since: int) -> list[Release]:
-        """Return the duplicates that somebody took back and that have this serial or a later one since, in order."""
+        """Return the released duplicates from a serial on, in order."""
         query = "SELECT serial, id, at, by, kind, of, similarity FROM released WHERE serial >= ? ORDER BY serial"
         with self._reading() as connection:
             return [Release(*row) for row in connection.execute(query, (since,))]
 
     def stopped_document(self, name: str) -> StoredDocument:
-        """Return the duplicate of that id, without its text.
+        """Return the duplicate of an id, without its text.
 
-        Raises ``UnknownDocument`` if the id has no verdict. Raises ``InputError`` if it was not stopped, or is
-        released already.
+        Raises ``UnknownDocument`` if the id has no verdict, and ``InputError`` if it was not stopped or was already
+        released.
         """
         row = self.find(name, text=False)
         if row is None:
@@ -807,24 +805,24 @@ class StoreReader:
         raise InputError(f"{name!r} was released already{whom} at {when}, so there is nothing to release")
 
     def text_of(self, name: str) -> str | None:
-        """Return the text of the document of that id, None unless the window holds it."""
+        """Return the text of a document, None unless it is in the window."""
         found = self.find(name)
         return None if found is None else found.text
 
     def judged_count(self, origin: str) -> int:
-        """Return how many documents of that origin (not the empty one) have verdicts."""
+        """Return the number of judged documents of an origin that is not empty."""
         with self._reading() as connection:
             query = "SELECT count(*) FROM documents WHERE origin = ? AND origin <> ''"
             return int(connection.execute(query, (origin,)).fetchone()[0])
 
     def state(self, key: str) -> str | None:
-        """Return the text kept under a name, None if there is none."""
+        """Return the text stored under a key, None if there is none."""
         with self._reading() as connection:
             row = connection.execute("SELECT value FROM state WHERE name = ?", (key,)).fetchone()
             return None if row is None else str(row[0])
 
     def close(self) -> None:
-        """Let go of the store; a second time does nothing."""
+        """Close the store; a second call does nothing."""
         if not self._closed:
             self._closed = True
             self._connection.close()
@@ -836,33 +834,29 @@ class StoreReader:
         self.close()
 
 
-#: Texts deleted at once when they are forgotten, at least with each record, and per document recorded.
+#: Forgotten texts deleted at once, at least with each ``record``, and per recorded document.
 _FORGET_BATCH, _SWEEP, _SWEEP_EACH = 4096, 256, 4
 
 
 class Store(StoreReader):
-    """Keeps what a flow must not lose.
+    """The durable state of a flow.
 
-    What ``record`` was given is on the disk when it returns (WAL, ``synchronous=FULL``): all of it, or after a
-    failure none of it. One process writes at a time, and it may use the store from several threads as long as a
-    lock of its own keeps them apart; anybody may read the file meanwhile, for example with the ``sqlite3`` shell.
+    When ``record`` returns, its documents are on disk (WAL, ``synchronous=FULL``); after a failure none of them is.
+    One process writes at a time. It may use the store from several threads if it serializes them with a lock;
+    others may read the file at the same time, for example with the ``sqlite3`` shell.
 
-    What is found out about damage, and when. At opening: another kind of file, another recipe or other settings; a
-    file that is longer or shorter than it says; and, unless the store was closed in order and is the same file as
-    then by size and time, whatever ``PRAGMA integrity_check`` finds (beyond 4 GB ``quick_check``, which leaves the
-    indexes out). After a crash the log is taken up to its last whole commit. Later: every row and text that is read
-    is compared with its checksum, and what SQLite itself meets is reported. A damaged store is refused, never
-    repaired.
+    Damage is detected at two times. Opening checks the kind of file, recipe, settings and size; and, unless the store
+    was closed cleanly and size and time are unchanged, runs ``PRAGMA integrity_check`` (beyond 4 GB ``quick_check``,
+    which skips the indexes). After a crash, the log is applied up to its last complete commit. Reading checks the
+    checksum of every row and text, and reports the errors of SQLite. A damaged store is refused, never repaired.
 
-    ``path``: The file; a new one is made where there is none. ``.lock``, ``-wal`` and ``-shm`` files lie path_for it.
-    Raises ``StoreError`` if the file cannot be used; it is left as it was.
+    ``path``: the file, created if missing; ``.lock``, ``-wal`` and ``-shm`` files accompany it. Raises ``StoreError``
+    if the file cannot be used; it is left unchanged.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: StoreIdentity) -> None:
         self.path = Path(os.path.realpath(path))
-        if not Lock.path_for(
-            self.path
-        ).exists():  # no store yet, or not ours: no lock is put path_for what is another's
+        if not Lock.path_for(self.path).exists():  # do not create a lock for a file that is not a store
             find_store(self.path)
         self._lock = Lock(self.path)
         clean = False
@@ -885,7 +879,7 @@ class Store(StoreReader):
         self._closed = False
 
     def _load(self) -> None:
-        """Take the numbers that are kept in memory from the file."""
+        """Load the counters that are kept in memory."""
         tally = dict(self._connection.execute("SELECT name, value FROM tally"))
         if set(tally) != {*COUNTS, "forgotten"}:
             raise damage_error(self.path, "its counts are gone")
@@ -898,7 +892,7 @@ class Store(StoreReader):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Give one transaction, on the disk when the block is left."""
+        """Run one transaction, which is on disk when the block ends."""
         with self._reading() as connection:
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -929,23 +923,23 @@ class Store(StoreReader):
         removed: StoredDocument | None = None,
         released_by: str | None = None,
     ) -> None:
-        """Put documents and their verdicts on the disk, all or none, and take one away in the same transaction.
+        """Write documents and their verdicts, all or none, and delete one in the same transaction.
 
         Parameters
         ----------
         rows : sequence of StoredDocument
-            New ids, with serials that no document has. Rows with an origin are not yet in their place.
+            Documents with new ids and serials. Rows with an origin are not yet in their place.
         state : dict, optional
-            Small texts that change with them, as in ``set_state``.
+            Texts to store with them, as in ``set_state``.
         removed : StoredDocument, optional
-            A document that is forgotten: its verdict, its text, and that it was counted. A row may have its id.
+            A document to delete: its verdict, its text, and its part in the counts. A row may reuse its id.
         released_by : str, optional
-            Who took back that ``removed`` was stopped; the row is the original that it is from now on, in its place.
+            The person who released ``removed``; the row is the original that it becomes, already in its place.
 
         Raises
         ------
         StoreError
-            If they cannot be written, for example because the disk is full; the store goes on without them.
+            If they cannot be written, for example because the disk is full; the store remains usable.
         """
         if not rows and not state and removed is None:
             return
@@ -959,8 +953,16 @@ class Store(StoreReader):
             for statement, values in insert_statements(rows, placed=released_by is not None):
                 _insert(connection, statement, values)
             if removed is not None and released_by is not None:
-                was = removed.verdict
-                note = (int(rows[0].serial), removed.id, time.time(), released_by, was.kind, was.of, was.similarity)
+                former = removed.verdict
+                note = (
+                    int(rows[0].serial),
+                    removed.id,
+                    time.time(),
+                    released_by,
+                    former.kind,
+                    former.of,
+                    former.similarity,
+                )
                 connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", note)
             changed = [(value, name) for name, value in tally.items() if value != self._tally[name]]
             connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
@@ -971,12 +973,12 @@ class Store(StoreReader):
         self._next = max(self._next, *(int(row.serial) + 1 for row in rows)) if rows else self._next
 
     def forget(self, serials_below: int) -> None:
-        """Let go of the texts of all documents with smaller serials: the window holds them no longer.
+        """Forget the texts of all documents with smaller serials, which have left the window.
 
-        It holds for everything this store says from now on; the texts themselves are deleted in pieces, now and
-        along with what is recorded next, and their room in the file is used again.
+        This takes effect at once; the texts themselves are deleted in batches, now and with later records, and
+        their space in the file is reused.
         """
-        below = min(int(serials_below), self._next)  # those to come are not forgotten
+        below = min(int(serials_below), self._next)  # later documents are not forgotten
         if below <= self._forgotten:
             return
         with self._writing() as connection:
@@ -985,7 +987,7 @@ class Store(StoreReader):
         self._forgotten, self._has_forgotten_texts = below, has_forgotten
 
     def _sweep(self, connection: sqlite3.Connection, most: int, below: int | None = None) -> bool:
-        """Delete some of the texts that are forgotten; whether there are more."""
+        """Delete some forgotten texts; return whether there are more."""
         end = self._forgotten if below is None else below
         (first,) = connection.execute(_OLDEST_TEXT).fetchone()
         if first is None or first >= end:
@@ -995,43 +997,43 @@ class Store(StoreReader):
         return bool(first + most < end)
 
     def delete_text(self, serial: int) -> None:
-        """Let go of the text of one document that was removed from the window by hand."""
+        """Delete the text of a document that was removed from the window explicitly."""
         with self._writing() as connection:
             connection.execute(_DELETE_HELD, (int(serial), int(serial) + 1))
 
     def requests(self) -> list[tuple[str, str]]:
-        """Return the ids of duplicates that somebody wants to take back, and who, where nobody has answered yet."""
+        """Return the unanswered requests for a release: ids, and who asks."""
         with self._reading() as connection:
             return connection.execute("SELECT id, by FROM requests WHERE answer IS NULL ORDER BY id").fetchall()
 
     def answer_request(self, name: str, answer: Mapping[str, str]) -> None:
-        """Answer such a request: with the ``file`` that the item is in now, or the ``error``."""
+        """Answer a request with the ``file`` that the item is in now, or with the ``error``."""
         with self._writing() as connection:
             connection.execute("UPDATE requests SET answer = ? WHERE id = ?", (json.dumps(answer), name))
 
     def note_address(self, address: str) -> None:
-        """Tell other processes where the service answers that has this store."""
+        """Publish the address of the service that has this store open."""
         self._lock.note_address(address)
 
     def mark_placed(self, serials: Sequence[int]) -> None:
-        """Note that documents are in their place; on the disk when it returns."""
+        """Record that documents are in their place; on disk when this returns."""
         if serials:
             with self._writing() as connection:
                 rows = [(int(serial),) for serial in serials]
                 connection.executemany("UPDATE documents SET placed = 1 WHERE serial = ?", rows)
 
     def set_state(self, key: str, value: str) -> None:
-        """Keep a small text under a name; on the disk when it returns."""
+        """Store a small text under a key; on disk when this returns."""
         with self._writing() as connection:
             connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (key, value))
 
     def close(self) -> None:
-        """Put the log into the file and let go of it; a second time does nothing."""
+        """Checkpoint the log and close the store; a second call does nothing."""
         if self._closed:
             return
         clean = False
         try:
-            with contextlib.suppress(StoreError):  # what is not tidied up now is so at the next start
+            with contextlib.suppress(StoreError):  # the next start cleans up the rest
                 while self._has_forgotten_texts:
                     with self._writing() as connection:
                         self._has_forgotten_texts = self._sweep(connection, _FORGET_BATCH)
@@ -1043,26 +1045,26 @@ class Store(StoreReader):
             self._lock.release(clean=clean)
 
 
-#: Seconds between two looks for an answer.
+#: Seconds between two checks for an answer.
 _POLL_SECONDS = 0.1
 
 
 def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: float) -> dict[str, str]:
     """Ask the watcher that has a store open to release a duplicate, and return its answer.
 
-    Raises ``StoreError`` if the store cannot be written to, a service has it, or nobody answers; then nothing has
+    Raises ``StoreError`` if the store cannot be written, a service has it open, or nobody answers; then nothing has
     changed.
     """
     store, answer = Path(os.path.realpath(path)), None
-    _refuse_served(store, name)
+    _check_not_served(store, name)
     try:
         with contextlib.closing(_connect(store, "rw")) as connection:
             connection.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, NULL)", (name, by))
             try:
                 end = time.monotonic() + seconds
                 while answer is None and time.monotonic() < end:
-                    # One that was starting has an address by now.
-                    _refuse_served(store, name)
+                    # A service that was starting has an address by now.
+                    _check_not_served(store, name)
                     time.sleep(_POLL_SECONDS)
                     (answer,) = connection.execute("SELECT answer FROM requests WHERE id = ?", (name,)).fetchone()
             finally:
@@ -1078,8 +1080,8 @@ def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: f
     return found
 
 
-def _refuse_served(store: Path, name: str) -> None:
-    """Refuse to ask for a release where a service has the store, which is asked over HTTP."""
+def _check_not_served(store: Path, name: str) -> None:
+    """Check that no service has the store open; a service is asked over HTTP instead."""
     if address := Lock.service_address(store):
         raise StoreError(
             f"{store} is in use by neardup serve: release {name!r} on its page, or with POST "

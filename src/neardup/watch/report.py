@@ -375,7 +375,7 @@ def _matching(
 ) -> set[tuple[int, int]] | None:
     """Return which of some items match each other; None where that depends on what is not there."""
     from neardup.stream.document import Document
-    from neardup.stream.index import matching
+    from neardup.stream.index import matching_pairs
     from neardup.times import utc
 
     titles = stored.titles(list(texts)) if classifier is not None and classifier.vector.needs_titles else {}
@@ -388,4 +388,4 @@ def _matching(
         )
         for place, shown in texts.items()
     }
-    return matching(documents, recipe, classifier)
+    return matching_pairs(documents, recipe, classifier)
