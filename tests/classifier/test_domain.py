@@ -20,6 +20,7 @@ import neardup as nd
 from neardup.classifier.classifier import Classifier, pack_classifier, unpack_classifier
 from neardup.classifier.domain import Domain, DomainCounts, main_script
 from neardup.errors import ForeignDocuments, InputError, ManyCandidates, RecipeError
+from neardup.search import second_step
 from neardup.stream.index import matching_pairs
 
 KNOWN = texts(60, seed=7)
