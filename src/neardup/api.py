@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from neardup.documents import Corpus, Ids, OrderColumn, TextColumn, corpus_of, open_corpus
 from neardup.errors import RecipeError
-from neardup.keep.order import order_column, preference
+from neardup.keep.order import order_column, parse_preference
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import ClassifierLike
@@ -122,10 +122,10 @@ def neighbors(
     """
     from neardup.pipeline.neighbors import find_neighbors
     from neardup.pipeline.query import check_query_options
-    from neardup.recipe.named import chosen
+    from neardup.recipe.named import apply_choices
 
     index = _as_index(data)
-    resolved = chosen(_choose_recipe(index, recipe, choices), choices)
+    resolved = apply_choices(_choose_recipe(index, recipe, choices), choices)
     check_query_options(choices, nearest=True)
     if index is not None:
         index.check_recipe(resolved)
@@ -502,9 +502,9 @@ def _as_index(source: Any) -> DiskIndex | None:
 
 def _choose_recipe(index: DiskIndex | None, recipe: AnyRecipe | None, choices: Choices) -> AnyRecipe:
     """Return the given recipe; without one that of an index, or the default."""
-    from neardup.recipe.named import recipe_against
+    from neardup.recipe.named import pick_recipe
 
-    return recipe_against(None if index is None else index.recipe, recipe, choices)
+    return pick_recipe(None if index is None else index.recipe, recipe, choices)
 
 
 def open_index(path: str | PathLike[str]) -> DiskIndex:
@@ -557,10 +557,14 @@ def build_index(
         If the path exists, or cannot be written.
     """
     from neardup.index.index import build
-    from neardup.recipe.named import chosen
+    from neardup.recipe.named import apply_choices
 
     return build(
-        corpus_from(data, text_column, id_column), path, chosen(recipe, choices), threads=threads, progress=progress
+        corpus_from(data, text_column, id_column),
+        path,
+        apply_choices(recipe, choices),
+        threads=threads,
+        progress=progress,
     )
 
 
@@ -785,7 +789,7 @@ def _find_duplicates(
         classifier=loaded_classifier,
         threads=threads,
         margin=margin,
-        prefer=preference(prefer),
+        prefer=parse_preference(prefer),
         progress=progress,
         **options,
     )

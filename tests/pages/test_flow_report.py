@@ -19,7 +19,7 @@ from neardup.pages.report_charts import charts_of
 from neardup.pages.report_page import report_page
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
-from neardup.search.margin import scale_of
+from neardup.search.margin import criterion_of
 
 RECIPE = Recipe(features="words:1", threshold=0.5)
 HOUR = 3_600_000_000
@@ -68,7 +68,7 @@ ABOUT = About(
     command="neardup replay <x>",
     inputs=["in.jsonl"],
     recipe=RECIPE,
-    scale=scale_of(RECIPE),
+    scale=criterion_of(RECIPE),
     movable=True,
     window="24h",
     left="It has left.",
@@ -162,7 +162,7 @@ def test_pairs_below_the_threshold_where_they_are_known() -> None:
         left=np.array([left for left, _ in pairs]),
         right=np.array([right for _, right in pairs]),
         similarity=np.array(list(pairs.values())),
-        loosest=scale_of(RECIPE).threshold * 4 / 5,
+        loosest=criterion_of(RECIPE).threshold * 4 / 5,
     )
     report = report_of(flow, Extent(cases=2), around)
     # 3 was never compared with 1, which was stopped.

@@ -13,7 +13,7 @@ from simple_classifiers import make_classifier
 from neardup.pages.sweep import Swept, swept
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
-from neardup.search.margin import Scale, scale_of
+from neardup.search.margin import Criterion, criterion_of
 from neardup.stream.document import Document
 from neardup.stream.index import Index, latest_time
 from neardup.stream.replay import Item, ReplaySettings
@@ -61,7 +61,7 @@ def flow_of(items: list[Item], verdicts: list[Any]) -> Verdicts:
     )
 
 
-def sweep_of(flow: Verdicts, scale: Scale, known: KnownPairs, *, everything: bool = False) -> Swept:
+def sweep_of(flow: Verdicts, scale: Criterion, known: KnownPairs, *, everything: bool = False) -> Swept:
     return swept(flow, scale, known, watched=np.arange(len(flow)), everything=everything)
 
 
@@ -81,7 +81,7 @@ def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], wi
     verdicts = verdicts_of(items, wanted)
     flow = flow_of(items, verdicts)
     everything = against == "everything"
-    found = sweep_of(flow, scale_of(RECIPE), around(items, wanted, 0.3), everything=everything)
+    found = sweep_of(flow, criterion_of(RECIPE), around(items, wanted, 0.3), everything=everything)
     assert found.sweep.exact
     assert found.sweep.thresholds[0] == 0.3
     assert found.sweep.thresholds[found.sweep.own] == 0.6
@@ -100,8 +100,8 @@ def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[in
     wanted = ReplaySettings(RECIPE, "12h", against=against)
     verdicts = verdicts_of(items, wanted)
     flow, everything = flow_of(items, verdicts), against == "everything"
-    nothing = KnownPairs.nothing(scale_of(RECIPE).threshold, "not looked for")
-    sweep = sweep_of(flow, scale_of(RECIPE), nothing, everything=everything).sweep
+    nothing = KnownPairs.nothing(criterion_of(RECIPE).threshold, "not looked for")
+    sweep = sweep_of(flow, criterion_of(RECIPE), nothing, everything=everything).sweep
     assert (sweep.own, sweep.thresholds[0], sweep.exact) == (0, 0.6, everything)
     assert "stricter thresholds only" in sweep.note
     for threshold, dropped in zip(sweep.thresholds, sweep.dropped, strict=True):
@@ -119,7 +119,7 @@ def test_a_classifier_is_moved_by_its_probability() -> None:
     wanted = ReplaySettings(classifier.recipe, "12h", classifier=classifier)
     verdicts = verdicts_of(items, wanted)
     flow = flow_of(items, verdicts)
-    found = sweep_of(flow, scale_of(classifier.recipe, classifier), around(items, wanted, 0.2))
+    found = sweep_of(flow, criterion_of(classifier.recipe, classifier), around(items, wanted, 0.2))
     assert found.sweep.what == "probability"
     assert found.sweep.exact
     assert found.sweep.dropped[found.sweep.own] == sum(verdict.is_duplicate for verdict in verdicts)

@@ -21,7 +21,7 @@ from neardup.pages.sweep import Swept, swept
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.search.margin import loosened, scale_of
+from neardup.search.margin import criterion_of, relaxed_recipe
 
 
 def found(documents: Any, recipe: Recipe, **options: Any) -> Result:
@@ -136,7 +136,7 @@ def test_how_far_to_look_is_checked_before_anything_is_read(
     recipe: Recipe, around: float, said: tuple[str, ...]
 ) -> None:
     with pytest.raises(RecipeError) as caught:
-        loosened(recipe, around)
+        relaxed_recipe(recipe, around)
     assert says(caught.value, *said)
 
 
@@ -155,7 +155,7 @@ def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], 
     watched = np.arange(count)
     told = sweep_of(result, watched)
     sweep = told.sweep
-    assert sweep.thresholds[sweep.own] == float(scale_of(recipe).threshold)
+    assert sweep.thresholds[sweep.own] == float(criterion_of(recipe).threshold)
     assert (sweep.kept[sweep.own], sweep.dropped[sweep.own]) == (result.summary["kept"], result.summary["dropped"])
     assert sweep.pairs[sweep.own] == len(result.pairs)
     places = range(len(sweep.thresholds))

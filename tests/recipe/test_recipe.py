@@ -18,7 +18,7 @@ from sentences import says
 
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
-from neardup.recipe.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities
+from neardup.recipe.measures import MEASURES, exact_fraction, measure, reaches_threshold, rule, similarities
 from neardup.recipe.recipe import difference
 from neardup.text import stop_words as lists
 from neardup.text.normalize import kernel_tables
@@ -278,7 +278,7 @@ def test_similarity_and_reaches_say_the_same(drawn: tuple[str, int, int, int, in
         bounds = [near, min(near + Fraction(1, 10**9), Fraction(1)), Fraction(asked, 10**4)]
     for t in bounds:
         expected = known.reaches(o * unit, a * unit, b * unit, known.bound(t, unit))
-        assert reaching(name, counts, t, unit).tolist() == [expected], t
+        assert reaches_threshold(name, counts, t, unit).tolist() == [expected], t
         if name in ("jaccard", "overlap", "dice", "cosine", "containment", "extended_jaccard", "hamming"):
             assert expected == naive.reaches(name, o, a, b, t)
 
@@ -290,4 +290,4 @@ def test_large_sums_lose_no_small_distance() -> None:
     counts = np.array([[o, o + 2 * unit, o + 2 * unit], [o, o + 2 * unit, o + 2 * unit + 1], [o, o, o + 77]])
     found = similarities("euclidean", counts, unit)
     assert found == pytest.approx([1 / 3, 1 / (1 + (4 + 1 / unit) ** 0.5), 1 / (1 + (77 / unit) ** 0.5)], rel=1e-14)
-    assert reaching("euclidean", counts, Fraction(2), unit).tolist() == [True, False, True]
+    assert reaches_threshold("euclidean", counts, Fraction(2), unit).tolist() == [True, False, True]

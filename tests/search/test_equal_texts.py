@@ -20,7 +20,7 @@ from neardup.exploration.sample import draw_sample
 from neardup.features.extraction import extract_features
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
-from neardup.search.matches import equal_sets
+from neardup.search.matches import set_representatives
 from neardup.spark.features import digest_batches
 
 _WORD = (1 << 64) - 1
@@ -157,8 +157,8 @@ def test_equal_sets_are_those_with_the_same_features_in_any_order() -> None:
     alone[8] = True
     with FeatureStore() as store:
         store.add(block._replace(features=features, sizes=sizes, set_digests=marks))
-        assert equal_sets(store, alone).tolist() == [0, 1, 0, 1, 4, -1, 4, 7, -1]
-        assert equal_sets(store).tolist() == [0, 1, 0, 1, 4, -1, 4, 7, 1]
+        assert set_representatives(store, alone).tolist() == [0, 1, 0, 1, 4, -1, 4, 7, -1]
+        assert set_representatives(store).tolist() == [0, 1, 0, 1, 4, -1, 4, 7, 1]
 
 
 def test_equal_vectors_have_the_same_weights_of_the_same_features() -> None:
@@ -168,4 +168,4 @@ def test_equal_vectors_have_the_same_weights_of_the_same_features() -> None:
     marks = np.zeros((3, 2), np.uint64)
     with FeatureStore() as store:
         store.add(block._replace(features=features, sizes=np.full(3, 2), set_digests=marks, weights=weights))
-        assert equal_sets(store).tolist() == [0, 0, 2]
+        assert set_representatives(store).tolist() == [0, 0, 2]

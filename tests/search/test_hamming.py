@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from neardup.kernels.hamming import rearrange_bits
 from neardup.search import hamming
-from neardup.search.hamming import Near, choices_of, hamming_pairs
+from neardup.search.hamming import NearPairs, hamming_pairs, plan_blocks
 
 Words = npt.NDArray[np.uint64]
 
@@ -28,7 +28,7 @@ def naive_pairs(values: Words, k: int) -> list[tuple[int, int, int]]:
     return found
 
 
-def as_list(near: Near) -> list[tuple[int, int, int]]:
+def as_list(near: NearPairs) -> list[tuple[int, int, int]]:
     return list(zip(near.left.tolist(), near.right.tolist(), near.distance.tolist(), strict=True))
 
 
@@ -104,7 +104,7 @@ def test_values_with_the_same_front_are_searched_by_the_rest() -> None:
 
 @given(st.integers(0, 63), st.integers(0, 10**7))
 def test_choices_are_possible_and_no_dearer_than_all_with_all(k: int, count: int) -> None:
-    choices = choices_of(count, k)
+    choices = plan_blocks(count, k)
     pairs = count * (count - 1) // 2
     assert choices.comparisons <= pairs
     if choices.blocks:

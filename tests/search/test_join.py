@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from neardup.documents.records import Names
 from neardup.features.extraction import extract_features
 from neardup.features.store import Block, FeatureStore
-from neardup.keep.keepers import families, graph, keepers
+from neardup.keep.keepers import build_graph, find_families, find_keepers
 from neardup.keep.pairs import Pairs
 from neardup.kernels.bounds import largest_partner, required_overlap, smallest_partner
 from neardup.recipe import Recipe
-from neardup.recipe.measures import SET_MEASURES, exact_fraction, measure, rule, similarities, threshold_of
+from neardup.recipe.measures import SET_MEASURES, exact_fraction, measure, parse_threshold, rule, similarities
 from neardup.runtime import Memory
 from neardup.search import join as join_module
 from neardup.search.join import self_join
@@ -122,7 +122,7 @@ def test_pairs_of_any_text_are_those_of_naive(recipe: Recipe, texts: list[str]) 
 @pytest.mark.parametrize("floor", [0.0, 0.4])
 def test_bounds_are_those_of_naive(name: str, threshold: float, floor: float) -> None:
     bound = rule(name, threshold, floor)
-    t, f = threshold_of(name, threshold), exact_fraction(floor, "floor", zero=True)
+    t, f = parse_threshold(name, threshold), exact_fraction(floor, "floor", zero=True)
     sizes = range(1, 33)
     needed = {
         (a, b): naive.required_overlap(name, a, b, t, f) if _possible(name, a, b, t, f) else 99
@@ -164,12 +164,14 @@ def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshol
     expected = naive_pairs(texts, recipe)
     found = joined(texts, recipe)
     similarity = similarities(recipe.measure, found.counts)
-    kept = keepers(found.representative, graph(count, found.left, found.right, similarity), np.array(order, np.int64))
+    kept = find_keepers(
+        found.representative, build_graph(count, found.left, found.right, similarity), np.array(order, np.int64)
+    )
     dropped = {d: (int(kept.keeper[d]), float(kept.similarity[d])) for d in range(count) if kept.keeper[d] != d}
     assert dropped == naive.keepers(count, expected, order)
     for i, j in expected:
         assert i in dropped or j in dropped, "two kept documents match"
-    grouped = families(found.representative, found.left, found.right, similarity)
+    grouped = find_families(found.representative, found.left, found.right, similarity)
     groups = naive.families(count, expected)
     assert [np.flatnonzero(grouped.family == f + 1).tolist() for f in range(len(grouped.documents))] == groups
     for f, members in enumerate(groups):
@@ -190,7 +192,7 @@ def test_keepers_without_all_pairs_are_those_of_naive(recipe: Recipe, seed: int,
         found = self_join(store, bound, keep_order=order, most_pairs=-1)
     assert not found.complete or found.statistics["sets_with_enough_shared_features"] == 0
     similarity = similarities(recipe.measure, found.counts)
-    kept = keepers(found.representative, graph(count, found.left, found.right, similarity), order)
+    kept = find_keepers(found.representative, build_graph(count, found.left, found.right, similarity), order)
     dropped = {d: (int(kept.keeper[d]), float(kept.similarity[d])) for d in np.flatnonzero(kept.dropped)}
     assert dropped == naive.keepers(count, naive_pairs(texts, recipe), order.tolist())
 

@@ -17,7 +17,7 @@ from neardup.kernels.bits import is_product_greater
 from neardup.kernels.postings import is_closer
 from neardup.recipe.measures import MEASURES, similarities
 from neardup.search import nearest as nearest_module
-from neardup.search.nearest import Matching, Nearest, closest, matching, nearest
+from neardup.search.nearest import Nearest, RankedDocuments, closest_documents, matching_documents, nearest
 
 Document = dict[int, int]
 Counts = tuple[int, int, int]
@@ -81,7 +81,7 @@ def rows_of(found: Nearest) -> list[tuple[int, int, Counts]]:
     return [(q, d, (o, a, b)) for q, d, (o, a, b) in zip(*columns, strict=True)]
 
 
-def matches_of(found: Matching) -> list[tuple[int, Counts]]:
+def matches_of(found: RankedDocuments) -> list[tuple[int, Counts]]:
     return [(d, (o, a, b)) for d, (o, a, b) in zip(found.document.tolist(), found.counts.tolist(), strict=True)]
 
 
@@ -214,16 +214,16 @@ def test_a_new_document_matches_what_comparing_all_gives(
         reaches = known.reaches(*counts, known.bound(threshold, 1))
         return reaches and MEASURES["jaccard"].reaches(*counts, floor)
 
-    found = matching(vectors, features, weights, measure, threshold, jaccard_floor=floor)
+    found = matching_documents(vectors, features, weights, measure, threshold, jaccard_floor=floor)
     assert matches_of(found) == [(d, counts) for d, counts in ranking if enough(counts)]
     k = data.draw(st.integers(1, 30))
-    assert matches_of(closest(vectors, features, weights, measure, k)) == ranking[:k]
+    assert matches_of(closest_documents(vectors, features, weights, measure, k)) == ranking[:k]
 
 
 def test_excluded_documents_match_nothing() -> None:
     vectors = vectors_of([{1: 1}, {1: 1}], weighted=False)
     new = np.array([1], np.uint64)
-    found = matching(vectors, new, NO_WEIGHTS, "jaccard", Fraction(1), excluded=np.array([True, False]))
+    found = matching_documents(vectors, new, NO_WEIGHTS, "jaccard", Fraction(1), excluded=np.array([True, False]))
     assert found.document.tolist() == [1]
 
 
@@ -283,7 +283,7 @@ def test_refusals() -> None:
     with pytest.raises(RecipeError, match="k 0 is below 1"):
         nearest(vectors, "jaccard", np.array([0]), 0)
     with pytest.raises(RecipeError, match="k 0 is below 1"):
-        closest(vectors, vectors.features[:1], NO_WEIGHTS, "jaccard", 0)
+        closest_documents(vectors, vectors.features[:1], NO_WEIGHTS, "jaccard", 0)
     with pytest.raises(RecipeError, match="measure 'weighted_jaccard' does not compare sets"):
         nearest(vectors, "weighted_jaccard", np.array([0]), 1)
     with pytest.raises(RecipeError, match="measure 'jaccard' does not compare weights"):
@@ -292,4 +292,4 @@ def test_refusals() -> None:
     with pytest.raises(NeardupError, match=r"2\*\*61.*weights 'idf'"):
         nearest(heavy, "cosine", np.array([0]), 1)
     with pytest.raises(NeardupError, match=r"2\*\*61.*weights 'idf'"):
-        matching(heavy, heavy.features[:1], heavy.weights[:1], "cosine", Fraction(1))
+        matching_documents(heavy, heavy.features[:1], heavy.weights[:1], "cosine", Fraction(1))

@@ -26,7 +26,7 @@ from neardup import runtime
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.features.recomputed import PartFile
 from neardup.search import recomputed
-from neardup.search.matches import groups_that_fit
+from neardup.search.matches import partition_pairs
 
 SMALL = 1_000_000
 
@@ -239,7 +239,7 @@ def test_groups_of_candidates_fit_and_are_whole_families_where_these_do(
     given_pairs: list[tuple[int, int]], given_sizes: list[int], room: int
 ) -> None:
     pairs, sizes = np.array(given_pairs, np.int32), np.array(given_sizes)
-    groups = groups_that_fit(pairs, sizes, room)
+    groups = partition_pairs(pairs, sizes, room)
     room = max(room, 2 * sum(given_sizes[item] for item in {*pairs.ravel().tolist()}) // 100)
     assert set(groups.tolist()) == set(range(int(groups.max()) + 1))
     families = {item: {item} for item in range(31)}

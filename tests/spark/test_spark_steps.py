@@ -18,7 +18,7 @@ import neardup
 from neardup.errors import InputError
 from neardup.keep.order import keep_order
 from neardup.recipe import Recipe
-from neardup.search.second_step import reached
+from neardup.search.second_step import judge_by_measure
 from neardup.spark import documents, features
 from neardup.spark import second_step as second
 
@@ -38,7 +38,7 @@ def test_a_second_step_judges_texts_as_in_memory(then: str, content: str) -> Non
 
     step: Any = recipe.parsed_second_step
     plain = [content_of(text, content) for text in texts]
-    passed, counts = reached(step, plain, left, right, 1, None, lambda done, total: None)
+    passed, counts = judge_by_measure(step, plain, left, right, 1, None, lambda done, total: None)
     assert found[0] == {"pair": -1, "o": None, "a": 0, "b": 0, "vector": b""}
     assert [row["pair"] for row in found[1:]] == np.flatnonzero(passed).tolist()
     assert [[row[name] for name in "oab"] for row in found[1:]] == counts.tolist()

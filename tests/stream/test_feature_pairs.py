@@ -35,7 +35,7 @@ from neardup.kernels.window import (
 from neardup.recipe import Recipe, load_recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search import epoch as epoch_module
-from neardup.search.epoch import _CLASSES, Epoch, allow, empty_vocabulary, longer, plan_of
+from neardup.search.epoch import _CLASSES, Epoch, double_table, empty_vocabulary, plan_of, set_growth_limit
 from neardup.search.window import kind_of
 
 _ALL = (1 << 64) - 1
@@ -141,8 +141,8 @@ def test_buckets_forget_nobody_who_is_held(data: st.DataObject) -> None:
     epoch = Epoch(empty_vocabulary(), found, kind, 64, 0)
     epoch.begin_segment(0)
     # Documents are entered here without their features.
-    lists = longer(epoch._lists, 2)
-    allow(lists, 0)
+    lists = double_table(epoch._lists, 2)
+    set_growth_limit(lists, 0)
     pool = [int(mix(np.uint64(x))) for x in range(1, data.draw(st.integers(2, 90)))]
     held: dict[int, Counter[int]] = {}
     for document in range(data.draw(st.integers(1, 40))):
@@ -152,7 +152,7 @@ def test_buckets_forget_nobody_who_is_held(data: st.DataObject) -> None:
         lists.counters[NEXT] = document + 1
         does = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
         if does == "lengthen" and len(lists.buckets) // BUCKET_WORDS < 64:
-            lists = longer(lists, 2)
+            lists = double_table(lists, 2)
         elif does == "drop":
             first = data.draw(st.integers(int(lists.counters[FIRST]), document))
             lists.counters[FIRST] = first

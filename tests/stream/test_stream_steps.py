@@ -21,7 +21,7 @@ from neardup.classifier.classifier import Classifier
 from neardup.documents.records import NO_ID, NO_TEXT, NOT_UTF8
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
-from neardup.search.window import Length
+from neardup.search.window import WindowLength
 from neardup.spark import streams
 from neardup.spark.streams import (
     NO_TIME,
@@ -103,7 +103,7 @@ def work_of(
 ) -> StreamConfig:
     mark = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "by": ""}
     statistics = statistics_for(recipe, sample)
-    return StreamConfig(recipe, Length.parse(window, by), against == "everything", statistics, classifier, mark)
+    return StreamConfig(recipe, WindowLength.parse(window, by), against == "everything", statistics, classifier, mark)
 
 
 def packed(work: StreamConfig, batches: Iterator[pa.RecordBatch]) -> list[bytes]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from neardup.errors import RecipeError
 from neardup.recipe import AnyRecipe, Recipe
-from neardup.recipe.named import Choices, chosen
+from neardup.recipe.named import Choices, apply_choices
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier, ClassifierLike
@@ -34,7 +34,7 @@ def recipe_and_classifier(
             raise RecipeError(f"title_column {title_column!r} is for classifiers that compare titles; leave it out")
         if force_domain:
             raise RecipeError("force_domain=True is for a classifier; give one with classifier=, or leave it out")
-        return chosen(recipe, choices), None
+        return apply_choices(recipe, choices), None
     from neardup.classifier.classifier import classifier_recipe, resolve_classifier
 
     resolved = resolve_classifier(classifier, title_column=title_column, time_column=time_column)

@@ -127,9 +127,9 @@ def dedup(
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: leave it out")
     margin = report_options.margin(recipe)
 
-    from neardup.keep.order import order_column, preference
+    from neardup.keep.order import order_column, parse_preference
 
-    preferred = preference(prefer)
+    preferred = parse_preference(prefer)
     engine = engine_options.spark_engine(recipe, run_options.threads)
     written_too = {
         "-o": output,

@@ -119,7 +119,7 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
 
         Raises ``RecipeError`` if they contradict each other, or a value is refused.
         """
-        from neardup.recipe.named import chosen
+        from neardup.recipe.named import apply_choices
 
         settings: dict[str, Any] = self.settings
         if index is not None and classifier is not None:
@@ -128,7 +128,7 @@ class RecipeOptions(_RecipeFields):  # type: ignore[misc]
             return self._classifier_recipe(classifier, settings | {"keep": keep})
         if index is not None and not settings:
             return index.recipe if keep is None else index.recipe.changed(keep=keep)
-        recipe = chosen(settings.pop("recipe", "default"), settings | ({} if keep is None else {"keep": keep}))
+        recipe = apply_choices(settings.pop("recipe", "default"), settings | ({} if keep is None else {"keep": keep}))
         if index is not None:
             index.check_recipe(recipe)
         return recipe
@@ -506,9 +506,9 @@ class ReportOptions:
                 raise RecipeError(
                     f"--report-margin {self.report_margin!r} is not a number; write it like 0.2, or none"
                 ) from None
-        from neardup.search.margin import usual_margin
+        from neardup.search.margin import default_margin
 
-        return usual_margin(recipe)
+        return default_margin(recipe)
 
     def page_options(self, *, title_column: str | None = None, time_column: str | None = None) -> PageOptions:
         """Return the options of the page."""

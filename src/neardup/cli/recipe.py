@@ -53,6 +53,6 @@ def check(file: Annotated[str, argument("FILE", "A TOML file, or a recipe's name
 @subcommand(app)
 def cite(name: Annotated[str, argument("NAME", "A recipe's name.")]) -> None:
     """Print the sources of a recipe, as BibTeX."""
-    from neardup.recipe.named import sources
+    from neardup.recipe.named import recipe_sources
 
-    typer.echo(sources(name))
+    typer.echo(recipe_sources(name))

@@ -26,7 +26,7 @@ from neardup.labels.store import DIFFERENT, SAME, UNSURE, load_labels
 from neardup.labels.table import LabelTable, is_sqlite_file
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.recipe.measures import measure, similarity_at, threshold_at, threshold_of
+from neardup.recipe.measures import measure, parse_threshold, similarity_at, threshold_at
 
 _DRAW, _ASK = 0, 1
 
@@ -315,7 +315,7 @@ def _looser(recipe: Recipe, candidate_rule: str | None) -> float | None:
             f"more; give a {way} number"
         )
     try:
-        return float(threshold_of(recipe.measure, threshold))
+        return float(parse_threshold(recipe.measure, threshold))
     except RecipeError as error:
         raise RecipeError(f"candidate rule {candidate_rule}: {error}") from None
 

@@ -15,7 +15,7 @@ from neardup.classifier.classifier import Classifier, ClassifierLike, resolve_cl
 from neardup.errors import RecipeError
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pipeline.result import Result
-from neardup.recipe import AnyRecipe, Recipe, recipe_of
+from neardup.recipe import AnyRecipe, Recipe, resolve_recipe
 from neardup.recipe import names as recipe_names
 from neardup.recipe.measures import exact_fraction, measure, similarity_at
 
@@ -147,7 +147,7 @@ class System(NamedTuple):
 
 def recipe_systems(recipes: Sequence[AnyRecipe] | None, content: str | None, asked: Sequence[float]) -> list[System]:
     """Return recipes, all named ones by default; with a content for all, where one is given."""
-    chosen = [recipe_of(recipe) for recipe in recipes or recipe_names()]
+    chosen = [resolve_recipe(recipe) for recipe in recipes or recipe_names()]
     if content is not None:
         chosen = [recipe.changed(content=content) for recipe in chosen]
     return [System(recipe, grid_of(recipe, asked)) for recipe in chosen]

@@ -13,11 +13,11 @@ from neardup.features.reading import Progress
 from neardup.keep.pairs import Pairs
 from neardup.pipeline.pipeline import collect_features
 from neardup.recipe import Recipe
-from neardup.recipe.measures import exact_fraction, measure, reaching, similarities
+from neardup.recipe.measures import exact_fraction, measure, reaches_threshold, similarities
 from neardup.runtime import Clock
 from neardup.search.engines import PAIRS_PER_DOCUMENT, find_pairs, most_pairs
-from neardup.search.findings import Documents, Findings, findings_of
-from neardup.search.margin import narrowed
+from neardup.search.findings import Documents, Findings, assemble_findings
+from neardup.search.margin import select_pairs
 from neardup.search.matches import Matches
 from neardup.search.thresholds import levels_of
 
@@ -154,8 +154,8 @@ class ThresholdSearch:
         """
         if self._matches.complete:
             known = self._matches
-            reached = reaching(recipe.measure, known.counts, recipe.exact_threshold, known.unit)
-            matches = narrowed(known, reached)
+            reached = reaches_threshold(recipe.measure, known.counts, recipe.exact_threshold, known.unit)
+            matches = select_pairs(known, reached)
         else:
             with self._clock.stage("join"):
                 matches = self._find(recipe, give_up=recipe.is_weighted)
@@ -163,7 +163,7 @@ class ThresholdSearch:
                 return None, None
         read, pairs = self._read, self._pairs(matches, recipe)
         documents = Documents(read.names, read.keep_order, read.store.text_digests, read.store.text_bytes, read.present)
-        found = findings_of(self._corpus, recipe, documents, matches, pairs, classifier=None, margin=None)
+        found = assemble_findings(self._corpus, recipe, documents, matches, pairs, classifier=None, margin=None)
         point = Point(threshold=recipe.threshold, dropped=int(found.goes.sum()))
         if matches.complete:
             sizes = found.families.documents

@@ -14,7 +14,7 @@ from neardup.classifier.measurer import Measurer
 from neardup.classifier.vector import Vector
 from neardup.exploration.sample import Survey, hashes_of
 from neardup.exploration.views import CUTOFFS
-from neardup.keep.keepers import families
+from neardup.keep.keepers import find_families
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.kernels import Integers
 from neardup.pages.diff import Shown
@@ -230,7 +230,7 @@ def _within(pairs: PairArrays, low: float, high: float) -> PairArrays:
 def families_of(pairs: PairArrays, documents: int) -> Integers:
     """Return the families that pairs of a sample from 0.5 on make: the number of each document's, 0 for none."""
     close = pairs.similarity >= _FAMILY
-    return families(np.arange(documents), pairs.left[close], pairs.right[close], pairs.similarity[close]).family
+    return find_families(np.arange(documents), pairs.left[close], pairs.right[close], pairs.similarity[close]).family
 
 
 def _spread(pairs: PairArrays, survey: Survey, family: Integers, count: int, seed: int) -> Integers:

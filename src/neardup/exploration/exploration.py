@@ -39,7 +39,7 @@ from neardup.features.statistics import Statistics
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pages.documents import DocumentReader
 from neardup.pipeline.pipeline import thread_count
-from neardup.recipe import Recipe, recipe_of
+from neardup.recipe import Recipe, resolve_recipe
 from neardup.recipe.measures import similarity_at
 from neardup.runtime import Clock
 from neardup.search.findings import Findings
@@ -267,7 +267,7 @@ class _Run:
         options = self._options
         recipes = [*self._grams("words", options.lengths), *self._grams("qgrams", options.qgrams)]
         for given in options.recipes:
-            recipe = recipe_of(given)
+            recipe = resolve_recipe(given)
             check_comparable(recipe, options.content)
             recipes.append(recipe.changed(content=recipe.content or options.content))
         return recipes

@@ -31,7 +31,7 @@ from neardup.kernels.grams import LISTED
 from neardup.pages.documents import DocumentReader
 from neardup.recipe import Recipe
 from neardup.search.findings import Findings
-from neardup.search.second_step import equal_texts
+from neardup.search.second_step import text_representatives
 
 #: The quantiles, in per cent.
 QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
@@ -372,7 +372,7 @@ def profile_of(
     The corpus was scanned, and is read three times more: twice for boilerplate, and for the documents that are shown.
     The findings are those of a run at the threshold that the families are for.
     """
-    texts = equal_texts(survey.text_digests, survey.text_bytes, np.zeros(len(survey), np.bool_))
+    texts = text_representatives(survey.text_digests, survey.text_bytes, np.zeros(len(survey), np.bool_))
     copies = np.bincount(texts[texts >= 0], minlength=len(texts))
     counting = copies > 0
     if findings is not None:

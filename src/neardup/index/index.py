@@ -36,7 +36,7 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, similarities
 from neardup.runtime import map_in_order
 from neardup.search.matches import Similar
-from neardup.search.nearest import closest
+from neardup.search.nearest import closest_documents
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -264,7 +264,7 @@ class DiskIndex:
             places = self._nearest(features, k)
             candidates, sizes = self._feature_sets(places)
             vectors = Vectors(row_heads(sizes), candidates, np.empty(0, np.int64))
-            nearest = closest(vectors, features, vectors.weights, self.recipe.measure, k)
+            nearest = closest_documents(vectors, features, vectors.weights, self.recipe.measure, k)
             ids = self.documents(places)["id"].take(nearest.document).to_pylist()
             return [Similar(*of) for of in zip(ids, nearest.similarity.tolist(), strict=True)]
         found: list[Similar] = []

@@ -27,7 +27,7 @@ class Graph(NamedTuple):
     similarity: Floats
 
 
-class Kept(NamedTuple):
+class Keepers(NamedTuple):
     """The verdict on each document.
 
     Attributes
@@ -68,7 +68,7 @@ class Families(NamedTuple):
     mean: Floats
 
 
-def graph(count: int, left: Integers, right: Integers, similarity: Floats) -> Graph:
+def build_graph(count: int, left: Integers, right: Integers, similarity: Floats) -> Graph:
     """Return the graph of count documents and the given pairs."""
     ends = np.concatenate([left, right])
     order = np.argsort(ends, kind="stable")
@@ -77,7 +77,7 @@ def graph(count: int, left: Integers, right: Integers, similarity: Floats) -> Gr
     return Graph(heads, neighbours, np.concatenate([similarity, similarity])[order])
 
 
-class Standing(NamedTuple):
+class KeepRanking(NamedTuple):
     """Representatives in keep order, before it is known who stays.
 
     Attributes
@@ -97,7 +97,7 @@ class Standing(NamedTuple):
     nodes: Integers
     given: int
 
-    def staying(self, pairs: Graph) -> Bools:
+    def kept_nodes(self, pairs: Graph) -> Bools:
         """Return which representatives stay, each as its first document; the others' documents all go: bool[n]."""
         stays = np.zeros(len(self.place), np.bool_)
         stays[self.nodes[: self.given]] = True
@@ -105,8 +105,8 @@ class Standing(NamedTuple):
         return stays
 
 
-def standing(representative: Integers, order: Integers, reference: int = 0) -> Standing:
-    """Return who comes before whom; the parameters are those of ``keepers``."""
+def rank_documents(representative: Integers, order: Integers, reference: int = 0) -> KeepRanking:
+    """Return who comes before whom; the parameters are those of ``find_keepers``."""
     count = len(representative)
     place = np.empty(count, np.int64)
     place[order] = np.arange(count)
@@ -116,10 +116,10 @@ def standing(representative: Integers, order: Integers, reference: int = 0) -> S
     # Of several values for one place the last one stays: here the first in keep order.
     top[nodes[::-1]] = in_order[::-1]
     given = int((top >= count - reference).sum())
-    return Standing(place, top, nodes[top[nodes] == in_order], given)
+    return KeepRanking(place, top, nodes[top[nodes] == in_order], given)
 
 
-def keepers(representative: Integers, pairs: Graph, order: Integers, reference: int = 0) -> Kept:
+def find_keepers(representative: Integers, pairs: Graph, order: Integers, reference: int = 0) -> Keepers:
     """Return who stays.
 
     Parameters
@@ -134,13 +134,13 @@ def keepers(representative: Integers, pairs: Graph, order: Integers, reference: 
         How many of the documents, the last ones, are of a reference: they stand first in keep order, and all stay.
     """
     count = len(representative)
-    ranked = standing(representative, order, reference)
-    kept = Kept(np.arange(count), np.ones(count))
+    ranked = rank_documents(representative, order, reference)
+    kept = Keepers(np.arange(count), np.ones(count))
     assign_keepers(
         representative,
         ranked.place,
         ranked.top,
-        ranked.staying(pairs),
+        ranked.kept_nodes(pairs),
         (pairs.heads, pairs.neighbours, pairs.similarity),
         kept.keeper,
         kept.similarity,
@@ -150,7 +150,7 @@ def keepers(representative: Integers, pairs: Graph, order: Integers, reference: 
     return kept
 
 
-def families(
+def find_families(
     representative: Integers, left: Integers, right: Integers, similarity: Floats, reference: int = 0
 ) -> Families:
     """Return the families of documents that the pairs of representatives, and equal sets, connect.
@@ -168,7 +168,7 @@ def families(
     roots = np.flatnonzero(members[:own] > 1)
     number = np.zeros(count, np.int64)
     number[roots] = np.arange(1, len(roots) + 1)
-    weight, equal = numbers_of_pairs(representative, left, right, reference)
+    weight, equal = document_pair_counts(representative, left, right, reference)
     of_pair, of_node = number[rooted[left]], number[rooted]
     pairs = _sums(of_pair, weight, len(roots)) + _sums(of_node, equal, len(roots))
     total = _sums(of_pair, weight * similarity, len(roots)) + _sums(of_node, equal, len(roots))
@@ -177,7 +177,7 @@ def families(
     return Families(of_node, members[roots], pairs.astype(np.int64), smallest[1:], total / np.maximum(pairs, 1))
 
 
-def numbers_of_pairs(
+def document_pair_counts(
     representative: Integers, left: Integers, right: Integers, reference: int = 0
 ) -> tuple[Integers, Integers]:
     """Return how many pairs of documents each pair of representatives is, and each representative with its equals.

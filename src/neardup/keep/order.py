@@ -70,7 +70,7 @@ class Preference(NamedTuple):
         return by_trust
 
 
-def preference(given: str | tuple[str, Sequence[str]] | None) -> Preference | None:
+def parse_preference(given: str | tuple[str, Sequence[str]] | None) -> Preference | None:
     """Return what is preferred, as it is written or as a column with its values; None for nothing.
 
     Raises
@@ -91,7 +91,7 @@ def order_column(recipe: Recipe, time_column: str | None) -> str | None:
 
     For ``newest`` and ``oldest`` that is the time column, or FIND_TIME where none is named.
     """
-    if goes_by_time(recipe.keep):
+    if is_by_time(recipe.keep):
         return OrderColumn(time_column, option("--time-column")) if time_column else FIND_TIME
     if recipe.keep in KEEP_ORDERS:
         return None
@@ -99,7 +99,7 @@ def order_column(recipe: Recipe, time_column: str | None) -> str | None:
     return OrderColumn(recipe.keep.removesuffix(":lowest"), keep)
 
 
-def goes_by_time(keep: str) -> bool:
+def is_by_time(keep: str) -> bool:
     """Whether a keep order goes by times, in whatever column."""
     return keep in ("newest", "oldest")
 
@@ -133,21 +133,21 @@ def keep_order(
         return np.argsort(-text_bytes if keep == "longest" else text_bytes, kind="stable"), 0
     if not values:
         raise RecipeError(f"keep {keep!r} needs a column to go by; name one with a time column or keep 'first'")
-    if goes_by_time(keep):
+    if is_by_time(keep):
         ranks, usable = _times(values)
     else:
         ranks, usable = _ranks(join_order(values, column or "order"))
     missing = ~usable
     if len(ranks) and missing.all():
-        raise nothing_to_go_by(keep, column)
+        raise missing_values_error(keep, column)
     falling = keep != "oldest" and not keep.endswith(":lowest")
     return np.lexsort((-ranks if falling else ranks, missing)), int(missing.sum())
 
 
-def nothing_to_go_by(keep: str, column: str | None = None) -> RecipeError:
+def missing_values_error(keep: str, column: str | None = None) -> RecipeError:
     """Return the error that no document has a value to go by."""
     where = "that column" if column is None else f"column {column!r}"
-    if goes_by_time(keep):
+    if is_by_time(keep):
         return RecipeError(
             f"keep {keep!r}: no document has a readable time in {where}; keep 'first', or name a time column of dates, "
             f"timestamps, or {FORMS}"
@@ -165,7 +165,7 @@ def _ranks(values: pa.Array) -> tuple[Integers, Booleans]:
     """Return dense ranks of the values, and where there is one; texts are numbers if all of them are."""
     if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
         texts = values.to_pylist()
-        numbers = [None if text is None else number_of(text) for text in texts]
+        numbers = [None if text is None else parse_number(text) for text in texts]
         if all(text is None or number is not None for text, number in zip(texts, numbers, strict=True)):
             values = pa.array(numbers, pa.float64())
     if pa.types.is_floating(values.type):
@@ -174,7 +174,7 @@ def _ranks(values: pa.Array) -> tuple[Integers, Booleans]:
     return np.asarray(pc.cast(ranks, pa.int64())), np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False))
 
 
-def number_of(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """Return a text as a number, None if it is none."""
     try:
         return float(text)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.records import Names
-from neardup.keep.keepers import Floats, Graph, Integers, graph, numbers_of_pairs
+from neardup.keep.keepers import Floats, Graph, Integers, build_graph, document_pair_counts
 from neardup.kernels.graph import expand_pairs
 
 _ROOM = 1 << 18
@@ -80,7 +80,7 @@ class Pairs:
         copies = np.bincount(representative[able], minlength=len(representative)).astype(np.int64)
         self._members = np.concatenate([[0], np.cumsum(copies)]).astype(np.int64), order
         self._count = sum(
-            int(part.sum()) for part in numbers_of_pairs(representative, left, right, names.reference_count)
+            int(part.sum()) for part in document_pair_counts(representative, left, right, names.reference_count)
         )
 
     def __len__(self) -> int:
@@ -99,7 +99,7 @@ class Pairs:
     @property
     def graph(self) -> Graph:
         """The pairs of representatives as a graph."""
-        return graph(len(self._representative), self.left, self.right, self.similarity)
+        return build_graph(len(self._representative), self.left, self.right, self.similarity)
 
     def arrays(self) -> Iterator[PairArrays]:
         """Yield the pairs by position, in order, some hundred thousand at a time."""
@@ -108,7 +108,7 @@ class Pairs:
     def edges(self) -> Iterator[PairEdges]:
         """Yield the same pairs with the places in ``left`` and ``right`` of what they come from."""
         numbers = np.arange(len(self.left), dtype=np.float64) + _FIRST_EDGE
-        for part in self._expanded(graph(len(self._representative), self.left, self.right, numbers)):
+        for part in self._expanded(build_graph(len(self._representative), self.left, self.right, numbers)):
             edge = np.where(part.similarity == _EQUAL, -1, (part.similarity - _FIRST_EDGE).astype(np.int64))
             yield PairEdges(part.left, part.right, edge)
 

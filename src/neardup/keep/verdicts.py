@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.records import Names
-from neardup.keep.keepers import Families, Integers, Kept
+from neardup.keep.keepers import Families, Integers, Keepers
 
 
 class Drop(NamedTuple):
@@ -67,7 +67,7 @@ class Family(NamedTuple):
 class Dropped(Sequence[Drop]):
     """The dropped documents in the order of the input."""
 
-    def __init__(self, names: Names, positions: Integers, kept: Kept, family: Integers) -> None:
+    def __init__(self, names: Names, positions: Integers, kept: Keepers, family: Integers) -> None:
         self._names, self._positions, self._kept, self._family = names, positions, kept, family
 
     def __len__(self) -> int:

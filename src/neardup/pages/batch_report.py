@@ -26,7 +26,7 @@ from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe.measures import SET_MEASURES
 from neardup.recipe.recipe import CHAIN_VERSION
 from neardup.search.findings import APART, EQUAL, Findings
-from neardup.search.margin import Scale, has_threshold
+from neardup.search.margin import Criterion, has_threshold
 from neardup.search.matches import Matches
 
 
@@ -139,7 +139,7 @@ def known_pairs(found: Findings) -> KnownPairs:
     )
 
 
-def _numbers_of(scale: Scale, matches: Matches, edge: int) -> str:
+def _numbers_of(scale: Criterion, matches: Matches, edge: int) -> str:
     """Return what is behind the similarity of a known pair, in numbers; empty where that says nothing more."""
     counts, unit = scale.counts(matches)
     o, a, b = counts[edge].tolist()

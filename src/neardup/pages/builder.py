@@ -32,7 +32,7 @@ from neardup.pages.report import (
 from neardup.pages.sweep import Swept, name_of, rule_in_words, similarity_at, similarity_of, swept, value_of
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, REASONS, KnownPairs, Verdicts, lags_of, time_text
 from neardup.recipe import Recipe
-from neardup.search.margin import Scale
+from neardup.search.margin import Criterion
 from neardup.version import __version__
 
 #: Texts of documents by their places; those that are not there any more are missing.
@@ -65,7 +65,7 @@ class About:
     inputs: Sequence[str]
     recipe: Recipe
     #: What decides last, and from where on.
-    scale: Scale
+    scale: Criterion
     #: Whether another threshold would change anything, and what is known says so.
     movable: bool
     #: How far back a flow looks; empty for a run.
@@ -366,7 +366,7 @@ class _ReportDocuments:
     def __init__(
         self,
         verdicts: Verdicts,
-        scale: Scale,
+        scale: Criterion,
         known: KnownPairs,
         sources: Sources,
         texts: Mapping[int, Shown],

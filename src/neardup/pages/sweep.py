@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.keep.keepers import Bools, Graph, Integers, graph, numbers_of_pairs, standing
+from neardup.keep.keepers import Bools, Graph, Integers, build_graph, document_pair_counts, rank_documents
 from neardup.pages.numbers import counted
 from neardup.pages.report import BITS, Sweep
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
-from neardup.search.margin import Scale
+from neardup.search.margin import Criterion
 
 #: Thresholds of a similarity are so far apart; those of a distance that is no number of bits are such a share of it.
 _STEP, _SHARE = Fraction(1, 100), Fraction(1, 20)
@@ -29,7 +29,7 @@ _COUNTED = {
 }
 
 
-def steps_of(scale: Scale, loosest: Fraction) -> list[Fraction]:
+def steps_of(scale: Criterion, loosest: Fraction) -> list[Fraction]:
     """Return the thresholds of a sweep, from the loosest to the strictest, the own one among them."""
     own = scale.threshold
     if scale.measure == "hamming":
@@ -43,7 +43,7 @@ def steps_of(scale: Scale, loosest: Fraction) -> list[Fraction]:
     return sorted(steps | {own} | ({loosest} if loosest > 0 else set()))
 
 
-def similarity_at(scale: Scale, threshold: Fraction) -> float:
+def similarity_at(scale: Criterion, threshold: Fraction) -> float:
     """Return how similar a pair exactly at a threshold is."""
     if scale.measure == "hamming":
         return float(1 - threshold / 64)
@@ -71,8 +71,8 @@ class _Removal:
         self.copies = np.bincount(self.node[: self._own][able[: self._own]], minlength=count).astype(np.int64)
         if not everything:
             numbers = np.arange(len(pairs.left), dtype=np.float64)
-            self._ranked = standing(self.node, own if pairs.order is None else pairs.order, pairs.reference)
-            self._graph = graph(count, pairs.left, pairs.right, numbers)
+            self._ranked = rank_documents(self.node, own if pairs.order is None else pairs.order, pairs.reference)
+            self._graph = build_graph(count, pairs.left, pairs.right, numbers)
 
     def by(self, chosen: Bools, watched: Integers) -> tuple[int, Bools]:
         """Return how many would be, and which of the watched ones; ``chosen`` says which pairs match."""
@@ -83,7 +83,7 @@ class _Removal:
         known = self._graph
         some = chosen[known.similarity.astype(np.int64)]
         heads = np.concatenate([[0], np.cumsum(some)]).astype(np.int64)[known.heads]
-        stays = self._ranked.staying(Graph(heads, known.neighbours[some], known.similarity[some]))
+        stays = self._ranked.kept_nodes(Graph(heads, known.neighbours[some], known.similarity[some]))
         node = self.node[watched]
         gone = (node >= 0) & (watched < self._own) & ~(stays[node] & (self._ranked.top[node] == watched))
         of_input = (self._ranked.top >= 0) & (self._ranked.top < self._own)
@@ -92,13 +92,13 @@ class _Removal:
     def pairs(self, chosen: Bools) -> int:
         """Return how many pairs of documents match, equal ones among them."""
         left, right = self._pairs.left[chosen], self._pairs.right[chosen]
-        pairs, equal = numbers_of_pairs(self.node, left, right, self._pairs.reference)
+        pairs, equal = document_pair_counts(self.node, left, right, self._pairs.reference)
         return int(equal.sum()) + int(pairs[right >= self._before].sum())
 
 
 def swept(
     verdicts: Verdicts,
-    scale: Scale,
+    scale: Criterion,
     known: KnownPairs,
     *,
     watched: Integers,
@@ -156,12 +156,12 @@ def swept(
     return Swept(sweep, gone)
 
 
-def name_of(scale: Scale) -> str:
+def name_of(scale: Criterion) -> str:
     """Return what thresholds are of."""
     return {"learned": "probability", "hamming": BITS}.get(scale.measure, scale.measure)
 
 
-def similarity_of(scale: Scale, recipe: Recipe) -> str:
+def similarity_of(scale: Criterion, recipe: Recipe) -> str:
     """Return what the similarities of a report are of."""
     if scale.measure in ("learned", "hamming"):
         return name_of(scale)

@@ -31,12 +31,12 @@ from neardup.keep.order import Preference, keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Memory, default_threads, free_memory, map_in_order, trim_memory
-from neardup.search.engines import PAIRS_PER_DOCUMENT, Finder, most_pairs, needs_of
+from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, memory_needs, most_pairs
 from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
-from neardup.search.margin import Margin, find_margin, loosened, split, widened
-from neardup.search.matches import members_of
-from neardup.search.second_step import check_classifier, equal_texts, second_step
+from neardup.search.margin import Margin, find_margin, relaxed_recipe, relaxed_second_step, split_at_threshold
+from neardup.search.matches import distinct_documents
+from neardup.search.second_step import apply_second_step, check_classifier, text_representatives
 from neardup.version import __version__
 
 if TYPE_CHECKING:
@@ -127,13 +127,13 @@ def collect_features(
             statistics = gather_statistics(corpus, recipe, threads=threads, memory=memory, progress=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, columns = Extractor(recipe, statistics, digests=digests), DocumentColumns()
-    store = FeatureStore(Memory(memory), needs_of(recipe))
+    store = FeatureStore(Memory(memory), memory_needs(recipe))
     store.check_document_count(corpus.declared_rows)
     if recompute:
         max_bytes = (free_memory() if memory is None else store.memory.free_bytes) / 2
         counts = recipe.search != "lsh"
         recomputed = RecomputedFeatures(corpus, extractor, threads, report, single_use=single_use, with_counts=counts)
-        store = BoundedStore(store.memory, needs_of(recipe), max_bytes, recomputed)
+        store = BoundedStore(store.memory, memory_needs(recipe), max_bytes, recomputed)
     read = seen = 0
     before = pa.total_allocated_bytes()
 
@@ -230,7 +230,7 @@ def run(
     report = progress or ignore_progress
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, classifier)
-    relaxed = None if margin is None else loosened(recipe, margin)
+    relaxed = None if margin is None else relaxed_recipe(recipe, margin)
     recompute = recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
     if prefer is not None:
         corpus.require_column(prefer.column, option("--prefer", "prefer"))
@@ -264,12 +264,12 @@ def run(
             with clock.stage("margin"):
                 margin_pairs = find_margin(recipe, relaxed, joined, search_again)
     if recipe.second_step:
-        widened_recipe, widened_classifier = widened(recipe, relaxed, classifier)
+        widened_recipe, widened_classifier = relaxed_second_step(recipe, relaxed, classifier)
         with clock.stage("verify"):
-            joined = second_step(
+            joined = apply_second_step(
                 joined,
                 widened_recipe,
-                equal_texts(read.text_digests, store.text_bytes, joined.representative < 0),
+                text_representatives(read.text_digests, store.text_bytes, joined.representative < 0),
                 lambda documents: load_records(corpus, recipe, read.names.rows[documents], threads, classifier),
                 text_bytes=store.text_bytes,
                 room=room,
@@ -280,7 +280,7 @@ def run(
                 progress=partial(report, "verify"),
             )
         if relaxed is not None:
-            joined, margin_pairs = split(joined, recipe, relaxed, classifier)
+            joined, margin_pairs = split_at_threshold(joined, recipe, relaxed, classifier)
         if classifier is not None:
             from neardup.classifier.domain import DomainCounts
 
@@ -357,8 +357,8 @@ def _check_memory(memory: int | None) -> int | None:
     return memory
 
 
-def _finder(corpus: Corpus, recipe: Recipe, read: CorpusFeatures, encoder: Encoder | None, threads: int) -> Finder:
-    finder = Finder(
+def _finder(corpus: Corpus, recipe: Recipe, read: CorpusFeatures, encoder: Encoder | None, threads: int) -> PairSearch:
+    finder = PairSearch(
         store=read.store,
         statistics=read.statistics,
         excluded=np.zeros(len(read.names), np.bool_),
@@ -370,8 +370,10 @@ def _finder(corpus: Corpus, recipe: Recipe, read: CorpusFeatures, encoder: Encod
     if recipe.measure != "semantic" or encoder is None:
         return finder
     sizes = read.store.text_bytes
-    representative = equal_texts(read.store.text_digests, sizes, sizes == 0)
-    embeddings = embed(load_texts(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
+    representative = text_representatives(read.store.text_digests, sizes, sizes == 0)
+    embeddings = embed(
+        load_texts(corpus, recipe, read.names.rows[distinct_documents(representative)], threads), encoder
+    )
     return replace(finder, embeddings=embeddings, representative=representative)
 
 

@@ -24,11 +24,11 @@ from neardup.features.store import Vectors
 from neardup.pipeline.pipeline import CorpusFeatures, collect_features, load_records, load_texts, thread_count
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, similarities
-from neardup.recipe.named import refuse
+from neardup.recipe.named import refuse_fields
 from neardup.runtime import Clock, Stage
 from neardup.search.matches import Matches, Similar
-from neardup.search.nearest import Matching, closest, matching
-from neardup.search.second_step import check_classifier, decide, second_step
+from neardup.search.nearest import RankedDocuments, closest_documents, matching_documents
+from neardup.search.second_step import apply_second_step, check_classifier, judge_by_classifier
 from neardup.text.html import content_of
 from neardup.times import FORMS, microseconds_of
 
@@ -65,14 +65,14 @@ def check_query_options(choices: Mapping[str, Any], *, nearest: bool) -> None:
     RecipeError
         If there is one; the message names the first.
     """
-    refuse(
+    refuse_fields(
         choices,
         ("search", "recall", "num_perm", "keep"),
         "applies to all pairs of a corpus, and a query compares only some documents; leave it out",
     )
     if nearest:
         # A threshold is accepted, since a measure is seldom named without one; the others would seem to restrict.
-        refuse(
+        refuse_fields(
             choices,
             ("jaccard_floor", "second_step"),
             "has no effect, since the nearest documents are found whatever their similarity; leave it out",
@@ -191,12 +191,12 @@ def apply_classifier(
     corpus: Corpus,
     classifier: Classifier,
     document: QueryDocument,
-    found: Matching,
+    found: RankedDocuments,
     names: Names,
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
-) -> tuple[Matching, EvidenceTable, DomainCounts]:
+) -> tuple[RankedDocuments, EvidenceTable, DomainCounts]:
     """Apply a classifier to candidates; return those that pass, the most probable first, with its evidence.
 
     Documents whose text equals the query pass without being judged, as in a run.
@@ -220,7 +220,7 @@ def apply_classifier(
     )
     has_equal_text = np.array([other == text for other in candidates.texts], np.bool_)
     equal, judged = np.flatnonzero(has_equal_text), np.flatnonzero(~has_equal_text)
-    decision = decide(
+    decision = judge_by_classifier(
         classifier, records, np.zeros_like(judged), judged + 1, threads=threads, encoder=encoder, progress=progress
     )
     domain_counts = DomainCounts(len(judged), decision.outside or 0, int(decision.passed.sum()))
@@ -231,8 +231,8 @@ def apply_classifier(
     counts = np.concatenate([np.ones((len(equal), 3), np.int64), decision.counts])
     edges = np.append(np.full(len(equal), -1), np.arange(len(decision.vectors)))
     order = np.lexsort((rows, -similarity))
-    matching = Matching(documents[rows[order]], counts[order], similarity[order])
-    return matching, EvidenceTable(classifier, decision.vectors, edges[order]), domain_counts
+    matching_documents = RankedDocuments(documents[rows[order]], counts[order], similarity[order])
+    return matching_documents, EvidenceTable(classifier, decision.vectors, edges[order]), domain_counts
 
 
 class Answer(Table):
@@ -256,7 +256,7 @@ class Answer(Table):
     def __init__(
         self,
         names: Names,
-        found: Matching,
+        found: RankedDocuments,
         documents: int,
         stages: list[Stage],
         candidates: int,
@@ -393,7 +393,7 @@ def _check_before_reading(
 
 def _first_step_matches(
     recipe: Recipe, text: str, k: int | None, name: str, read: CorpusFeatures, vectors: Vectors
-) -> Matching:
+) -> RankedDocuments:
     """Return the documents that a text matches by the first measure, or the k nearest."""
     block = extract_features(pa.array([text], pa.large_string()), recipe, read.statistics)
     if not len(block.features):
@@ -405,9 +405,9 @@ def _first_step_matches(
     arguments = vectors, block.features, block.weights
     unit, excluded = counts_unit(read, recipe), ~read.present
     if k is not None:
-        return closest(*arguments, recipe.measure, k, unit=unit, excluded=excluded)
+        return closest_documents(*arguments, recipe.measure, k, unit=unit, excluded=excluded)
     floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
-    return matching(
+    return matching_documents(
         *arguments, recipe.measure, recipe.exact_threshold, jaccard_floor=floor, unit=unit, excluded=excluded
     )
 
@@ -416,18 +416,18 @@ def _second_step_matches(
     corpus: Corpus,
     recipe: Recipe,
     text: str,
-    found: Matching,
+    found: RankedDocuments,
     names: Names,
     threads: int,
     encoder: Encoder | None,
-) -> Matching:
+) -> RankedDocuments:
     """Return the documents that also pass the second step, the most similar first."""
     documents = np.sort(found.document)
     texts = [content_of(text, recipe.content), *load_texts(corpus, recipe, names.rows[documents], threads)]
     right = np.arange(1, len(texts))
     matches = Matches(np.arange(len(texts)), np.zeros(len(right), np.int64), right, np.ones((len(right), 3), np.int64))
     # The query is document 0; no text counts as equal to another, so that every pair is measured.
-    passed = second_step(
+    passed = apply_second_step(
         matches,
         recipe,
         np.arange(len(texts)),
@@ -440,4 +440,4 @@ def _second_step_matches(
         return found
     similarity = similarities(step.measure, passed.second)
     order = np.lexsort((passed.right, -similarity))
-    return Matching(documents[passed.right[order] - 1], passed.second[order], similarity[order])
+    return RankedDocuments(documents[passed.right[order] - 1], passed.second[order], similarity[order])

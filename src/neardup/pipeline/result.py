@@ -20,10 +20,10 @@ from neardup.keep.keepers import Floats, Integers
 from neardup.keep.pairs import Pair, Pairs
 from neardup.keep.verdicts import Dropped, Family, family_list
 from neardup.recipe import Recipe
-from neardup.recipe.measures import measure, reaching, threshold_of
+from neardup.recipe.measures import measure, parse_threshold, reaches_threshold
 from neardup.runtime import Clock
-from neardup.search.findings import Bools, Documents, Findings, findings_of, recipe_details
-from neardup.search.margin import Margin, narrowed, scale_of
+from neardup.search.findings import Bools, Documents, Findings, assemble_findings, recipe_details
+from neardup.search.margin import Margin, criterion_of, select_pairs
 from neardup.search.matches import Matches
 
 if TYPE_CHECKING:
@@ -66,13 +66,15 @@ class Result:
         self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
         self._clock = clock
         self._statistics, self._encoder, self._classifier = statistics, encoder, classifier
-        similarity = scale_of(recipe, classifier).similarities(joined)
+        similarity = criterion_of(recipe, classifier).similarities(joined)
         pairs = joined.representative, joined.left, joined.right, similarity
         self._learned = None
         if classifier is not None and joined.vectors is not None:
             self._learned = partial(EvidenceTable, classifier, joined.vectors)
         self.pairs = Pairs(documents.names, *pairs, more=self._columns if self._learned else None)
-        self._found = findings_of(corpus, recipe, documents, joined, self.pairs, classifier=classifier, margin=margin)
+        self._found = assemble_findings(
+            corpus, recipe, documents, joined, self.pairs, classifier=classifier, margin=margin
+        )
         self._kept, self._families = self._found.kept, self._found.families
 
     @property
@@ -283,7 +285,7 @@ class Result:
                 "a classifier has no threshold to move; choose its working point and run again, with "
                 "classifier.at_precision(0.99)"
             )
-        new, current = threshold_of(self.recipe.measure, threshold), self.recipe.exact_threshold
+        new, current = parse_threshold(self.recipe.measure, threshold), self.recipe.exact_threshold
         margin, matches = self._found.margin, self._joined
         distance = measure(self.recipe.measure).distance
         if new > current if distance else new < current:
@@ -305,7 +307,7 @@ class Result:
             self._corpus,
             recipe,
             self._documents,
-            narrowed(matches, reaching(recipe.measure, matches.counts, new, matches.unit)),
+            select_pairs(matches, reaches_threshold(recipe.measure, matches.counts, new, matches.unit)),
             self._details | recipe_details(recipe),
             self._clock,
             statistics=self._statistics,

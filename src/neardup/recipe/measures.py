@@ -273,7 +273,7 @@ def exact_fraction(value: float, what: str, *, zero: bool = False) -> Fraction:
     return fraction
 
 
-def threshold_of(name: str, value: float) -> Fraction:
+def parse_threshold(name: str, value: float) -> Fraction:
     """Return a measure's threshold as a fraction, taken as it is written.
 
     Raises
@@ -327,7 +327,7 @@ def rule(name: str, threshold: float, jaccard_floor: float = 0.0) -> Rule:
         A pair's Jaccard must reach this too; 0 for no floor. Raising it keeps sizes alike.
     """
     known = measure(name)
-    t = known.bound(threshold_of(name, threshold), 1)
+    t = known.bound(parse_threshold(name, threshold), 1)
     floor = exact_fraction(jaccard_floor, "jaccard floor", zero=True)
     return Rule(known.code, t.numerator, t.denominator, floor.numerator, floor.denominator)
 
@@ -354,7 +354,7 @@ def similarities(name: str, counts: Integers, unit: int = 1) -> Floats:
     return np.asarray(known.similarity(o, a, b), np.float64)
 
 
-def reaching(name: str, counts: Integers, threshold: Fraction, unit: int = 1) -> npt.NDArray[np.bool_]:
+def reaches_threshold(name: str, counts: Integers, threshold: Fraction, unit: int = 1) -> npt.NDArray[np.bool_]:
     """Return, exactly, whether each pair reaches a threshold; the other parameters are those of ``similarities``.
 
     Floating point decides what is clearly above or below, whole numbers the rest.

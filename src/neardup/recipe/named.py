@@ -23,7 +23,7 @@ def names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
-def sources(name: str) -> str:
+def recipe_sources(name: str) -> str:
     """Return where a named recipe comes from, as BibTeX.
 
     Raises
@@ -66,7 +66,7 @@ def load_recipe(name_or_file: str | os.PathLike[str]) -> Recipe:
     return _of_file(name_or_file)
 
 
-def recipe_of(given: AnyRecipe) -> Recipe:
+def resolve_recipe(given: AnyRecipe) -> Recipe:
     """Return a recipe that is given by itself, by its name or by its TOML file.
 
     Raises
@@ -87,7 +87,7 @@ def _of_file(name: str) -> Recipe:
         raise RecipeError(f"recipe {name!r} cannot be read: {error}") from None
 
 
-def chosen(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
+def apply_choices(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
     """Return a recipe, by itself, by name or by file, with other values for some of its fields; None keeps one.
 
     Raises
@@ -100,25 +100,25 @@ def chosen(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
             raise RecipeError(
                 f"{name!r} is no field of a recipe and no option; a recipe's fields are {', '.join(OPTIONS)}"
             )
-    found = recipe_of(recipe).changed(**{name: value for name, value in choices.items() if value is not None})
+    found = resolve_recipe(recipe).changed(**{name: value for name, value in choices.items() if value is not None})
     if found.search != "lsh":
-        refuse(choices, ("recall", "num_perm"), "is for search 'lsh'; choose that search, or leave it out")
+        refuse_fields(choices, ("recall", "num_perm"), "is for search 'lsh'; choose that search, or leave it out")
         signature = found.parsed_signature
         if signature is None or not signature.minima:
-            refuse(
+            refuse_fields(
                 choices, ("seed",), "is for min-hash signatures and search 'lsh'; choose one of them, or leave it out"
             )
     return found
 
 
-def recipe_against(index: Recipe | None, recipe: AnyRecipe | None, choices: Mapping[str, Any]) -> AnyRecipe:
+def pick_recipe(index: Recipe | None, recipe: AnyRecipe | None, choices: Mapping[str, Any]) -> AnyRecipe:
     """Return the recipe that is asked for; where none is, that of an index as the reference, else the default one."""
     if recipe is None and index is not None and not set(choices) - {"keep"}:
         return index
     return "default" if recipe is None else recipe
 
 
-def refuse(choices: Mapping[str, Any], names: Iterable[str], why: str) -> None:
+def refuse_fields(choices: Mapping[str, Any], names: Iterable[str], why: str) -> None:
     """Refuse fields that somebody chose and that would be ignored.
 
     Parameters

@@ -22,7 +22,7 @@ from neardup.recipe.kinds import (
     Features,
     Signature,
 )
-from neardup.recipe.measures import MEASURES, exact_fraction, measure, threshold_of
+from neardup.recipe.measures import MEASURES, exact_fraction, measure, parse_threshold
 from neardup.recipe.second_step import SecondStep
 
 #: Characters of known boilerplate: a recipe goes where its results go.
@@ -167,7 +167,7 @@ def _check_search(recipe: Recipe) -> None:
             "search 'lsh' makes its own sketches of feature sets, not of "
             f"{recipe.signature or recipe.weights or what}; choose search 'exact'"
         )
-    if not max(known.least_jaccard(threshold_of(known.name, recipe.threshold)), recipe.jaccard_floor):
+    if not max(known.least_jaccard(parse_threshold(known.name, recipe.threshold)), recipe.jaccard_floor):
         raise RecipeError(
             f"search 'lsh' needs a least Jaccard, which {known.name} does not bound; give jaccard_floor, or choose "
             "search 'exact'"
@@ -424,7 +424,7 @@ class Recipe:
                 raise RecipeError(f"{name} {value!r} is not known; choose one of {choices}")
             if known.bounds is not None and not known.bounds[0] <= value <= known.bounds[1]:
                 raise RecipeError(f"{name} {value} is outside {known.bounds[0]}..{known.bounds[1]}")
-        threshold_of(measure(self.measure).name, self.threshold)
+        parse_threshold(measure(self.measure).name, self.threshold)
         exact_fraction(self.jaccard_floor, "jaccard_floor", zero=True)
         if not 0 < self.recall < 1:
             raise RecipeError(f"recall {self.recall} is outside (0, 1); for every pair choose search 'exact'")
@@ -465,7 +465,7 @@ class Recipe:
     @property
     def exact_threshold(self) -> Fraction:
         """The threshold as a fraction."""
-        return threshold_of(self.measure, self.threshold)
+        return parse_threshold(self.measure, self.threshold)
 
     @property
     def needs_statistics(self) -> bool:

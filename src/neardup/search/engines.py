@@ -17,7 +17,13 @@ from neardup.kernels import Floats
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, rule
 from neardup.search.join import self_join
-from neardup.search.matches import Matches, equal_sets, members_of, within_groups, without_pairs
+from neardup.search.matches import (
+    Matches,
+    distinct_documents,
+    incomplete_matches,
+    restrict_to_groups,
+    set_representatives,
+)
 
 Integers = npt.NDArray[np.int64]
 StepProgress = Callable[[int, int], None]
@@ -32,7 +38,7 @@ _A_DOCUMENT, _A_WEIGHTED_FEATURE, _A_VALUE, _A_KEY, _A_BYTE_OF_TEXT = 150, 48, 1
 _A_PREFIX = 20
 
 
-def needs_of(recipe: Recipe) -> MemoryNeeds:
+def memory_needs(recipe: Recipe) -> MemoryNeeds:
     """Return what the search of a recipe takes of a memory budget, features that can be made again left out."""
     if recipe.measure == "semantic":
         return MemoryNeeds(_A_DOCUMENT, text=_A_BYTE_OF_TEXT, purpose="the texts and their embeddings, which are held")
@@ -106,7 +112,7 @@ def find_pairs(
     limit = most_pairs if give_up else None
     if recipe.measure == "hamming":
         found = _by_hamming_distance(store, recipe, threads, excluded, reference, progress)
-        return found if limit is None or len(found.left) <= limit else without_pairs(found.representative)
+        return found if limit is None or len(found.left) <= limit else incomplete_matches(found.representative)
     if recipe.is_weighted:
         unit = statistics.unit(recipe) if statistics else 1
         return _by_weights(store, recipe, unit, threads, excluded, limit, reference, progress)
@@ -142,8 +148,8 @@ def _by_hamming_distance(
     from neardup.search.hamming import hamming_pairs
 
     vectors = store.vectors()
-    representative = equal_sets(store, excluded)
-    members = members_of(representative)
+    representative = set_representatives(store, excluded)
+    members = distinct_documents(representative)
     values = vectors.features[vectors.heads[:-1][members]]
     near = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
     # Values are too short to tell sides apart: comparing those of a reference, too, costs less than knowing them.
@@ -167,7 +173,7 @@ def _by_weights(
 ) -> Matches:
     from neardup.search.weighted import weighted_join
 
-    representative = equal_sets(store, excluded)
+    representative = set_representatives(store, excluded)
     others = representative != np.arange(len(representative))
     bound = measure(recipe.measure).bound(recipe.exact_threshold, unit)
     found = weighted_join(
@@ -181,13 +187,13 @@ def _by_weights(
         progress=progress,
     )
     if found is None:
-        return without_pairs(representative)
+        return incomplete_matches(representative)
     statistics = {"distinct_sets": int((~others).sum())} | found.statistics
     return Matches(representative, found.left, found.right, found.counts, unit, statistics=statistics)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Finder:
+class PairSearch:
     """The documents of a run, for ``find_pairs``, whose parameters it holds.
 
     Attributes
@@ -217,7 +223,7 @@ class Finder:
     ) -> Matches:
         """Return the pairs of a recipe that differs from the run's by its threshold alone."""
         found = self._found(recipe, most_pairs, progress, give_up)
-        return found if self.groups is None else within_groups(found, self.groups)
+        return found if self.groups is None else restrict_to_groups(found, self.groups)
 
     def _found(self, recipe: Recipe, most_pairs: int | None, progress: StepProgress, give_up: bool) -> Matches:
         if self.embeddings is None or self.representative is None:
@@ -238,4 +244,4 @@ class Finder:
         own = len(self.representative) - self.reference
         found = semantic_join(self.embeddings, self.representative, recipe.exact_threshold, own, progress)
         too_many = give_up and most_pairs is not None and len(found.left) > most_pairs
-        return without_pairs(self.representative) if too_many else found
+        return incomplete_matches(self.representative) if too_many else found

@@ -238,7 +238,7 @@ def no_buckets() -> npt.NDArray[np.uint32]:
     return np.zeros(BUCKET_WORDS, np.uint32)
 
 
-def longer(lists: WindowIndex, first: int) -> WindowIndex:
+def double_table(lists: WindowIndex, first: int) -> WindowIndex:
     """Return lists with a table of so many buckets in place of none, or with one twice as long as theirs."""
     buckets = len(lists.buckets) // BUCKET_WORDS
     if buckets == 1:
@@ -249,7 +249,7 @@ def longer(lists: WindowIndex, first: int) -> WindowIndex:
     return lists._replace(buckets=table)
 
 
-def allow(lists: WindowIndex, gone: int) -> None:
+def set_growth_limit(lists: WindowIndex, gone: int) -> None:
     """Say after how many signatures ever entered a longer table is wanted, of which so many are gone."""
     buckets = len(lists.buckets) // BUCKET_WORDS
     most = gone + _ENTRIES_A_BUCKET * buckets if buckets > 1 else 0
@@ -292,7 +292,7 @@ class Segment(NamedTuple):
     signatures: int
 
 
-class Found(NamedTuple):
+class WindowMatches(NamedTuple):
     """What a document matches: arrivals, o, a and b (int64[k, 3]), digests of texts (int64[k, 2])."""
 
     serials: Integers
@@ -300,7 +300,7 @@ class Found(NamedTuple):
     digests: Integers
 
 
-class Scratch(NamedTuple):
+class QueryScratch(NamedTuple):
     """What a thread that asks an epoch counts and notes in: zeros like ``WindowIndex.hits``, and the kernels' room."""
 
     met: npt.NDArray[np.uint8]
@@ -420,7 +420,7 @@ class Epoch:
         if self.segments and end > first:
             counters[FIRST], counters[OLDEST] = end, self.segments[0].address
             self._chunks.drop_below(self.segments[0].address)
-            allow(self._lists, self._signatures_gone)
+            set_growth_limit(self._lists, self._signatures_gone)
         return gone
 
     def reopen(self, key: int | None) -> None:
@@ -446,14 +446,14 @@ class Epoch:
                 wanted, cursor = int(counters[REQUESTED]), int(counters[CURSOR])
                 counters[CURSOR], counters[END] = self._chunks.extend(wanted, cursor, large_pages=True)
             elif status == NEEDS_BUCKETS:
-                self._lists = longer(self._lists, self._first_buckets)
-                allow(self._lists, self._signatures_gone)
+                self._lists = double_table(self._lists, self._first_buckets)
+                set_growth_limit(self._lists, self._signatures_gone)
             else:
                 self._grow()
 
     def matches(
-        self, items: WindowDocuments, begin: int, end: int, window: int, scratch: Scratch | None = None
-    ) -> tuple[Integers, Found, int]:
+        self, items: WindowDocuments, begin: int, end: int, window: int, scratch: QueryScratch | None = None
+    ) -> tuple[Integers, WindowMatches, int]:
         """Return all that the items [begin, end) match: which item, ascending, what, and how many were compared.
 
         Where several threads ask, each has a scratch of its own.
@@ -473,15 +473,15 @@ class Epoch:
             size *= 8
         rows = np.concatenate(found)
         records = lists.records[rows[:, 0]]
-        return np.concatenate(asking), Found(records[:, SERIAL], rows[:, 1:], records[:, DIGEST:]), compared
+        return np.concatenate(asking), WindowMatches(records[:, SERIAL], rows[:, 1:], records[:, DIGEST:]), compared
 
-    def overlaps(self, items: WindowDocuments, time: int, least: int, window: int) -> Found:
+    def overlaps(self, items: WindowDocuments, time: int, least: int, window: int) -> WindowMatches:
         """Return what the first of the items has in common with every partner in time, where that is anything."""
         records = self._lists.records
         out = np.zeros((len(records), 3), np.int64)
         overlaps_with_records(items, self._lists, self._room.flags, out)
         rows = np.flatnonzero((out[:, 0] > 0) & _in_time(records, time, least, window))
-        return Found(records[rows, SERIAL], out[rows], records[rows, DIGEST:])
+        return WindowMatches(records[rows, SERIAL], out[rows], records[rows, DIGEST:])
 
     def values(self, time: int, least: int, window: int) -> tuple[Integers, Words]:
         """Return the arrivals of the fingerprints that are partners in time, and the fingerprints."""
@@ -532,9 +532,9 @@ class Epoch:
         rows: Integers = self._lists.records[np.arange(first, last) & (len(self._lists.records) - 1)]
         return rows
 
-    def scratch(self) -> Scratch:
+    def scratch(self) -> QueryScratch:
         """Return what a thread needs to ask while others do; good until documents enter."""
-        return Scratch(np.zeros_like(self._lists.hits), self._scratch())
+        return QueryScratch(np.zeros_like(self._lists.hits), self._scratch())
 
     def _scratch(self) -> WindowBuffers:
         classes = len(_CLASSES)

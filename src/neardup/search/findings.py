@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from neardup.documents import Corpus
 from neardup.documents.records import Names
-from neardup.keep.keepers import Families, Floats, Integers, Kept, families, keepers, standing
+from neardup.keep.keepers import Families, Floats, Integers, Keepers, find_families, find_keepers, rank_documents
 from neardup.keep.pairs import Pairs
 from neardup.recipe import Recipe
-from neardup.search.margin import Margin, Scale, scale_of
+from neardup.search.margin import Criterion, Margin, criterion_of
 from neardup.search.matches import Matches
-from neardup.search.second_step import equal_texts
+from neardup.search.second_step import text_representatives
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -84,14 +84,14 @@ class Findings:
     documents: Documents
     matches: Matches
     similarity: Floats
-    kept: Kept
+    kept: Keepers
     families: Families
     margin: Margin | None
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> Criterion:
         """What decides last, and from where on."""
-        return scale_of(self.recipe, self.classifier)
+        return criterion_of(self.recipe, self.classifier)
 
     @property
     def stays(self) -> Bools:
@@ -107,7 +107,7 @@ class Findings:
     def texts(self) -> Integers:
         """int64[n], for each document the first one with the same text, byte for byte; -1 for what matches nothing."""
         known, sets = self.documents, self.matches.representative
-        first = equal_texts(known.text_digests, known.text_bytes, sets < 0)
+        first = text_representatives(known.text_digests, known.text_bytes, sets < 0)
         # Where nothing depended on the texts their marks are no digests; but equal texts have equal features.
         return np.where((first < 0) | (sets[first] == sets), first, np.arange(len(first)))
 
@@ -136,11 +136,11 @@ class Findings:
 
 def _follows(representative: Integers, order: Integers) -> Bools:
     """Return which documents come, in keep order, after one of the same representative."""
-    top = standing(representative, order).top
+    top = rank_documents(representative, order).top
     return np.asarray((representative >= 0) & (top[representative] != np.arange(len(representative))))
 
 
-def findings_of(
+def assemble_findings(
     corpus: Corpus,
     recipe: Recipe,
     documents: Documents,
@@ -152,8 +152,8 @@ def findings_of(
 ) -> Findings:
     """Return what follows from the pairs that match."""
     reference = documents.names.reference_count
-    kept = keepers(matches.representative, pairs.graph, documents.order, reference)
-    found = families(matches.representative, matches.left, matches.right, pairs.similarity, reference)
+    kept = find_keepers(matches.representative, pairs.graph, documents.order, reference)
+    found = find_families(matches.representative, matches.left, matches.right, pairs.similarity, reference)
     return Findings(corpus, recipe, classifier, documents, matches, pairs.similarity, kept, found, margin)
 
 

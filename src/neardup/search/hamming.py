@@ -38,7 +38,7 @@ _MOST_VALUES = 1 << 32
 _NO_PAIRS = np.empty((0, 2), np.int64)
 
 
-class Choices(NamedTuple):
+class BlockPlan(NamedTuple):
     """How pairs are searched for.
 
     Attributes
@@ -59,7 +59,7 @@ class Choices(NamedTuple):
     comparisons: int
 
 
-class Near(NamedTuple):
+class NearPairs(NamedTuple):
     """Pairs within a distance, sorted by left and right, each once: int64[p] each, left < right."""
 
     left: Integers
@@ -67,7 +67,7 @@ class Near(NamedTuple):
     distance: Integers
 
 
-def choices_of(n: int, k: int, bits: int = BITS) -> Choices:
+def plan_blocks(n: int, k: int, bits: int = BITS) -> BlockPlan:
     """Return the cheapest search for the pairs within k bits among n distinct values.
 
     Parameters
@@ -87,7 +87,7 @@ def choices_of(n: int, k: int, bits: int = BITS) -> Choices:
     if not 0 <= k < BITS:
         raise RecipeError(f"Hamming distance {k} is outside 0..63; 64-bit values are near from 0 to about 10")
     pairs = n * (n - 1) // 2
-    best, least = Choices(0, 0, 0, pairs), float(pairs)
+    best, least = BlockPlan(0, 0, 0, pairs), float(pairs)
     for blocks in range(k + 1, bits + 1):
         tables = math.comb(blocks, k)
         if tables > _MOST_TABLES:
@@ -100,7 +100,7 @@ def choices_of(n: int, k: int, bits: int = BITS) -> Choices:
         cost = comparisons + tables * n * _COST_OF_SORTING
         if cost < least:
             key_bits = width * (blocks - k) + max(0, wider - k)
-            best, least = Choices(blocks, tables, key_bits, round(comparisons)), cost
+            best, least = BlockPlan(blocks, tables, key_bits, round(comparisons)), cost
     return best
 
 
@@ -109,7 +109,7 @@ def hamming_pairs(
     k: int,
     threads: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Near:
+) -> NearPairs:
     """Find every pair i < j of values that differ in at most k bits, equal ones among them.
 
     Parameters
@@ -156,7 +156,7 @@ def _checked(values: Words) -> Words:
     return np.ascontiguousarray(values)
 
 
-def _of_members(groups: Integers, distinct: Words, starts: Integers, members: Integers) -> Near:
+def _of_members(groups: Integers, distinct: Words, starts: Integers, members: Integers) -> NearPairs:
     """Return the pairs of values from pairs of groups of equal ones."""
     distances = np.bitwise_count(distinct[groups[:, 0]] ^ distinct[groups[:, 1]]).astype(np.int64)
     sizes = np.diff(starts)
@@ -165,13 +165,13 @@ def _of_members(groups: Integers, distinct: Words, starts: Integers, members: In
     left, right, distance = (np.empty(total, np.int64) for _ in range(3))
     expand_group_pairs(groups, distances, starts, members, left, right, distance)
     sequence = np.argsort(left.astype(np.uint64) * np.uint64(len(members)) + right.astype(np.uint64))
-    return Near(left[sequence], right[sequence], distance[sequence])
+    return NearPairs(left[sequence], right[sequence], distance[sequence])
 
 
 def _work(values: Words, k: int, longest: int) -> list[_Rows | _Table]:
     """Return the pieces of work that together find all pairs of sorted distinct values."""
     values, bits = _without_constant_bits(values)
-    blocks = choices_of(len(values), k, bits).blocks
+    blocks = plan_blocks(len(values), k, bits).blocks
     if blocks:
         return list(_tables(values, k, bits, blocks, longest))
     return [_Rows(values, begin, k) for begin in range(0, len(values), _ROWS_AT_A_TIME)]

@@ -30,7 +30,7 @@ from neardup.kernels.prefixes import (
 from neardup.kernels.tables import table_size
 from neardup.recipe.measures import Rule
 from neardup.runtime import Memory, map_in_order
-from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
+from neardup.search.matches import Matches, distinct_documents, set_representatives, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -61,7 +61,7 @@ class Prefixes(NamedTuple):
         return Prefixes(self.shared[chosen], self.lengths[chosen], self.bitmaps[chosen], self.starts[chosen], self.keys)
 
 
-class Steps:
+class JoinContext:
     """What all steps of a join need, and how each goes over the sets."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Steps:
             yield done
 
 
-def prune(steps: Steps, members: Integers) -> tuple[Integers, Prefixes]:
+def prune_sets(steps: JoinContext, members: Integers) -> tuple[Integers, Prefixes]:
     """Return the sets that can have a partner, and their prefixes."""
     while True:
         steps.statistics["rounds"] += 1
@@ -94,7 +94,7 @@ def prune(steps: Steps, members: Integers) -> tuple[Integers, Prefixes]:
         members = remaining
 
 
-def _counts(steps: Steps, members: Integers) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
+def _counts(steps: JoinContext, members: Integers) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
     """Return in how many of the members' sets the features of each slot occur, at most 255.
 
     What no set of the input has counts as having none: a reference set is only compared with those.
@@ -112,7 +112,7 @@ def _counts(steps: Steps, members: Integers) -> tuple[np.uint64, npt.NDArray[np.
     return shift, counts
 
 
-def _counted(steps: Steps, members: Integers, bits: int) -> npt.NDArray[np.uint8]:
+def _counted(steps: JoinContext, members: Integers, bits: int) -> npt.NDArray[np.uint8]:
     shift = np.uint64(64 - bits)
     tables = [np.zeros(1 << bits, np.uint8) for _ in range(steps.threads)]
     free = queue.SimpleQueue[npt.NDArray[np.uint8]]()
@@ -132,7 +132,7 @@ def _counted(steps: Steps, members: Integers, bits: int) -> npt.NDArray[np.uint8
     return tables[0]
 
 
-def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8]) -> Prefixes:
+def _prefixes(steps: JoinContext, members: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8]) -> Prefixes:
     count = len(members)
     rooms = np.empty(count, np.int64)
     prefix_capacities(steps.sizes[members], steps.rule, rooms)
@@ -204,15 +204,15 @@ def self_join(
     progress : callable
         Told (sets done, sets in all) from time to time.
     """
-    representative = equal_sets(store, excluded)
-    steps = Steps(store.addresses(), store.sizes, rule, threads, store.memory, reference)
-    wanted = Wanted(representative, keep_order, most_pairs, with_kept, progress)
-    members = members_of(representative)
+    representative = set_representatives(store, excluded)
+    steps = JoinContext(store.addresses(), store.sizes, rule, threads, store.memory, reference)
+    wanted = JoinRequest(representative, keep_order, most_pairs, with_kept, progress)
+    members = distinct_documents(representative)
     steps.statistics["distinct_sets"] = len(members)
-    return join_held(steps, members, wanted)
+    return join_stored_sets(steps, members, wanted)
 
 
-class Wanted(NamedTuple):
+class JoinRequest(NamedTuple):
     """Which pairs a join is asked for: ``self_join`` has the parameters.
 
     Attributes
@@ -228,12 +228,12 @@ class Wanted(NamedTuple):
     progress: Callable[[int, int], None]
 
 
-def join_held(steps: Steps, members: Integers, wanted: Wanted) -> Matches:
+def join_stored_sets(steps: JoinContext, members: Integers, wanted: JoinRequest) -> Matches:
     """Return the pairs of member sets, whose features the addresses of the steps hold."""
     representative, keep_order, most_pairs, with_kept, progress = wanted
     sizes = steps.sizes
-    members, prefix = prune(steps, members)
-    run = Join(steps)
+    members, prefix = prune_sets(steps, members)
+    run = PrefixJoin(steps)
     order = np.argsort(sizes[members], kind="stable")
     found = run.match(run.sets(members, prefix, order), members[order] < steps.own, most_pairs, progress)
     complete = found is not None
@@ -271,10 +271,10 @@ def _in_keep_order(
     return order, (int(both.sum()), int(given.sum()))
 
 
-class Join:
+class PrefixJoin:
     """The second half of a join: sets by rank, and the pairs among them."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: JoinContext) -> None:
         self.steps = steps
 
     def sets(self, members: Integers, prefix: Prefixes, order: Integers) -> RankedSets:

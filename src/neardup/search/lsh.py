@@ -25,8 +25,8 @@ from neardup.kernels.tables import table_size
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, rule
 from neardup.runtime import map_in_order
-from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
-from neardup.search.recomputed import Passes
+from neardup.search.matches import Matches, distinct_documents, set_representatives, sorted_pairs
+from neardup.search.recomputed import RecomputedJoin
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -124,8 +124,8 @@ def lsh_join(
     """
     plan = bands_of(recipe)
     sizes = store.sizes
-    representative = equal_sets(store, excluded)
-    members = members_of(representative)
+    representative = set_representatives(store, excluded)
+    members = distinct_documents(representative)
     wanted = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
     own = int(np.searchsorted(members, len(sizes) - reference))
     step = max(len(members) // _SAMPLED, 1)
@@ -133,7 +133,7 @@ def lsh_join(
     sketched = partial(_sketch, num_perm=plan.bands * plan.rows, seed=recipe.seed)
     verify = None
     if isinstance(store, BoundedStore) and store.recomputed is not None:
-        passes = Passes(store, store.recomputed, wanted, threads)
+        passes = RecomputedJoin(store, store.recomputed, wanted, threads)
         keys, minima = _keys_again(store.recomputed, members, sampled, sketched, plan)
         verify = partial(_overlaps_again, passes, members), passes.room
         addresses = np.empty(0, np.uint64)
@@ -202,7 +202,7 @@ def _keys_again(
     return keys, np.concatenate([np.empty((0, plan.bands * plan.rows), np.uint64), *samples])
 
 
-def _overlaps_again(passes: Passes, members: Integers, found: Integers) -> Integers:
+def _overlaps_again(passes: RecomputedJoin, members: Integers, found: Integers) -> Integers:
     """Return those of the candidates that match, their features made once more, with their overlaps."""
     documents = members[found[:, :2]]
     overlap = passes.overlaps(documents)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from neardup.errors import RecipeError, option
 from neardup.recipe import Recipe
-from neardup.recipe.measures import exact_fraction, measure, reaching, similarities
+from neardup.recipe.measures import exact_fraction, measure, reaches_threshold, similarities
 from neardup.search.matches import Integers, Matches
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _USUAL = Fraction(1, 5)
 _USUAL_BITS, _USUAL_SHARE = 2, Fraction(1, 4)
 
 
-class Scale(NamedTuple):
+class Criterion(NamedTuple):
     """What decides last whether a pair matches, and from where on.
 
     Attributes
@@ -63,20 +63,20 @@ class Scale(NamedTuple):
     def reaching(self, matches: Matches, threshold: Fraction) -> Bools:
         """Return, exactly, which pairs reach a threshold."""
         counts, unit = self.counts(matches)
-        return reaching(self.measure, counts, threshold, unit)
+        return reaches_threshold(self.measure, counts, threshold, unit)
 
 
-def scale_of(recipe: Recipe, classifier: Classifier | None = None) -> Scale:
+def criterion_of(recipe: Recipe, classifier: Classifier | None = None) -> Criterion:
     """Return what decides by a recipe, or by the probability of a classifier's cut."""
     step = recipe.parsed_second_step
     if step is None:
-        return Scale(recipe.measure, recipe.exact_threshold, False)
+        return Criterion(recipe.measure, recipe.exact_threshold, False)
     if step.measure != "learned":
-        return Scale(step.measure, step.exact_threshold, True)
+        return Criterion(step.measure, step.exact_threshold, True)
     at_cut = 0.0
     if classifier is not None and isfinite(classifier.cut):
         at_cut = float(classifier.probability(np.array([classifier.cut]))[0])
-    return Scale(step.measure, exact_fraction(at_cut, "probability", zero=True), True)
+    return Criterion(step.measure, exact_fraction(at_cut, "probability", zero=True), True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,12 +98,12 @@ class Margin:
     note: str
 
 
-def usual_margin(recipe: Recipe) -> float:
+def default_margin(recipe: Recipe) -> float:
     """Return how far beyond its threshold one usually looks: 0.2, or half the way to 0 from a threshold below 0.4.
 
     For a Hamming distance it is two bits, for another distance a quarter of the threshold.
     """
-    scale = scale_of(recipe)
+    scale = criterion_of(recipe)
     if scale.measure == "hamming":
         return float(_USUAL_BITS)
     if scale.distance:
@@ -117,7 +117,7 @@ def has_threshold(recipe: Recipe) -> bool:
     return not single or bool(recipe.second_step)
 
 
-def loosened(recipe: Recipe, margin: float) -> Recipe | str:
+def relaxed_recipe(recipe: Recipe, margin: float) -> Recipe | str:
     """Return a recipe with the threshold moved, or a sentence that says why there is none.
 
     Parameters
@@ -138,7 +138,7 @@ def loosened(recipe: Recipe, margin: float) -> Recipe | str:
         raise RecipeError(f"margin {margin!r} is not a number; give how far beyond the threshold to look") from None
     if far <= 0:
         raise RecipeError(f"margin {margin} is not above 0; give how far beyond the threshold to look, or nothing")
-    scale = scale_of(recipe)
+    scale = criterion_of(recipe)
     if scale.measure == "learned":
         return recipe
     if not has_threshold(recipe):
@@ -152,7 +152,7 @@ def loosened(recipe: Recipe, margin: float) -> Recipe | str:
     if not scale.distance and moved <= 0:
         raise RecipeError(
             f"margin {margin} leaves nothing of threshold {float(scale.threshold):g}; give less, such as "
-            f"{usual_margin(recipe):g}"
+            f"{default_margin(recipe):g}"
         )
     if scale.measure == "hamming" and (moved.denominator != 1 or moved > measure("hamming").highest):
         raise RecipeError(f"margin {margin} does not lead to a Hamming distance; give whole bits, up to 63 in all")
@@ -162,7 +162,7 @@ def loosened(recipe: Recipe, margin: float) -> Recipe | str:
     return recipe.changed(second_step=str(step._replace(threshold=float(moved))))
 
 
-def narrowed(matches: Matches, chosen: Bools) -> Matches:
+def select_pairs(matches: Matches, chosen: Bools) -> Matches:
     """Return the chosen ones of the pairs."""
     return replace(
         matches,
@@ -182,7 +182,7 @@ def find_margin(recipe: Recipe, looser: Recipe | str, own: Matches, find: Callab
     recipe : Recipe
         What the run is by.
     looser : Recipe or str
-        What ``loosened`` says.
+        What ``relaxed_recipe`` says.
     own : Matches
         What the run found.
     find : callable
@@ -198,17 +198,19 @@ def find_margin(recipe: Recipe, looser: Recipe | str, own: Matches, find: Callab
     return Margin(found, looser.exact_threshold, "")
 
 
-def widened(
+def relaxed_second_step(
     recipe: Recipe, looser: Recipe | str | None, classifier: Classifier | None
 ) -> tuple[Recipe, Classifier | None]:
-    """Return by what a second step goes so that it passes what lies around its threshold, too: ``split`` parts it.
+    """Return a recipe and classifier whose second step also passes pairs beyond its threshold.
+
+    ``split_at_threshold`` then separates these pairs from those that match.
 
     Parameters
     ----------
     recipe : Recipe
         What the run is by.
     looser : Recipe, str or None
-        What ``loosened`` says; None where nothing around the threshold is wanted.
+        What ``relaxed_recipe`` says; None where nothing around the threshold is wanted.
     classifier : Classifier or None
         Where a classifier is the second step: it, with the cut that counts.
     """
@@ -220,7 +222,9 @@ def widened(
     return recipe.changed(second_step=every.recipe.second_step), every
 
 
-def split(wide: Matches, recipe: Recipe, looser: Recipe | str, classifier: Classifier | None) -> tuple[Matches, Margin]:
+def split_at_threshold(
+    wide: Matches, recipe: Recipe, looser: Recipe | str, classifier: Classifier | None
+) -> tuple[Matches, Margin]:
     """Return what a second step let pass by itself, and all that it looked at.
 
     Parameters
@@ -232,7 +236,7 @@ def split(wide: Matches, recipe: Recipe, looser: Recipe | str, classifier: Class
     classifier : Classifier or None
         Where a classifier is the second step: it, with the cut that counts.
     """
-    scale = scale_of(recipe, classifier)
+    scale = criterion_of(recipe, classifier)
     if isinstance(looser, str):
         return wide, Margin(None, scale.threshold, looser)
     if classifier is not None and wide.vectors is not None:
@@ -242,8 +246,8 @@ def split(wide: Matches, recipe: Recipe, looser: Recipe | str, classifier: Class
         beyond = Margin(replace(wide, vectors=None), Fraction(0), note)
     else:
         passed = scale.reaching(wide, scale.threshold)
-        least = scale_of(looser).threshold
+        least = criterion_of(looser).threshold
         note = f"Every pair that passes the first step was measured; the second step is known from {float(least):g} on."
         beyond = Margin(wide, least, note)
-    own = narrowed(wide, passed)
+    own = select_pairs(wide, passed)
     return replace(own, statistics=wide.statistics | {"pairs": int(passed.sum())}), beyond

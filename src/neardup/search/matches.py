@@ -61,7 +61,7 @@ class Matches:
     vectors: Floats | None = None
 
 
-def equal_sets(store: FeatureStore, excluded: npt.NDArray[np.bool_] | None = None) -> Integers:
+def set_representatives(store: FeatureStore, excluded: npt.NDArray[np.bool_] | None = None) -> Integers:
     """Return for each document the first with the same features, and weights of these; -1 for what matches nothing.
 
     Parameters
@@ -77,13 +77,13 @@ def equal_sets(store: FeatureStore, excluded: npt.NDArray[np.bool_] | None = Non
     return store.first_equal(alone)
 
 
-def without_pairs(representative: Integers) -> Matches:
+def incomplete_matches(representative: Integers) -> Matches:
     """Return what a search knows that gave up: nothing but who is equal."""
     none = np.empty(0, np.int64)
     return Matches(representative, none, none, np.empty((0, 3), np.int64), complete=False)
 
 
-def within_groups(found: Matches, groups: Integers) -> Matches:
+def restrict_to_groups(found: Matches, groups: Integers) -> Matches:
     """Return the matches of documents of one group; those of different groups are neither equal nor pairs.
 
     Parameters
@@ -116,12 +116,12 @@ def within_groups(found: Matches, groups: Integers) -> Matches:
     )
 
 
-def members_of(representative: Integers) -> Integers:
+def distinct_documents(representative: Integers) -> Integers:
     """Return the documents that stand for others or themselves, ascending."""
     return np.flatnonzero(representative == np.arange(len(representative)))
 
 
-def groups_that_fit(pairs: npt.NDArray[np.integer], sizes: Integers, room: float) -> Integers:
+def partition_pairs(pairs: npt.NDArray[np.integer], sizes: Integers, room: float) -> Integers:
     """Return int64[k], the group of each pair, from 0: what pairs connect is in one group where that fits.
 
     Parameters

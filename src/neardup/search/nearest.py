@@ -37,7 +37,7 @@ from neardup.kernels.postings import (
 from neardup.kernels.tables import insert_values, number_keys, table_size
 from neardup.kernels.weighted import weight_totals
 from neardup.recipe.measures import measure as measure_of
-from neardup.recipe.measures import reaching, similarities
+from neardup.recipe.measures import reaches_threshold, similarities
 from neardup.runtime import map_in_order
 
 Integers = npt.NDArray[np.int64]
@@ -264,7 +264,7 @@ def values_of(vectors: Vectors, allowed: Mask) -> tuple[Integers, Words]:
     return documents, vectors.features[vectors.heads[documents]]
 
 
-class Matching(NamedTuple):
+class RankedDocuments(NamedTuple):
     """Documents that one text matches, or is closest to, the closest first: as in ``Nearest``, without queries."""
 
     document: Integers
@@ -272,7 +272,7 @@ class Matching(NamedTuple):
     similarity: npt.NDArray[np.float64]
 
 
-def matching(
+def matching_documents(
     vectors: Vectors,
     features: Words,
     weights: Integers,
@@ -282,7 +282,7 @@ def matching(
     jaccard_floor: Fraction = Fraction(0),
     unit: int = 1,
     excluded: Mask | None = None,
-) -> Matching:
+) -> RankedDocuments:
     """Find all documents that a new one matches, from the closest on; of equally close ones the first.
 
     Parameters
@@ -308,13 +308,13 @@ def matching(
         If the weights are too large.
     """
     documents, counts = _compared(vectors, features, weights, measure, excluded)
-    enough = reaching(measure, counts, threshold, unit)
+    enough = reaches_threshold(measure, counts, threshold, unit)
     if jaccard_floor:
-        enough &= reaching("jaccard", counts, jaccard_floor, unit)
+        enough &= reaches_threshold("jaccard", counts, jaccard_floor, unit)
     return _closest(documents[enough], counts[enough], measure, int(enough.sum()), unit)
 
 
-def closest(
+def closest_documents(
     vectors: Vectors,
     features: Words,
     weights: Integers,
@@ -323,8 +323,8 @@ def closest(
     *,
     unit: int = 1,
     excluded: Mask | None = None,
-) -> Matching:
-    """Find the k documents most similar to a new one; the other parameters and errors are those of ``matching``."""
+) -> RankedDocuments:
+    """Find the k documents most similar to a new one; the rest is as in ``matching_documents``."""
     if k < 1:
         raise RecipeError(f"k {k} is below 1; ask for one neighbour at least")
     documents, counts = _compared(vectors, features, weights, measure, excluded)
@@ -353,11 +353,11 @@ def _compared(
     return documents, np.column_stack([common[documents], own, rows.totals[documents]])
 
 
-def _closest(documents: Integers, counts: Integers, measure: str, k: int, unit: int) -> Matching:
+def _closest(documents: Integers, counts: Integers, measure: str, k: int, unit: int) -> RankedDocuments:
     heap = empty_heap(min(k, len(documents)))
     common, own, others = np.ascontiguousarray(counts.T)
     if len(documents):
         code = OVERLAP if measure == "hamming" else code_of(measure)
         select_nearest(code, own[0], documents, common, others, heap)
     counts = np.column_stack([heap.common, np.full(len(heap.common), own[:1].sum()), heap.totals])
-    return Matching(heap.documents, counts, similarities(measure, counts, unit))
+    return RankedDocuments(heap.documents, counts, similarities(measure, counts, unit))

@@ -42,8 +42,8 @@ from neardup.kernels.parts import (
 from neardup.kernels.prefixes import PrefixIndex, RankedSets, index_lengths, overlaps_of_pairs
 from neardup.recipe.measures import Rule
 from neardup.runtime import file_limit, map_in_order, resident_memory
-from neardup.search.join import Steps, Wanted, bits_of_index, check_entries, join_held
-from neardup.search.matches import Matches, equal_sets, groups_that_fit, members_of, sorted_pairs
+from neardup.search.join import JoinContext, JoinRequest, bits_of_index, check_entries, join_stored_sets
+from neardup.search.matches import Matches, distinct_documents, partition_pairs, set_representatives, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
 Narrow = npt.NDArray[np.int32]
@@ -75,7 +75,7 @@ _FEWEST_PARTS, _MOST_PARTS, _A_KEY = 8, 256, 16
 _MOST_BITS_OF_A_PART = 22
 
 
-class Held(NamedTuple):
+class StoredFeatures(NamedTuple):
     """The features of some documents.
 
     Attributes
@@ -117,13 +117,13 @@ def recomputed_join(
     rule, threads, excluded, keep_order, most_pairs, with_kept, reference, progress
         As for ``self_join``.
     """
-    wanted = Wanted(equal_sets(store, excluded), keep_order, most_pairs, with_kept, progress)
-    found = Passes(store, recomputed, rule, threads, reference).matches(wanted)
+    wanted = JoinRequest(set_representatives(store, excluded), keep_order, most_pairs, with_kept, progress)
+    found = RecomputedJoin(store, recomputed, rule, threads, reference).matches(wanted)
     found.statistics["passes_over_the_input"] = recomputed.passes
     return found
 
 
-class Passes:
+class RecomputedJoin:
     """The passes of one search; the parameters are those of ``recomputed_join``.
 
     Attributes
@@ -136,7 +136,7 @@ class Passes:
         self, store: BoundedStore, recomputed: RecomputedFeatures, rule: Rule, threads: int, reference: int = 0
     ) -> None:
         self.recomputed = recomputed
-        self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
+        self.steps = JoinContext(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
         # What is held by now is measured: documents, counts, and a base that differs from machine to machine.
         self._budget = math.inf if store.memory.budget is None else store.memory.budget
         left = self._budget - resident_memory() - store.reader_bytes
@@ -145,9 +145,9 @@ class Passes:
         self._left = min(max(left, least, _LEAST_HELD), max(store.max_bytes, _LEAST_HELD))
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
 
-    def matches(self, wanted: Wanted) -> Matches:
+    def matches(self, wanted: JoinRequest) -> Matches:
         """Return the pairs of the exact join."""
-        members = members_of(wanted.representative)
+        members = distinct_documents(wanted.representative)
         self.steps.statistics["distinct_sets"] = len(members)
         able, held = self._mask(members) & self.recomputed.matchable(self.steps.rule), None
         if 8 * int(self.steps.sizes[able].sum()) > self.room:
@@ -158,21 +158,21 @@ class Passes:
             self.recomputed.close()
         held = self._held_again(np.flatnonzero(able))
         self.steps.addresses[held.documents] = held.addresses
-        return join_held(self.steps, held.documents, wanted)
+        return join_stored_sets(self.steps, held.documents, wanted)
 
     def _mask(self, documents: Integers) -> Booleans:
         chosen = np.zeros(len(self.steps.sizes), np.bool_)
         chosen[documents] = True
         return chosen
 
-    def _held(self, able: Integers, documents: list[Integers], arrays: list[Words]) -> Held:
+    def _held(self, able: Integers, documents: list[Integers], arrays: list[Words]) -> StoredFeatures:
         addresses = [np.empty(0, np.uint64)]
         addresses += [
             set_addresses(features, self.steps.sizes[these]) for these, features in zip(documents, arrays, strict=True)
         ]
-        return Held(able, np.concatenate(addresses), arrays)
+        return StoredFeatures(able, np.concatenate(addresses), arrays)
 
-    def _held_again(self, able: Integers) -> Held:
+    def _held_again(self, able: Integers) -> StoredFeatures:
         """Return the features of sets, in memory as far as there is room, else in a file that the system maps."""
         documents, arrays = [], []
         for these, features in self.recomputed.map_blocks(self._mask(able), _copied):
@@ -183,7 +183,7 @@ class Passes:
             self.steps.memory.evict()
         return self._held(able, documents, arrays)
 
-    def _by_candidates(self, able: Booleans, wanted: Wanted) -> Matches | None:
+    def _by_candidates(self, able: Booleans, wanted: JoinRequest) -> Matches | None:
         """Return the pairs without holding features but of candidates; None if these, or the pairs, are too many."""
         steps = self.steps
         with ExitStack() as files:
@@ -204,7 +204,7 @@ class Passes:
         steps.statistics["pairs"] = len(left)
         return Matches(wanted.representative, left, right, numbers, statistics=steps.statistics)
 
-    def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, RankedSets, Prefixes]:
+    def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, RankedSets, PrefixFiles]:
         """Return the sets that can have a partner, in order of size, and what files hold of them."""
         recomputed, memory = self.recomputed, self.steps.memory
         slots, enough = recomputed.count_among(able, self.steps.rule, files)
@@ -212,7 +212,7 @@ class Passes:
             recomputed.close()
         words, parts = self._widths(self.steps.sizes[enough])
         keys = [files.enter_context(PartFile(np.uint64, memory)) for _ in range(parts)]
-        prefixes = Prefixes(keys, files.enter_context(PartFile(np.uint64, memory)))
+        prefixes = PrefixFiles(keys, files.enter_context(PartFile(np.uint64, memory)))
         found = [GrowingArray(np.int32), GrowingArray(np.int32), GrowingArray(np.int32), GrowingArray(np.uint64, words)]
         for made in recomputed.map_counted(able, slots, partial(_made, self.steps.rule, words)):
             prefixes.add(made)
@@ -235,7 +235,7 @@ class Passes:
             parts *= 2
         return words, parts
 
-    def _by_rank(self, found: list[GrowingArray], prefixes: Prefixes) -> tuple[Narrow, RankedSets, Prefixes]:
+    def _by_rank(self, found: list[GrowingArray], prefixes: PrefixFiles) -> tuple[Narrow, RankedSets, PrefixFiles]:
         """Return sets in order of size, from what was found of them in the order in which they were added."""
         members, shared, lengths, bitmaps = (column.rows for column in found)
         found.clear()
@@ -249,7 +249,9 @@ class Passes:
             array[:] = array[order]
         return members, RankedSets(none, sizes, shared, lengths, bitmaps, np.empty(0, np.int32), none), prefixes
 
-    def _candidates(self, sets: RankedSets, of_input: Booleans, prefixes: Prefixes, wanted: Wanted) -> Narrow | None:
+    def _candidates(
+        self, sets: RankedSets, of_input: Booleans, prefixes: PrefixFiles, wanted: JoinRequest
+    ) -> Narrow | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
 
         of_input: bool[r], which are of the input, and not of a reference.
@@ -283,7 +285,7 @@ class Passes:
         return np.column_stack([both >> 32, both & 0xFFFFFFFF]).astype(np.int32)
 
     def _sides(
-        self, sets: RankedSets, of_input: Booleans, prefixes: Prefixes
+        self, sets: RankedSets, of_input: Booleans, prefixes: PrefixFiles
     ) -> tuple[int, list[tuple[Narrow, Narrow]]]:
         """Return how many bits choose a list of the index, and what is entered and asked for each set, once or twice.
 
@@ -309,7 +311,7 @@ class Passes:
     def _candidates_in(
         self,
         number: int,
-        prefixes: Prefixes,
+        prefixes: PrefixFiles,
         sets: RankedSets,
         bits: int,
         sides: list[tuple[Narrow, Narrow]],
@@ -333,7 +335,7 @@ class Passes:
                 found.append(scratch[2][:written].copy())
         return np.unique(np.concatenate(found).astype(np.int64) @ _PACKED), known
 
-    def _able_by_parities(self, ranks: Narrow, sizes: Integers, prefixes: Prefixes) -> Narrow:
+    def _able_by_parities(self, ranks: Narrow, sizes: Integers, prefixes: PrefixFiles) -> Narrow:
         """Return which of the candidates may match, as their parities have it; sizes: by rank."""
         count = len(sizes)
         lengths, place = np.empty(count, np.int64), np.empty(count, np.int32)
@@ -369,7 +371,7 @@ class Passes:
         overlap = np.empty(len(pairs), np.int64)
         involved, places = np.unique(pairs, return_inverse=True)
         places = places.reshape(-1, 2)
-        groups = groups_that_fit(places, 8 * sizes[involved], self.room)
+        groups = partition_pairs(places, 8 * sizes[involved], self.room)
         order = np.argsort(groups, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(groups))[:-1])
         # Which of them each group has; one that pairs with many others may be in several.
@@ -390,7 +392,7 @@ class Passes:
                     pass
         return overlap
 
-    def _held_by_group(self, involved: Integers, members: list[Integers], stack: ExitStack) -> Iterator[Held]:
+    def _held_by_group(self, involved: Integers, members: list[Integers], stack: ExitStack) -> Iterator[StoredFeatures]:
         """Yield the features of the documents of each group, all in memory or each from a file of its own."""
         if len(members) <= 1:
             documents, arrays = [], []
@@ -424,10 +426,10 @@ class Passes:
             read_array(file, 0, features, self.steps.memory)
             close_scratch_file(file)
             own = involved[places]
-            yield Held(own, set_addresses(features, self.steps.sizes[own]), [features])
+            yield StoredFeatures(own, set_addresses(features, self.steps.sizes[own]), [features])
 
 
-class Prefixes:
+class PrefixFiles:
     """What files hold of sets: the keys of their prefixes, by part of the key space, and parities.
 
     Parameters
@@ -447,7 +449,7 @@ class Prefixes:
         self.keys, self.parities, self.ranks = keys, parities, np.empty(0, np.int32)
         self._waiting, self._waiting_keys = list[tuple[Words, Integers]](), 0
 
-    def add(self, made: Made) -> None:
+    def add(self, made: PrefixBatch) -> None:
         """Add further sets."""
         self.parities.add(made.widths, made.parities)
         self._waiting.append((made.keys, made.lengths))
@@ -468,7 +470,7 @@ class Prefixes:
             part.add(each, words[begin:end])
 
 
-class Made(NamedTuple):
+class PrefixBatch(NamedTuple):
     """Some sets that can have a partner.
 
     Attributes
@@ -496,7 +498,9 @@ class Made(NamedTuple):
     parities: Words
 
 
-def _made(rule: Rule, words: int, documents: Integers, sizes: Integers, features: Words, counts: Counts8) -> Made:
+def _made(
+    rule: Rule, words: int, documents: Integers, sizes: Integers, features: Words, counts: Counts8
+) -> PrefixBatch:
     """Return what is needed of those documents that can have a partner; their bitmaps are of so many words."""
     count = len(documents)
     rooms = np.empty(count, np.int64)
@@ -515,7 +519,7 @@ def _made(rule: Rule, words: int, documents: Integers, sizes: Integers, features
     write_parities(own, sizes, widths, parities)
     bitmaps = np.bitwise_or.reduce(bitmaps[able].reshape(len(lengths), 8 // words, words), axis=1)
     keys = keys[: lengths.sum()].copy()
-    return Made(documents[able], shared[able], lengths, bitmaps, keys, widths.astype(np.uint32), parities)
+    return PrefixBatch(documents[able], shared[able], lengths, bitmaps, keys, widths.astype(np.uint32), parities)
 
 
 def _in(numbers: Integers, known: Integers) -> Booleans:

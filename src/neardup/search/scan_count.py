@@ -18,7 +18,7 @@ from neardup.kernels.counts import copy_sets
 from neardup.kernels.window import BY_PREFIX, WindowDocuments
 from neardup.recipe.measures import Rule
 from neardup.runtime import map_in_order
-from neardup.search.epoch import ENDLESS, Epoch, Scratch, items_of, vocabulary_of
+from neardup.search.epoch import ENDLESS, Epoch, QueryScratch, items_of, vocabulary_of
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -88,7 +88,7 @@ class ScanCount:
 
     def _matches(self, pieces: list[WindowDocuments]) -> tuple[Integers, int]:
         """Return the pairs of items with what has entered, and how many were compared."""
-        free = queue.SimpleQueue[Scratch]()
+        free = queue.SimpleQueue[QueryScratch]()
         for _ in range(self._threads):
             free.put(self._epoch.scratch())
 

@@ -23,9 +23,9 @@ from neardup.keep.pairs import Pairs
 from neardup.kernels.counts import group_equal_sets
 from neardup.kernels.pairs import count_overlaps
 from neardup.recipe import Recipe
-from neardup.recipe.measures import reaching
+from neardup.recipe.measures import reaches_threshold
 from neardup.recipe.second_step import SecondStep
-from neardup.search.matches import Matches, groups_that_fit
+from neardup.search.matches import Matches, partition_pairs
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -42,7 +42,7 @@ MANY_CANDIDATES = 500_000
 _FOR_A_BYTE, _FOR_A_TEXT = 8, 400
 
 
-class Decided(NamedTuple):
+class StepVerdicts(NamedTuple):
     """What a second step says of n candidate pairs.
 
     Attributes
@@ -64,7 +64,7 @@ class Decided(NamedTuple):
 
 
 #: Judges pairs of documents by their positions.
-Judge = Callable[[Integers, Integers], Decided]
+PairJudge = Callable[[Integers, Integers], StepVerdicts]
 
 
 def check_classifier(classifier: Classifier | None, recipe: Recipe, encoder: Encoder | None) -> Classifier:
@@ -92,7 +92,7 @@ def check_classifier(classifier: Classifier | None, recipe: Recipe, encoder: Enc
     return classifier
 
 
-def decide(
+def judge_by_classifier(
     classifier: Classifier,
     records: Records,
     left: Integers,
@@ -101,7 +101,7 @@ def decide(
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
-) -> Decided:
+) -> StepVerdicts:
     """Return what ``check_classifier`` let pass says of pairs of records, by their places."""
     from neardup.classifier.measurer import Measurer
 
@@ -122,8 +122,8 @@ def decide(
         if home is not None:
             outside += int((home.outside_pairs(x) | foreign[left[part]] | foreign[right[part]]).sum())
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
-    counts = counts_of(classifier, np.concatenate(scores))
-    return Decided(passed, np.concatenate(vectors), counts, None if home is None else outside)
+    counts = probability_counts(classifier, np.concatenate(scores))
+    return StepVerdicts(passed, np.concatenate(vectors), counts, None if home is None else outside)
 
 
 def _announced(progress: Callable[[int, int], None], classifier: Classifier) -> Callable[[int, int], None]:
@@ -147,7 +147,7 @@ def _announced(progress: Callable[[int, int], None], classifier: Classifier) -> 
     return told
 
 
-def counts_of(classifier: Classifier, g: Floats) -> Integers:
+def probability_counts(classifier: Classifier, g: Floats) -> Integers:
     """Return o, a and b of pairs with such a g: the probability in units of 10**-9, and what makes 1.
 
     Equal texts alone have 1: however sure a classifier is, it stays a unit below.
@@ -159,13 +159,13 @@ def counts_of(classifier: Classifier, g: Floats) -> Integers:
 Words = npt.NDArray[np.uint64]
 
 
-def second_step(
+def apply_second_step(
     matches: Matches,
     recipe: Recipe,
     texts: Integers,
     records_of: Callable[[Integers], Records] | None,
     *,
-    judge: Judge | None = None,
+    judge: PairJudge | None = None,
     threads: int = 1,
     encoder: Encoder | None = None,
     classifier: Classifier | None = None,
@@ -184,9 +184,9 @@ def second_step(
     matches : Matches
         All pairs that passed the first measure.
     recipe : Recipe
-        Its ``second_step``.
+        Its ``apply_second_step``.
     texts : int64[n]
-        From ``equal_texts``, of documents whose texts have digests.
+        From ``text_representatives``, of documents whose texts have digests.
     records_of : callable
         Gives the texts of documents, ascending, and what else a classifier asks for.
     judge : callable, optional
@@ -246,12 +246,12 @@ def _judged_in_groups(
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
-) -> Decided:
+) -> StepVerdicts:
     """Return what is decided about pairs of documents whose texts are read in groups that fit."""
     groups = np.zeros(len(left), np.int64)
     if text_bytes is not None and isfinite(room):
         sizes = _FOR_A_BYTE * text_bytes + _FOR_A_TEXT
-        groups = groups_that_fit(np.column_stack([left, right]), sizes, room)
+        groups = partition_pairs(np.column_stack([left, right]), sizes, room)
     if known is not None:
         progress = _announced(progress, known)
     passed, unlike = np.zeros(len(left), np.bool_), list[int]()
@@ -263,25 +263,25 @@ def _judged_in_groups(
         records = records_of(documents)
         told = partial(_in_all, progress, int((groups < group).sum()), len(left))
         if known is not None:
-            decided = decide(known, records, *places, threads=threads, encoder=encoder, progress=told)
+            decided = judge_by_classifier(known, records, *places, threads=threads, encoder=encoder, progress=told)
             reach, vectors, second, outside = decided
             unlike += [] if outside is None else [outside]
         else:
-            reach, second = reached(step, records.texts, *places, threads, encoder, told)
+            reach, second = judge_by_measure(step, records.texts, *places, threads, encoder, told)
             vectors = np.empty((len(second), 0))
         passed[here] = reach
         found.append((here[reach], second, vectors))
     order = np.argsort(np.concatenate([part[0] for part in found]))
     second = np.concatenate([part[1] for part in found])[order]
     vectors = np.concatenate([part[2] for part in found])[order]
-    return Decided(passed, vectors, second, sum(unlike) if unlike else None)
+    return StepVerdicts(passed, vectors, second, sum(unlike) if unlike else None)
 
 
 def _in_all(progress: Callable[[int, int], None], before: int, total: int, done: int, of: int) -> None:
     progress(before + done, total)
 
 
-def reached(
+def judge_by_measure(
     step: SecondStep,
     texts: Sequence[str],
     left: Integers,
@@ -297,11 +297,11 @@ def reached(
         part = slice(begin, begin + _PAIRS_AT_A_TIME)
         second[part] = measured(left[part], right[part])
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
-    passed = reaching(step.measure, second, step.exact_threshold)
+    passed = reaches_threshold(step.measure, second, step.exact_threshold)
     return passed, second[passed]
 
 
-def equal_texts(text_digests: Words, text_bytes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
+def text_representatives(text_digests: Words, text_bytes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
     """Return for each document the first with the same text, -1 for those that must match nothing: int64[n].
 
     Parameters

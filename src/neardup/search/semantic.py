@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from neardup.features.embeddings import COSINE_UNIT
 from neardup.kernels import Floats
-from neardup.recipe.measures import reaching
-from neardup.search.matches import Matches, members_of, sorted_pairs
+from neardup.recipe.measures import reaches_threshold
+from neardup.search.matches import Matches, distinct_documents, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
 _ROWS = 1024
@@ -41,7 +41,7 @@ def semantic_join(
     progress : callable
         Told (rows done, rows in all).
     """
-    members = members_of(representative)
+    members = distinct_documents(representative)
     found = [np.empty((0, 2), np.int64)]
     values = [np.empty(0, np.int64)]
     count = len(members) if own is None else int(np.searchsorted(members, own))
@@ -53,7 +53,7 @@ def semantic_join(
         progress(min(begin + _ROWS, count), count)
     pairs, o = np.concatenate(found), np.concatenate(values)
     counts = np.column_stack([o, np.full((len(o), 2), COSINE_UNIT, np.int64)])
-    reached = reaching("semantic", counts, threshold)
+    reached = reaches_threshold("semantic", counts, threshold)
     documents, counts = members[pairs[reached]], counts[reached]
     left, right, counts = sorted_pairs(documents[:, 0], documents[:, 1], counts)
     return Matches(representative, left, right, counts, statistics={"distinct_texts": len(members), "pairs": len(left)})

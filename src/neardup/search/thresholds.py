@@ -17,7 +17,7 @@ from neardup.kernels.pairs import (
     count_kept_at_levels,
     earlier_neighbours,
 )
-from neardup.recipe.measures import reaching, similarities
+from neardup.recipe.measures import reaches_threshold, similarities
 from neardup.search.matches import Integers, Matches
 
 Places = npt.NDArray[np.int16]
@@ -27,7 +27,7 @@ Bools = npt.NDArray[np.bool_]
 _MARGIN = 1e-9
 
 
-class Figures(NamedTuple):
+class ThresholdCounts(NamedTuple):
     """What each threshold would give.
 
     Attributes
@@ -76,7 +76,7 @@ class Levels:
     level: Places
     thresholds: int
 
-    def figures(self, chosen: Bools | None = None) -> Figures:
+    def figures(self, chosen: Bools | None = None) -> ThresholdCounts:
         """Return what each threshold would give.
 
         Parameters
@@ -86,7 +86,7 @@ class Levels:
         """
         nodes = self._nodes(chosen)
         dropped = int(nodes.documents.sum()) - self._kept(nodes)
-        return Figures(self._pairs(nodes), dropped, *self._families(nodes))
+        return ThresholdCounts(self._pairs(nodes), dropped, *self._families(nodes))
 
     def pairs(self, chosen: Bools | None = None) -> Integers:
         """Return the pairs alone: int64[t]."""
@@ -145,7 +145,7 @@ def levels_of(matches: Matches, measure: str, order: Integers, thresholds: Seque
     order : int64[n]
         The documents in keep order.
     thresholds : sequence of Fraction
-        Ascending, from the loosest; exact, as ``measures.reaching`` takes them.
+        Ascending, from the loosest; exact, as ``measures.reaches_threshold`` takes them.
     """
     at = np.array([float(threshold) for threshold in thresholds])
     found = similarities(measure, matches.counts, matches.unit)
@@ -156,5 +156,5 @@ def levels_of(matches: Matches, measure: str, order: Integers, thresholds: Seque
         pairs = close[(level[close] < place) & (place <= highest[close])]
         if len(pairs):
             counts, which = np.unique(matches.counts[pairs], axis=0, return_inverse=True)
-            level[pairs] += reaching(measure, counts, threshold, matches.unit)[which.reshape(-1)]
+            level[pairs] += reaches_threshold(measure, counts, threshold, matches.unit)[which.reshape(-1)]
     return Levels(matches, order, level.astype(np.int16), len(thresholds))

@@ -16,7 +16,7 @@ from neardup.features.store import Block, row_heads
 from neardup.kernels.window import BY_KEYS, BY_PREFIX, FINGERPRINTS, WindowDocuments
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, Rule, rule, similarities
-from neardup.search.epoch import ENDLESS, Epoch, Found, Vocabulary, empty_vocabulary, items_of
+from neardup.search.epoch import ENDLESS, Epoch, Vocabulary, WindowMatches, empty_vocabulary, items_of
 from neardup.search.lsh import bands_of, keys_of
 from neardup.search.renewal import Renewal
 
@@ -88,7 +88,7 @@ _ENDLESS_PART = 1 << 14
 _BELIEVED = _HOUR
 
 
-class Length(NamedTuple):
+class WindowLength(NamedTuple):
     """How long a window is: ``value`` of ``time`` (microseconds), ``hour`` or ``documents``, or ``endless`` (None)."""
 
     unit: str
@@ -177,7 +177,7 @@ class FlowClock:
     that document until it leaves the window.
     """
 
-    def __init__(self, length: Length, now: Callable[[], float]) -> None:
+    def __init__(self, length: WindowLength, now: Callable[[], float]) -> None:
         self.length, self._now = length, now
         self.clock: int | None = None
         self.pending: int | None = None
@@ -297,11 +297,11 @@ class Arrivals(NamedTuple):
     def between(self, heads: Integers, begin: int, end: int) -> Arrivals:
         """Return the documents [begin, end); heads: where the features of each begin."""
         part, (block, times, leaves, least, serials, enters) = slice(begin, end), self
-        block = part_of(block, heads, begin, end)
+        block = slice_block(block, heads, begin, end)
         return Arrivals(block, times[part], leaves[part], least[part], serials[part], enters[part])
 
 
-def part_of(block: Block, heads: Integers, begin: int, end: int) -> Block:
+def slice_block(block: Block, heads: Integers, begin: int, end: int) -> Block:
     """Return the documents [begin, end) of a block; heads: where the features of each begin."""
     if end - begin == len(block.sizes):
         return block
@@ -316,7 +316,7 @@ def part_of(block: Block, heads: Integers, begin: int, end: int) -> Block:
     )
 
 
-class Best(NamedTuple):
+class BestMatches(NamedTuple):
     """The best match of each document: its number or -1, o, a and b, their similarity, and its text's digest."""
 
     serials: Integers
@@ -378,7 +378,7 @@ class Window:
         self._epochs = [g for g in self._epochs if g is newest or g.segments]
         return np.concatenate(gone)
 
-    def take(self, arrivals: Arrivals, *, asks: bool = True) -> Best:
+    def take(self, arrivals: Arrivals, *, asks: bool = True) -> BestMatches:
         """Find, if it asks, the best match of each document among those before it, and enter those that may."""
         count = len(arrivals.serials)
         best, scores = np.empty((count, 6), np.int64), np.empty(count)
@@ -389,9 +389,9 @@ class Window:
             end = min(begin + _AT_ONCE, count)
             self._renew(end - begin)
             self._flow(arrivals, heads, begin, end, asks, best, scores)
-        return Best(best[:, 0], best[:, 1:4], scores, best[:, 4:].view(np.uint64))
+        return BestMatches(best[:, 0], best[:, 1:4], scores, best[:, 4:].view(np.uint64))
 
-    def matches_each(self, arrivals: Arrivals) -> tuple[Integers, Found, Floats]:
+    def matches_each(self, arrivals: Arrivals) -> tuple[Integers, WindowMatches, Floats]:
         """Return all matches of documents among what is held, which may include themselves.
 
         These are the place of each asking document, ascending, its matches and their similarity: the most similar
@@ -403,9 +403,9 @@ class Window:
         scores = self._similarities(counts)
         place = np.concatenate([np.empty(0, np.int64), *(asking for asking, _, _ in found)])
         order = np.lexsort((serials, -scores, place))
-        return place[order], Found(serials[order], counts[order], digests[order]), scores[order]
+        return place[order], WindowMatches(serials[order], counts[order], digests[order]), scores[order]
 
-    def nearest(self, block: Block, moment: EventTime) -> tuple[Found, Floats]:
+    def nearest(self, block: Block, moment: EventTime) -> tuple[WindowMatches, Floats]:
         """Return all partners in time that have anything in common with a document, the most similar first."""
         if not len(block.features):
             return self._sorted([])
@@ -416,7 +416,7 @@ class Window:
                 differing = np.bitwise_count(values ^ block.features[0]).astype(np.int64)
                 counts = np.full((len(serials), 3), 64)
                 counts[:, 0] -= differing
-                found.append(Found(serials, counts, np.zeros((len(serials), 2), np.int64)))
+                found.append(WindowMatches(serials, counts, np.zeros((len(serials), 2), np.int64)))
             return self._sorted(found)
         one = np.zeros(1, np.int64)
         arrivals = Arrivals(block, one, one, one, one, np.zeros(1, np.int8))
@@ -502,16 +502,16 @@ class Window:
             self._epochs[-1] = self._renewal.epoch
             self._renewal = None
 
-    def _sorted(self, found: list[Found]) -> tuple[Found, Floats]:
+    def _sorted(self, found: list[WindowMatches]) -> tuple[WindowMatches, Floats]:
         serials, counts, digests = _concatenated(found)
         scores = self._similarities(counts)
         order = np.lexsort((serials, -scores))
-        return Found(serials[order], counts[order], digests[order]), scores[order]
+        return WindowMatches(serials[order], counts[order], digests[order]), scores[order]
 
     def _similarities(self, counts: Integers) -> Floats:
         return similarities(self._measure if self._measure in SET_MEASURES else "hamming", counts)
 
 
-def _concatenated(found: list[Found]) -> Found:
-    empty = Found(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty((0, 2), np.int64))
-    return Found(*(np.concatenate(columns) for columns in zip(empty, *found, strict=True)))
+def _concatenated(found: list[WindowMatches]) -> WindowMatches:
+    empty = WindowMatches(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty((0, 2), np.int64))
+    return WindowMatches(*(np.concatenate(columns) for columns in zip(empty, *found, strict=True)))

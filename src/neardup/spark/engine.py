@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from neardup.documents import Corpus
 from neardup.documents.tasks import tasks_of
 from neardup.errors import RecipeError
-from neardup.keep.order import goes_by_time
+from neardup.keep.order import is_by_time
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.spark.cluster import is_local, sources_digest
@@ -136,7 +136,7 @@ def run_in_session(
     index: DiskIndex | None = None,
 ) -> Result:
     """Run a recipe on a corpus; the parameters are those of ``run_on_spark``."""
-    source = corpus_source(spark, corpus, stages, records=records, by_time=goes_by_time(recipe.keep), index=index)
+    source = corpus_source(spark, corpus, stages, records=records, by_time=is_by_time(recipe.keep), index=index)
     details = {
         "engine": "spark",
         "master": spark.sparkContext.master,

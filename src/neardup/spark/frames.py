@@ -18,7 +18,7 @@ from neardup.errors import RecipeError
 from neardup.index.index import DiskIndex
 from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe
-from neardup.recipe.named import recipe_against
+from neardup.recipe.named import pick_recipe
 from neardup.search.engines import PAIRS_PER_DOCUMENT
 from neardup.spark.cluster import is_local
 from neardup.spark.documents import (
@@ -127,7 +127,7 @@ def run(
     """
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
     index = against if isinstance(against, DiskIndex) else None
-    chosen = recipe_against(None if index is None else index.recipe, recipe, choices)
+    chosen = pick_recipe(None if index is None else index.recipe, recipe, choices)
     resolved, learned = recipe_and_classifier(chosen, choices, classifier, force_domain=force_domain, **columns)
     check_recipe(resolved, learned)
     if index is not None:

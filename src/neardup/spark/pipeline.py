@@ -17,15 +17,15 @@ from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus
 from neardup.documents.records import Names, repeated_ids
 from neardup.features.extraction import Extractor
-from neardup.keep.order import goes_by_time, keep_order
+from neardup.keep.order import is_by_time, keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import KEEP_ORDERS, Recipe
 from neardup.runtime import Clock, Stage
 from neardup.search.engines import PAIRS_PER_DOCUMENT, most_pairs
 from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
-from neardup.search.matches import Matches, members_of, sorted_pairs
-from neardup.search.second_step import equal_texts, second_step
+from neardup.search.matches import Matches, distinct_documents, sorted_pairs
+from neardup.search.second_step import apply_second_step, text_representatives
 from neardup.spark.documents import DocumentSource, FileFacts
 from neardup.spark.features import (
     DIGEST_COLUMNS,
@@ -157,10 +157,10 @@ def find_duplicates(
     matches = _matches(table, all_rows, order, features, recipe, stages, max_pairs)
     if recipe.second_step:
         parts = part_count(int(table.text_bytes.sum()), stages.workers)
-        matches = second_step(
+        matches = apply_second_step(
             matches,
             recipe,
-            equal_texts(table.text_digests, table.text_bytes, matches.representative < 0),
+            text_representatives(table.text_digests, table.text_bytes, matches.representative < 0),
             None,
             judge=judge_on_workers(stages, recipe, classifier, source, table.rows, parts),
             reference=names.reference_count,
@@ -211,7 +211,7 @@ def _document_table(
     digests: DataFrame, source: DocumentSource, recipe: Recipe, stages: Stages
 ) -> tuple[DocumentTable, list[dict[str, Any]]]:
     """Return all documents, rejected ones too, and the reports of tasks on files."""
-    needs_values = recipe.keep not in KEEP_ORDERS or goes_by_time(recipe.keep)
+    needs_values = recipe.keep not in KEEP_ORDERS or is_by_time(recipe.keep)
     carried = [name for name in ("id", "keep", "fault") if name in digests.columns and (name != "keep" or needs_values)]
     columns = [*_TABLE_COLUMNS, *carried]
     if source.order:
@@ -300,8 +300,8 @@ def _matches(
 ) -> Matches:
     """Return the matching pairs of distinct sets; all_rows: of all documents, rejected ones too."""
     # Digests decide which sets are equal; the sets themselves never meet.
-    representative = equal_texts(table.digests, table.sizes, table.sizes == 0)
-    members = members_of(representative)
+    representative = text_representatives(table.digests, table.sizes, table.sizes == 0)
+    members = distinct_documents(representative)
     excluded = np.sort(all_rows[~np.isin(all_rows, table.rows[members], assume_unique=True, kind="sort")])
     search = PairSearch(recipe, stages, features, excluded, table.sizes[members], max_pairs)
     if recipe.search == "lsh":

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
 from neardup.features.statistics import Statistics
-from neardup.keep.keepers import graph, keepers, standing
+from neardup.keep.keepers import build_graph, find_keepers, rank_documents
 from neardup.kernels.counts import prefix_capacities, write_prefixes
 from neardup.kernels.prefixes import (
     KeyEntries,
@@ -522,9 +522,9 @@ class KeptPairSearch:
             return self._kept_in_steps(places)
         ends = np.searchsorted(places, self._places_of(self._search.verify(candidates)))
         left, right = ends.reshape(2, -1)
-        pairs = graph(len(places), left, right, np.ones(len(left)))
+        pairs = build_graph(len(places), left, right, np.ones(len(left)))
         positions = np.arange(len(places))
-        return places[~keepers(positions, pairs, positions).dropped]
+        return places[~find_keepers(positions, pairs, positions).dropped]
 
     def _places_of(self, edges: DataFrame) -> Integers:
         """Return the places of all sets in pairs, those on the left before those on the right."""
@@ -550,8 +550,8 @@ def is_reported(representative: Integers, order: Integers, left: Integers, right
     documents: some of these may come after the kept one.
     """
     count = len(representative)
-    ranked = standing(representative, order)
-    stays = ranked.staying(graph(count, left, right, np.ones(len(left))))
+    ranked = rank_documents(representative, order)
+    stays = ranked.kept_nodes(build_graph(count, left, right, np.ones(len(left))))
     at = np.full(count, -1, np.int64)
     at[ranked.nodes] = ranked.place[ranked.top[ranked.nodes]]
     has_equals = np.bincount(representative[representative >= 0], minlength=count) > 1

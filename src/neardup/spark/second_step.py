@@ -15,7 +15,7 @@ from neardup.classifier.classifier import Classifier
 from neardup.classifier.records import NO_TIME, Records
 from neardup.documents.records import value_texts
 from neardup.recipe import Recipe
-from neardup.search.second_step import Decided, Judge, decide, reached
+from neardup.search.second_step import PairJudge, StepVerdicts, judge_by_classifier, judge_by_measure
 from neardup.spark.documents import DocumentSource
 from neardup.spark.features import Broadcast
 from neardup.spark.search import PairPlacement, compare_pairs
@@ -41,7 +41,7 @@ def judge_on_workers(
     documents: DocumentSource,
     rows: Integers,
     parts: int,
-) -> Judge:
+) -> PairJudge:
     """Return a function that judges pairs of documents by the recipe's second measure, in the stage "judged".
 
     ``rows`` has the row of each document. ``documents`` have title and time if the classifier needs them.
@@ -53,7 +53,7 @@ def judge_on_workers(
     def route(placement: Broadcast[PairPlacement]) -> DataFrame:
         return documents.map(partial(route_documents, placement, columns), columns, schema)
 
-    def judge(left: Integers, right: Integers) -> Decided:
+    def judge(left: Integers, right: Integers) -> StepVerdicts:
         pairs = pa.table({"left": rows[left], "right": rows[right]})
         worker = partial(judge_texts, recipe, Broadcast(spark, classifier))
 
@@ -71,7 +71,7 @@ def judge_on_workers(
         )
         counts = np.column_stack([judged[name].to_numpy() for name in "oab"])
         outside = None if unlike.null_count == len(unlike) else sum(unlike.to_pylist())
-        return Decided(passed, vectors, counts, outside)
+        return StepVerdicts(passed, vectors, counts, outside)
 
     return judge
 
@@ -99,11 +99,11 @@ def judge_texts(
     records = _records(documents, recipe.content)
     outside = None
     if learned is not None:
-        passed, vectors, counts, outside = decide(
+        passed, vectors, counts, outside = judge_by_classifier(
             learned, records, left, right, threads=1, encoder=None, progress=_ignore_progress
         )
     else:
-        passed, counts = reached(step, records.texts, left, right, 1, None, _ignore_progress)
+        passed, counts = judge_by_measure(step, records.texts, left, right, 1, None, _ignore_progress)
         vectors = np.empty((len(counts), 0))
     judged: dict[str, Any] = {"pair": [*pairs["pair"].to_numpy()[passed], -1]}
     judged |= {name: [*counts[:, i], 0] for i, name in enumerate("oab")}

@@ -31,7 +31,7 @@ from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import AnyRecipe, Recipe
-from neardup.search.window import EventTime, FlowClock, Length, check_keys
+from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.spark.documents import frame_column, frame_documents, frame_text
 from neardup.spark.features import Broadcast
 from neardup.spark.session import require_packages
@@ -174,7 +174,7 @@ def configure_session(spark: SparkSession, *, has_groups: bool) -> None:
         spark.conf.set(_PARTITIONS, "1")
 
 
-def _time_column(frame: DataFrame, named: str | None, length: Length) -> str:
+def _time_column(frame: DataFrame, named: str | None, length: WindowLength) -> str:
     """Return the column of times; empty if documents have the time of their micro-batch."""
     if named == "":
         return ""
@@ -239,7 +239,7 @@ class StreamConfig(NamedTuple):
     """
 
     recipe: Recipe
-    length: Length
+    length: WindowLength
     against_everything: bool
     statistics: Statistics | None
     classifier: Classifier | None
@@ -269,7 +269,7 @@ def stream_config(
     is_classifiers_own = classifier is not None and recipe == "default"
     resolved, learned = resolve_recipe(None if is_classifiers_own else recipe, classifier, choices)
     check_keys(resolved)
-    length = Length.parse(window, window_by)
+    length = WindowLength.parse(window, window_by)
     if against not in _AGAINST:
         raise RecipeError(f"against {against!r} is not known; choose originals or everything")
     statistics = statistics_for(resolved, sample)

@@ -24,11 +24,11 @@ from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError
 from neardup.features.reading import gather_text_statistics
 from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe, Recipe
-from neardup.recipe.named import chosen
+from neardup.recipe.named import apply_choices
 from neardup.recipe.recipe import parse
 from neardup.runtime import default_threads
 from neardup.search.matches import Similar
-from neardup.search.window import EventTime, FlowClock, Length, check_keys
+from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
 from neardup.stream.parts import Record, RestoredDocument, WindowFindings
@@ -82,7 +82,7 @@ def resolve_recipe(
     Raises ``NeardupError`` if both are passed, or one does not fit a flow.
     """
     if classifier is None:
-        return chosen("default" if recipe is None else recipe, choices), None
+        return apply_choices("default" if recipe is None else recipe, choices), None
     found = resolve_classifier(classifier)
     if found.vector.needs_encoder:
         raise RecipeError(
@@ -214,7 +214,7 @@ class Index:
         #: Whether the warning about foreign documents was issued or is suppressed.
         self._has_warned = self.classifier is None or force_domain or self.classifier.force_domain
         check_keys(self.recipe)
-        length = Length.parse(window, window_by)
+        length = WindowLength.parse(window, window_by)
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is unknown; choose originals or everything")
         if force_domain and self.classifier is None:
@@ -462,7 +462,7 @@ class Index:
             return None if record is None else record.text
 
     @property
-    def length(self) -> Length:
+    def length(self) -> WindowLength:
         """The window."""
         return self._length
 

@@ -22,7 +22,7 @@ from neardup.features.statistics import Statistics
 from neardup.features.store import Block, row_heads
 from neardup.recipe import Recipe
 from neardup.runtime import map_in_order
-from neardup.search.window import Arrivals, EventTime, FlowClock, Window, part_of
+from neardup.search.window import Arrivals, EventTime, FlowClock, Window, slice_block
 from neardup.stream.parts import (
     NO_MATCHES,
     AheadDocument,
@@ -114,14 +114,14 @@ class Judge:
             self._begin(event_times[begin], first + begin)
             numbers = np.arange(first + begin, first + end)
             arrivals = make_arrivals(
-                part_of(block, heads, begin, end), event_times[begin:end], numbers, enters[begin:end]
+                slice_block(block, heads, begin, end), event_times[begin:end], numbers, enters[begin:end]
             )
             place, matches, entered[begin:end] = self._match_and_enter(arrivals, records[begin:end])
             places.append(begin + place)
             found.append(matches)
             for i in range(begin, end):
                 if event_times[i].flag == "ahead":
-                    waiting = AheadDocument(part_of(block, heads, i, i + 1), first + i, event_times[i].time)
+                    waiting = AheadDocument(slice_block(block, heads, i, i + 1), first + i, event_times[i].time)
                     self._ahead = waiting if entered[i] else None
         self._current = 0, ()
         all_places = places[0] if len(places) == 1 else np.concatenate([np.empty(0, np.int64), *places])
@@ -221,7 +221,7 @@ class Judge:
         revived = dict(self._revived)
         for batch, (block, heads) in map_in_order(self._features_of, batches, threads):
             confirmed += [
-                (part_of(block, heads, i, i + 1), one) for i, one in enumerate(batch) if one.serial in revived
+                (slice_block(block, heads, i, i + 1), one) for i, one in enumerate(batch) if one.serial in revived
             ]
             self._enter(
                 block, [one.serial for one in batch], [self._restored_event_time(one) for one in batch], revived
@@ -241,7 +241,7 @@ class Judge:
         heads, serials = row_heads(block.sizes), np.array(numbers, np.int64)
         enters = np.array([0 if number in excluded else 2 for number in numbers], np.int8)
         for begin, end in _segment_runs(event_times):
-            part, event_time = part_of(block, heads, begin, end), event_times[begin]
+            part, event_time = slice_block(block, heads, begin, end), event_times[begin]
             if event_time.confirms:
                 self._ahead = AheadDocument(part, numbers[begin], event_time.time)
             self._begin(event_time, numbers[begin])
@@ -250,7 +250,7 @@ class Judge:
                 self.window.take(arrivals, asks=False)
             for i in range(begin, end):
                 if numbers[i] == self._awaited and not event_times[i].confirms:
-                    self._ahead = AheadDocument(part_of(block, heads, i, i + 1), numbers[i], event_times[i].time)
+                    self._ahead = AheadDocument(slice_block(block, heads, i, i + 1), numbers[i], event_times[i].time)
 
     def admit(self, record: Record, event_time: EventTime, serial: int) -> None:
         """Enter a document at the current time, whatever it matches."""

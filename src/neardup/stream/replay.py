@@ -25,7 +25,7 @@ from neardup.errors import InputError, OutputError, RecipeError
 from neardup.features.reading import Progress, gather_statistics
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
-from neardup.search.window import Length
+from neardup.search.window import WindowLength
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index, latest_time
 from neardup.stream.register import IndexStatistics
@@ -513,7 +513,7 @@ class ReplaySettings:
     @property
     def hours(self) -> float | None:
         """Length of the window in hours; None for windows of documents and endless ones."""
-        length = Length.parse(self.window, self.window_by)
+        length = WindowLength.parse(self.window, self.window_by)
         if length.value is None or length.unit == "documents":
             return None
         return float(length.value) if length.unit == "hour" else length.value / _HOUR

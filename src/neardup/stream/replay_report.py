@@ -33,8 +33,8 @@ from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.runtime import Clock
-from neardup.search.margin import has_threshold, loosened, scale_of
-from neardup.search.window import Length
+from neardup.search.margin import criterion_of, has_threshold, relaxed_recipe
+from neardup.search.window import WindowLength
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import matching_pairs
 from neardup.stream.replay import Hour, Item, ReplaySettings, ReplayTotals, Timeline, read_items
@@ -117,17 +117,17 @@ def find_relaxed_pairs(
     ``RecipeError`` if the relaxed threshold is outside the range of the measure.
     """
     recipe, classifier = settings.recipe, settings.classifier
-    threshold = scale_of(recipe, classifier).threshold
+    threshold = criterion_of(recipe, classifier).threshold
     if not margin:
         return KnownPairs.nothing(
             threshold, "Pairs below the threshold were not searched; --report-margin 0.2 searches for them."
         )
-    relaxed = loosened(recipe, margin)
+    relaxed = relaxed_recipe(recipe, margin)
     if isinstance(relaxed, str):
         return KnownPairs.nothing(threshold, relaxed)
     permissive = None if classifier is None else classifier.everything()
-    loosest = Fraction(0) if permissive is not None else scale_of(relaxed).threshold
-    length = Length.parse(settings.window, settings.window_by)
+    loosest = Fraction(0) if permissive is not None else criterion_of(relaxed).threshold
+    length = WindowLength.parse(settings.window, settings.window_by)
     relaxed_settings = replace(settings, recipe=relaxed, classifier=permissive, against="everything", store=None)
     with relaxed_settings.index(statistics) as index:
         pairs = _PairLog(length, _PAIRS_PER_ITEM * total + _EXTRA_PAIRS)
@@ -151,7 +151,7 @@ def find_relaxed_pairs(
 class _PairLog:
     """Collects the matches of each item within the window."""
 
-    def __init__(self, length: Length, max_pairs: int) -> None:
+    def __init__(self, length: WindowLength, max_pairs: int) -> None:
         self.max_pairs = max_pairs
         self._length = length
         self._times = array("q")
@@ -315,7 +315,7 @@ class ReplayReport:
             command=self._page["command"],
             inputs=corpus.inputs,
             recipe=settings.recipe,
-            scale=scale_of(settings.recipe, settings.classifier),
+            scale=criterion_of(settings.recipe, settings.classifier),
             movable=has_threshold(settings.recipe)
             and (settings.classifier is None or isfinite(settings.classifier.cut)),
             window=settings.window,

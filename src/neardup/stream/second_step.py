@@ -18,7 +18,7 @@ from neardup.errors import RecipeError
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.search.matches import Matches
-from neardup.search.second_step import check_classifier, counts_of, second_step
+from neardup.search.second_step import apply_second_step, check_classifier, probability_counts
 from neardup.stream.parts import Record
 from neardup.text.html import content_of
 
@@ -118,7 +118,7 @@ class MeasureStep:
         )
         # No text counts as equal to another, so that every pair is measured.
         distinct = np.arange(len(texts))
-        passed = second_step(
+        passed = apply_second_step(
             candidate_pairs, self._recipe, distinct, lambda places: Records([texts[i] for i in places]), threads=1
         )
         counts = np.empty((0, 3), np.int64) if passed.second is None else passed.second
@@ -166,7 +166,7 @@ class ClassifierStep:
             outside = self._domain.outside_pairs(vectors) | foreign[:-1] | foreign[-1]
             self.counts = self.counts.add(outside, passes)
         passed = np.flatnonzero(passes)
-        counts = counts_of(self._classifier, scores[passed])
+        counts = probability_counts(self._classifier, scores[passed])
         return PassedPairs(passed, similarities("learned", counts), counts, scores[passed], vectors[passed])
 
     def _records(self, records: Sequence[Record]) -> Records:

@@ -23,7 +23,7 @@ from neardup.kernels import Bools, Floats, Integers
 from neardup.labels.labels import read_labels
 from neardup.pages.documents import DocumentReader
 from neardup.recipe import Recipe
-from neardup.recipe.measures import reaching, similarities
+from neardup.recipe.measures import reaches_threshold, similarities
 
 _BLOCK_PAIRS = 1 << 14
 
@@ -157,5 +157,5 @@ def _apply_rule(rule: Recipe, texts: Sequence[str], left: Integers, right: Integ
     block = Extractor(rule.changed(content=""))(pa.array(texts, pa.large_string()))
     counts = FeatureRows.from_sizes(block.sizes, block.features).sort().pair_counts(left, right)
     counts[:, 1:] = np.maximum(counts[:, 1:], 1)
-    reached = reaching(rule.measure, counts, rule.exact_threshold)
+    reached = reaches_threshold(rule.measure, counts, rule.exact_threshold)
     return similarities(rule.measure, counts), np.asarray(reached & (counts[:, 0] > 0), np.bool_)

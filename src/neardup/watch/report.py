@@ -292,7 +292,7 @@ class StoreReport:
 
     def _report(self, reader: StoreReader, stored: StoredFlow, recipe: Recipe, inbox: str) -> Report:
         from neardup.pages.builder import About, Sources, build_report
-        from neardup.search.margin import has_threshold, scale_of
+        from neardup.search.margin import criterion_of, has_threshold
         from neardup.stream.replay_report import evidence_in_words
 
         flow, counts = stored.flow, reader.counts
@@ -329,7 +329,7 @@ class StoreReport:
             command=self.command,
             inputs=[inbox],
             recipe=recipe,
-            scale=scale_of(recipe, self.classifier),
+            scale=criterion_of(recipe, self.classifier),
             movable=has_threshold(recipe) and (self.classifier is None or isfinite(self.classifier.cut)),
             window=reader.settings["window"],
             everything=reader.settings["against"] == "everything",
