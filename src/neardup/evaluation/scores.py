@@ -3,8 +3,8 @@
 With C correct pairs among R returned ones that have a label, and T labelled duplicates: precision = C / R,
 recall = C / T, F1 = 2 C / (R + T). Source: Montanari & Puglisi 2012, section 4 (its T are the returned pairs, its C all
 correct ones). With N pairs labelled as different, accuracy = (C + N - (R - C)) / (T + N). Intervals: percentile
-bootstrap (Efron & Tibshirani 1993, chapter 13) that draws groups of documents with replacement, because the pairs of one group
-are not independent.
+bootstrap (Efron & Tibshirani 1993, chapter 13) that draws groups of documents with replacement, because pairs of one
+group are not independent.
 """
 
 from __future__ import annotations
@@ -237,8 +237,7 @@ def score_rows(correct: Integers, wrong: Integers, duplicates: int, draws: Resam
         draws.f1(),
     )
     return [
-        Scores(*(make_figure(v[r], s[:, r]) for v, s in zip(values, drawn, strict=True)))
-        for r in range(len(correct))
+        Scores(*(make_figure(v[r], s[:, r]) for v, s in zip(values, drawn, strict=True))) for r in range(len(correct))
     ]
 
 

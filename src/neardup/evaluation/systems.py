@@ -110,9 +110,7 @@ def classifier_grid(classifier: Classifier, thresholds: Sequence[float]) -> Thre
     return ThresholdGrid("probability", steps, [(at + 1) / len(steps) for at in range(len(steps))], own)
 
 
-def passed_shares(
-    classifier: Classifier, grid: ThresholdGrid, scores: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def passed_shares(classifier: Classifier, grid: ThresholdGrid, scores: Floats) -> Floats:
     """Return the share of a grid's thresholds that each pair passes; at its own cut the classifier decides."""
     probability = classifier.probability(scores)
     passed = classifier.passes(scores).astype(np.int64)
