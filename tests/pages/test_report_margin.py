@@ -142,7 +142,7 @@ def test_how_far_to_look_is_checked_before_anything_is_read(
 
 def sweep_of(result: Result, watched: Any) -> Swept:
     seen = result.findings
-    return swept(verdicts_of(seen), seen.scale, known_pairs(seen), watched=watched)
+    return swept(verdicts_of(seen), seen.criterion, known_pairs(seen), watched=watched)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -292,11 +292,8 @@ class Result:
         distance = measure(self.recipe.measure).distance
         if new > current if distance else new < current:
             wide = None if margin is None or self.recipe.second_step else margin.matches
-            if (
-                wide is None
-                or margin is None
-                or (new > margin.relaxed_threshold if distance else new < margin.relaxed_threshold)
-            ):
+            end = None if margin is None else margin.relaxed_threshold
+            if wide is None or end is None or (new > end if distance else new < end):
                 side = "above" if distance else "below"
                 raise RecipeError(
                     f"threshold {threshold} is {side} this run's {self.recipe.threshold}: such pairs are unknown; "
