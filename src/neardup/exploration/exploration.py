@@ -149,8 +149,8 @@ def explore(
 def _matching(pairs: PairArrays, advice: Advice, findings: Findings | None) -> PairArrays:
     """Return what matches at the advised threshold: dropped documents with their keepers, or pairs of the sample."""
     if findings is not None:
-        gone = np.flatnonzero(findings.goes)
-        return PairArrays(findings.kept.keeper[gone], gone, findings.kept.similarity[gone])
+        gone = np.flatnonzero(findings.dropped_mask)
+        return PairArrays(findings.keepers.keeper[gone], gone, findings.keepers.similarity[gone])
     close = pairs.similarity >= similarity_at(advice.measure, advice.threshold)
     return PairArrays(pairs.left[close], pairs.right[close], pairs.similarity[close])
 

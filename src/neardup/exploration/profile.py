@@ -400,7 +400,7 @@ def profile_corpus(
     counting = copies > 0
     if findings is not None:
         counting = np.zeros(len(texts), np.bool_)
-        counting[texts[findings.stays]] = True
+        counting[texts[findings.kept_mask]] = True
     found = shared_runs(
         corpus,
         copies > 0,
