@@ -3,15 +3,16 @@
 The rule, in four steps:
 
 1. **Features**: the n-grams with the widest gap between the similarity that unrelated pairs reach and the one that 90%
-   of similar pairs have at least (``measure_separation``). Among lengths within 0.02 of the widest gap, the longest wins,
-   because its features are rarer. Character q-grams cost more to compare, so they replace words only if they widen the
-   gap by 0.05. If the sample has fewer than 10 similar pairs: the shortest n-grams whose unrelated pairs stay below 0.1.
+   of similar pairs have at least (``measure_separation``). Among lengths within 0.02 of the widest gap, the longest
+   wins, because its features are rarer. Character q-grams cost more to compare, so they replace words only if they
+   widen the gap by 0.05. If the sample has fewer than 10 similar pairs: the shortest n-grams whose unrelated pairs
+   stay below 0.1.
 2. **Measure**: Jaccard, whose formula people know and whose join is the fastest.
-3. **Pairs**: all pairs of the corpus at or above the curve's lowest threshold, because a sample of a large corpus has few
-   related pairs. Without a curve, or with too many pairs for one: the pairs of the sample.
-4. **Threshold**: the cut in the valley of these pairs (``find_valley``), rounded to a step of 0.05 and no lower than the
-   curve's lowest threshold. Without a valley: 0.5, where two documents of equal size share two thirds of their features,
-   or the similarity that unrelated pairs reach, if it is higher.
+3. **Pairs**: all pairs of the corpus at or above the curve's lowest threshold, because a sample of a large corpus has
+   few related pairs. Without a curve, or with too many pairs for one: the pairs of the sample.
+4. **Threshold**: the cut in the valley of these pairs (``find_valley``), rounded to a step of 0.05 and no lower than
+   the curve's lowest threshold. Without a valley: 0.5, where two documents of equal size share two thirds of their
+   features, or the similarity that unrelated pairs reach, if it is higher.
 """
 
 from __future__ import annotations
