@@ -180,7 +180,9 @@ def home_table(results: dict[str, Any]) -> str:
         then = "stops" if r["why"] else "goes on"
         best = r.get("threshold")
         precision = (
-            [figure_text(r["precision"]), f"{figure_text(best['precision'])}, {best['recipe']}"] if best else ["", ""]
+            [format_figure(r["precision"]), f"{format_figure(best['precision'])}, {best['recipe']}"]
+            if best
+            else ["", ""]
         )
         rows.append([r["corpus"], f"{r['candidates']:,}", *shares, then, *precision])
     return table(
@@ -188,7 +190,7 @@ def home_table(results: dict[str, Any]) -> str:
     )
 
 
-def figure_text(figure: dict[str, float | None]) -> str:
+def format_figure(figure: dict[str, float | None]) -> str:
     """Return a figure to three places."""
     return "none" if figure["value"] is None else f"{figure['value']:.3f}"
 

@@ -21,7 +21,7 @@ from measuring import SHARED, Section, note, run_sections, table
 
 import neardup as nd
 from neardup.documents import open_corpus
-from neardup.evaluation.comparison import Comparison, Row, Scored, compare
+from neardup.evaluation.comparison import Comparison, Row, SystemScores, compare
 from neardup.evaluation.scores import Figure
 from neardup.recipe import names as recipe_names
 
@@ -195,7 +195,7 @@ def without_folders(text: str) -> str:
     return " ".join(Path(word).name if word.startswith("/") else word for word in text.split(" "))
 
 
-def recipe_row(scored: Scored) -> dict[str, Any]:
+def recipe_row(scored: SystemScores) -> dict[str, Any]:
     """Return what one recipe reached at its best and at its own threshold."""
     own = next(row for row in scored.rows if row.own)
     return {

@@ -170,7 +170,7 @@ def audit(
 
     from neardup.documents import write_table
     from neardup.evaluation.audit import MOST, draw_sample, examples_of
-    from neardup.evaluation.population import votes_of, votes_of_store
+    from neardup.evaluation.population import read_votes, store_votes
     from neardup.labelling.server import PACKAGES
     from neardup.labels.store import LabelStore, labeller_name
     from neardup.service.server import check_packages
@@ -195,12 +195,12 @@ def audit(
             )
         votes: list[Vote] = []
         if labels is not None:
-            votes = votes_of(labels, drawn.places, **label_options.as_dict())
+            votes = read_votes(labels, drawn.places, **label_options.as_dict())
         if store is not None:
             label_store = stack.enter_context(LabelStore(store))
             _serve(drawn, label_store, name, port=page_options.port, open_browser=not page_options.no_browser)
-            votes += votes_of_store(label_store.labels, drawn.places)
-        judgements = drawn.judged(votes)
+            votes += store_votes(label_store.labels, drawn.places)
+        judgements = drawn.resolve_votes(votes)
         if sample_to is not None:
             write_table(drawn.table(judgements), sample_to, force=force)
         found = drawn.audit(judgements)

@@ -254,7 +254,7 @@ def _exchange(
     as_json: bool,
 ) -> None:
     """Import labels, export them, and print how well labellers agree, in this order."""
-    from neardup.evaluation.agreement import agreements
+    from neardup.evaluation.agreement import pairwise_agreements
     from neardup.labelling.exchange import export, import_answers, read_answers
     from neardup.labelling.index import LabelIndex
     from neardup.labels.store import LabelStore, load_labels
@@ -284,7 +284,7 @@ def _exchange(
             rest = "" if table_options.each else f"; left out: {exported.unsure:,} unsure, {exported.ties:,} tied"
             print_message(f"{counted(exported.rows, 'row')} written to {table_options.export}{rest}")
         if table_options.agreement:
-            found = agreements(labels.labels)
+            found = pairwise_agreements(labels.labels)
             if as_json:
                 print_json([agreement.as_dict() for agreement in found])
             else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from neardup.evaluation.scores import LEAST_GROUPS
+from neardup.evaluation.scores import MIN_GROUPS
 from neardup.pages.charts import COLOURS, FAINT, SHAPES, finished, kinds_of, tooltips, unseen
 from neardup.pages.html import (
     Chart,
@@ -40,7 +40,7 @@ _FIGURES = ("precision", "recall", "f1")
 _SHOWN = "highlight == '' || datum.recipe == highlight"
 
 
-def points_of(recipes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def chart_points(recipes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield a point for each recipe and threshold."""
     for recipe in recipes:
         for row in recipe["rows"]:
@@ -169,7 +169,7 @@ def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
     """Return the page of a comparison."""
     check_drawing("a page")
     recipes = content["recipes"]
-    points = list(points_of(recipes))
+    points = list(chart_points(recipes))
     charts = list(_charts(points, recipes))
     own = ", classifiers also at their own" if any(map(_own_row, recipes)) else ""
     body = [
@@ -294,9 +294,7 @@ def cell_of(content: Mapping[str, Any]) -> str:
 def lead_sentences(content: Mapping[str, Any]) -> list[str]:
     """Return which ones the best is better than beyond chance, which it may be, and of which too few groups tell."""
     best, leads = content["best"], content["leads"]
-    few = [
-        lead for lead in leads if lead["groups"] < LEAST_GROUPS and (lead["groups"] or content["groups"] < LEAST_GROUPS)
-    ]
+    few = [lead for lead in leads if lead["groups"] < MIN_GROUPS and (lead["groups"] or content["groups"] < MIN_GROUPS)]
     sure = [lead["over"] for lead in leads if lead["beyond_chance"]]
     alike = [lead["over"] for lead in leads if not lead["beyond_chance"] and lead not in few]
     found = [f"{best} is better than {_listed(sure, 'and')}, beyond chance"] if sure else []
@@ -306,7 +304,7 @@ def lead_sentences(content: Mapping[str, Any]) -> list[str]:
         by_groups.setdefault(lead["groups"], []).append(lead["over"])
     differ = "; ".join(f"from {_listed(over, 'and')} in {groups}" for groups, over in by_groups.items())
     return found + (
-        [f"Too few groups for a test, which needs {LEAST_GROUPS}: {best} differs {differ}"] if by_groups else []
+        [f"Too few groups for a test, which needs {MIN_GROUPS}: {best} differs {differ}"] if by_groups else []
     )
 
 
@@ -388,7 +386,7 @@ def _explained(content: Mapping[str, Any]) -> Html:
         "best threshold": "The highest F1, the strictest of equals. It is chosen on these labels, so expect a little "
         "less on other texts.",
         "behind the best": "How much higher the F1 of the best recipe is, over the same draws. If that holds 0, "
-        f"the labels cannot tell the two apart; fewer than {LEAST_GROUPS} groups that differ are too few for a test.",
+        f"the labels cannot tell the two apart; fewer than {MIN_GROUPS} groups that differ are too few for a test.",
         "ms / doc": "Time of the whole run at the loosest threshold, reading included, divided by the documents; "
         "stricter thresholds are faster. Compiling is not counted.",
     }
