@@ -110,7 +110,7 @@ def test_cases_are_the_nearest_pairs_on_both_sides(way: str, documents: list[str
     every = result._found.margin
     assert every is not None
     assert every.matches is not None
-    scale = result._found.scale
+    scale = result._found.criterion
     known = zip(every.matches.left, every.matches.right, scale.similarities(every.matches), strict=True)
     below = {(str(one), str(other)): value for one, other, value in known if (str(one), str(other)) not in matching}
     sides = ((report.above, True, matching), (report.below, False, below))

@@ -47,11 +47,11 @@ def test_a_run_is_the_same_whether_it_looks_around_or_not(way: str, documents: l
     beyond = looked._found.margin
     assert beyond is not None
     assert beyond.matches is not None
-    wider = moved(recipe, float(beyond.loosest))
+    wider = moved(recipe, float(beyond.relaxed_threshold))
     loose = found(documents, wider)._joined
     assert np.array_equal(beyond.matches.left, loose.left)
     assert np.array_equal(beyond.matches.right, loose.right)
-    scale = looked._found.scale
+    scale = looked._found.criterion
     assert np.array_equal(scale.similarities(beyond.matches), scale.similarities(loose))
     if not recipe.second_step:
         assert_same(looked.at(wider.threshold), found(documents, wider))
@@ -95,7 +95,7 @@ def test_what_cannot_be_loosened_is_not_and_says_so() -> None:
         assert beyond is not None
         assert beyond.matches is None
         assert said in beyond.note
-        assert beyond.loosest == recipe.exact_threshold
+        assert beyond.relaxed_threshold == recipe.exact_threshold
 
 
 def test_too_many_pairs_around_the_threshold_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_how_far_to_look_is_checked_before_anything_is_read(
 
 def sweep_of(result: Result, watched: Any) -> SweepResult:
     seen = result.findings
-    return sweep_thresholds(run_verdicts(seen), seen.scale, known_pairs(seen), watched=watched)
+    return sweep_thresholds(run_verdicts(seen), seen.criterion, known_pairs(seen), watched=watched)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -73,7 +73,7 @@ def run_report(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Repo
         command=asked.get("command", ""),
         inputs=_inputs(found.corpus),
         recipe=recipe,
-        scale=found.scale,
+        scale=found.criterion,
         movable=found.matches.complete and has_threshold(recipe),
         quarantined=sorted(summary["rejected"].items(), key=lambda item: (-item[1], item[0])),
         stages=list(summary["stages"]),
@@ -97,12 +97,12 @@ def _inputs(corpus: Corpus) -> list[str]:
 
 def run_verdicts(found: Findings) -> Verdicts:
     """Return what became of the documents of a run."""
-    goes, keeper = found.goes, found.kept.keeper
+    goes, keeper = found.dropped_mask, found.keepers.keeper
     marks, same = found.documents.text_digests, found.matches.representative
     return Verdicts(
         ids=found.documents.names.labels(),
         of=np.where(goes, keeper, ORIGINAL),
-        similarity=found.kept.similarity,
+        similarity=found.keepers.similarity,
         exact=(marks == marks[keeper]).all(axis=1),
         equal=same == same[keeper],
         present=found.documents.present,
@@ -113,14 +113,14 @@ def run_verdicts(found: Findings) -> Verdicts:
 
 def _reason_numbers(found: Findings) -> Integers:
     """Return the reason of each document by its number."""
-    return np.where(found.copies, 1, np.where(found.equals, 2, np.where(found.goes, 3, 0)))
+    return np.where(found.text_copies, 1, np.where(found.feature_copies, 2, np.where(found.dropped_mask, 3, 0)))
 
 
 def known_pairs(found: Findings) -> KnownPairs:
     """Return the pairs that a run knows: those that match, and those beyond the threshold if it looked for them."""
-    around, scale, own = found.margin, found.scale, found.matches
+    around, scale, own = found.margin, found.criterion, found.matches
     wide = None if around is None else around.matches
-    every, loosest = (own, scale.threshold) if around is None or wide is None else (wide, around.loosest)
+    every, loosest = (own, scale.threshold) if around is None or wide is None else (wide, around.relaxed_threshold)
     count = len(every.representative)
     matching = np.isin(every.left * count + every.right, own.left * count + own.right)
     return KnownPairs(
@@ -162,8 +162,8 @@ class _RunDocuments:
         found = self._found
         # The list of removed documents is made from the same reading.
         self._material.load(np.unique(np.concatenate([np.array(places, np.int64), self._rows])))
-        gone = np.array([place for place in places if found.goes[place]], np.int64)
-        edges = found.edges(gone, found.kept.keeper[gone])
+        gone = np.array([place for place in places if found.dropped_mask[place]], np.int64)
+        edges = found.edges(gone, found.keepers.keeper[gone])
         self._edges = dict(zip(gone.tolist(), edges.tolist(), strict=True))
         if found.classifier is not None and found.matches.vectors is not None:
             learned = EvidenceTable(found.classifier, found.matches.vectors, edges)
@@ -179,7 +179,7 @@ class _RunDocuments:
             return "equal in all that is compared"
         if place in self._learned:
             return f"pushed by {self._learned[place]}"
-        return _numbers_of(self._found.scale, self._found.matches, edge)
+        return _numbers_of(self._found.criterion, self._found.matches, edge)
 
     def matching(self, texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
         found = self._found
@@ -187,7 +187,7 @@ class _RunDocuments:
             return None
         together: dict[int, list[int]] = {}
         for place in sorted(texts):
-            together.setdefault(int(found.kept.keeper[place]), []).append(place)
+            together.setdefault(int(found.keepers.keeper[place]), []).append(place)
         pairs = [pair for members in together.values() for pair in combinations(members, 2)]
         if not pairs:
             return set()
@@ -200,8 +200,9 @@ def similarity_plot(found: Findings) -> Any:
     from neardup.pages.report_charts import similarity_chart
 
     check_drawing("a chart")
-    title = similarity_name(found.scale, found.recipe)
-    return similarity_chart(bin_similarities(found.kept.similarity[found.goes]), title, y="dropped documents")
+    title = similarity_name(found.criterion, found.recipe)
+    similarities = bin_similarities(found.keepers.similarity[found.dropped_mask])
+    return similarity_chart(similarities, title, y="dropped documents")
 
 
 def _missing_pairs_note(found: Findings) -> str:

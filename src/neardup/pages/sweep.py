@@ -85,8 +85,8 @@ class _Removal:
         heads = np.concatenate([[0], np.cumsum(some)]).astype(np.int64)[known.heads]
         stays = self._ranked.kept_nodes(Graph(heads, known.neighbours[some], known.similarity[some]))
         node = self.node[watched]
-        gone = (node >= 0) & (watched < self._own) & ~(stays[node] & (self._ranked.top[node] == watched))
-        of_input = (self._ranked.top >= 0) & (self._ranked.top < self._own)
+        gone = (node >= 0) & (watched < self._own) & ~(stays[node] & (self._ranked.firsts[node] == watched))
+        of_input = (self._ranked.firsts >= 0) & (self._ranked.firsts < self._own)
         return int(self.copies.sum() - (stays & of_input).sum()), gone
 
     def pairs(self, chosen: Bools) -> int:
