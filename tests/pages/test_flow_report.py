@@ -71,7 +71,7 @@ ABOUT = ReportContext(
     scale=criterion_of(RECIPE),
     movable=True,
     window="24h",
-    left="It has left.",
+    missing_text="It has left.",
 )
 
 
@@ -110,7 +110,7 @@ def test_what_a_plain_look_says(drawn: list[tuple[int, int]], before: int) -> No
         assert [member.why for member in family.members].count(KEPT) == family.kept == 1
         others = [at for at in range(len(drawn)) if root_of(flow, at) == root and at != root]
         assert family.smallest == min(flow.similarity[others])
-        assert family.apart == 0
+        assert family.unmatched_pairs == 0
         for member in family.members[1:]:
             at = int(member.document.id.removeprefix("id-"))
             assert member.keeper is not None
@@ -119,15 +119,15 @@ def test_what_a_plain_look_says(drawn: list[tuple[int, int]], before: int) -> No
             assert member.why == (COPY if flow.exact[at] else NEAR)
             assert f"evidence of {at}" in member.evidence
             share = float(flow.similarity[at])
-            assert member.goes == "".join("01"[share >= round(0.5 + step / 100, 2)] for step in range(51))
+            assert member.dropped_at == "".join("01"[share >= round(0.5 + step / 100, 2)] for step in range(51))
     assert [row.id for row in report.rows] == [f"id-{at}" for at in reversed(gone)]
     assert report.rows_total == len(gone)
     names = {family.number: {member.document.id for member in family.members} for family in report.families}
     assert all(row.id in names[row.family] or len(names[row.family]) == 9 for row in report.rows)
     near = sorted(flow.similarity[at] for at in gone if flow.of[at] >= 0 and not flow.exact[at])
-    assert [case.similarity for case in report.above][:1] == near[:1]
-    assert len(report.above) == min(len(near), 10)
-    assert not report.below
+    assert [case.similarity for case in report.matching_examples][:1] == near[:1]
+    assert len(report.matching_examples) == min(len(near), 10)
+    assert not report.unmatched_examples
     assert report.wording is FLOW
 
 
@@ -166,7 +166,7 @@ def test_pairs_below_the_threshold_where_they_are_known() -> None:
     )
     report = report_of(flow, Extent(cases=2), around)
     # 3 was never compared with 1, which was stopped.
-    assert [(case.left.id, case.right.id) for case in report.below] == [("id-2", "id-4"), ("id-0", "id-2")]
+    assert [(case.left.id, case.right.id) for case in report.unmatched_examples] == [("id-2", "id-4"), ("id-0", "id-2")]
     assert report.unknown == ""
     assert report.sweep is not None
     assert report.sweep.exact
@@ -181,5 +181,5 @@ def test_how_long_after_its_original_a_duplicate_came() -> None:
     assert [lag for lag in report.lags if lag[1]] == [("10 min to 1 h", 1), ("1 to 3 h", 2)]
     (_, chart), _ = build_charts(report)
     assert chart.key == "lag"
-    assert '<td class="text" dir="auto">100%</td>' in chart.behind or "<td>100%</td>" in chart.behind
+    assert '<td class="text" dir="auto">100%</td>' in chart.figures_table or "<td>100%</td>" in chart.figures_table
     assert not report_of(flow_of([(0, 10)])).lags

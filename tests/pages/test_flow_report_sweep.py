@@ -88,7 +88,7 @@ def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], wi
     for at, threshold in list(enumerate(found.sweep.thresholds))[::17]:
         other = ReplaySettings(RECIPE.changed(threshold=threshold), window, against=against)
         gone = [verdict.is_duplicate for verdict in verdicts_of(items, other)]
-        assert found.gone[at].tolist() == gone
+        assert found.dropped[at].tolist() == gone
         assert found.sweep.dropped[at] == sum(gone)
         assert found.sweep.kept[at] == len(items) - sum(gone)
 
@@ -100,7 +100,7 @@ def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[in
     wanted = ReplaySettings(RECIPE, "12h", against=against)
     verdicts = verdicts_of(items, wanted)
     flow, everything = flow_of(items, verdicts), against == "everything"
-    nothing = KnownPairs.nothing(criterion_of(RECIPE).threshold, "not looked for")
+    nothing = KnownPairs.empty(criterion_of(RECIPE).threshold, "not looked for")
     sweep = sweep_of(flow, criterion_of(RECIPE), nothing, everything=everything).sweep
     assert (sweep.own, sweep.thresholds[0], sweep.exact) == (0, 0.6, everything)
     assert "stricter thresholds only" in sweep.note

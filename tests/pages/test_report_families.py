@@ -93,10 +93,10 @@ def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: lis
             for one, other in combinations(gone, 2)
             if one.keeper == other.keeper and frozenset((int(one.document.id), int(other.document.id))) not in matching
         }
-        assert {frozenset((one.document.id, other)) for one in gone for other in one.apart} == apart
-        assert shown.apart == len(apart)
+        assert {frozenset((one.document.id, other)) for one in gone for other in one.unmatched_ids} == apart
+        assert shown.unmatched_pairs == len(apart)
         own = report.sweep.own if report.sweep else 0
-        assert all(member.goes[own] == str(int(member.why != KEPT)) for member in shown.members)
+        assert all(member.dropped_at[own] == str(int(member.why != KEPT)) for member in shown.members)
 
 
 @pytest.mark.parametrize("way", ["jaccard", "containment", "weighted", "euclidean", "then"])
@@ -113,17 +113,17 @@ def test_cases_are_the_nearest_pairs_on_both_sides(way: str, documents: list[str
     scale = result._found.criterion
     known = zip(every.matches.left, every.matches.right, scale.similarities(every.matches), strict=True)
     below = {(str(one), str(other)): value for one, other, value in known if (str(one), str(other)) not in matching}
-    sides = ((report.above, True, matching), (report.below, False, below))
+    sides = ((report.matching_examples, True, matching), (report.unmatched_examples, False, below))
     for cases, matches, pairs in sides:
         assert all(case.matches == matches for case in cases)
         assert all(pairs[case.left.id, case.right.id] == case.similarity for case in cases)
         assert len({(case.left.id, case.right.id) for case in cases}) == len(cases)
-    assert len(report.below) == min(count, len(below))
-    if report.below:
-        assert report.below[0].similarity == max(below.values())
+    assert len(report.unmatched_examples) == min(count, len(below))
+    if report.unmatched_examples:
+        assert report.unmatched_examples[0].similarity == max(below.values())
     unequal = [value for value in matching.values() if value < 1]
-    if report.above and unequal:
-        assert report.above[0].similarity == min(unequal)
+    if report.matching_examples and unequal:
+        assert report.matching_examples[0].similarity == min(unequal)
 
 
 def test_a_classifier_says_what_pushed_and_knows_every_probability() -> None:
@@ -135,12 +135,14 @@ def test_a_classifier_says_what_pushed_and_knows_every_probability() -> None:
     members = [member for family in report.families for member in family.members if member.why == NEAR]
     assert all("pushed by" in member.evidence for member in members)
     assert "candidates of its rule" in report.facts["classifier"]
-    assert report.below
-    assert all(not case.matches for case in report.below)
+    assert report.unmatched_examples
+    assert all(not case.matches for case in report.unmatched_examples)
     plain = made(texts(40, 2).table, classifier.recipe, {"classifier": classifier})[1]
-    assert plain.below == []
+    assert plain.unmatched_examples == []
     assert "not looked for" in plain.unknown
-    assert [case.similarity for case in plain.above] == [case.similarity for case in report.above]
+    assert [case.similarity for case in plain.matching_examples] == [
+        case.similarity for case in report.matching_examples
+    ]
 
 
 def test_recipes_without_a_threshold_that_matters_have_no_sweep() -> None:
@@ -166,7 +168,7 @@ def test_where_pairs_are_unknown_the_report_says_so(monkeypatch: pytest.MonkeyPa
     assert not result.summary["all_pairs"]
     assert report.sweep is None
     assert report.pair_similarity == ()
-    assert report.families[0].apart is None
+    assert report.families[0].unmatched_pairs is None
     assert report.families[0].pairs is None
     assert any("pairs_per_document" in note for note in report.notes)
 
@@ -226,7 +228,7 @@ def test_pages_of_simhash_count_bits() -> None:
     assert similar.specification["layer"][0]["encoding"]["x"]["title"] == "bits that differ"
     # The line stands between the last bar that matches and the first that does not.
     assert pairs.specification["layer"][1]["transform"][0]["calculate"] == "64 * (1 - cut) + 0.5"
-    assert "12 bits" in moved.behind
+    assert "12 bits" in moved.figures_table
     page = report_page(report)
     for words in (
         "thresholds from 12 bits to 0 bits",

@@ -165,7 +165,7 @@ def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], 
         assert sweep.pairs[at] == len(again.pairs)
         names = result.pairs.names
         gone = {drop.id for drop in again.dropped}
-        assert [names.name_at(place) in gone for place in watched.tolist()] == told.gone[at].tolist()
+        assert [names.name_at(place) in gone for place in watched.tolist()] == told.dropped[at].tolist()
 
 
 @given(st.integers(0, 40))

@@ -68,7 +68,7 @@ def run_report(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Repo
         time_column=asked.get("time_column", ""),
     )
     documents = _RunDocuments(found, material, listed_rows(verdicts, extent))
-    about = ReportContext(
+    context = ReportContext(
         title=asked.get("title") or "What was dropped, and why",
         command=asked.get("command", ""),
         inputs=_inputs(found.corpus),
@@ -84,7 +84,7 @@ def run_report(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Repo
     sources = ReportSources(
         texts=documents.texts, words=documents.words, evidence=documents.evidence, matching=documents.matching
     )
-    return build_report(verdicts, about, sources, extent, known_pairs(found))
+    return build_report(verdicts, context, sources, extent, known_pairs(found))
 
 
 def _inputs(corpus: Corpus) -> list[str]:
@@ -128,10 +128,10 @@ def known_pairs(found: Findings) -> KnownPairs:
         right=every.right,
         similarity=scale.similarities(every),
         loosest=loosest,
-        known=every.complete,
+        searched=every.complete,
         note="" if wide is not None else _missing_pairs_note(found),
         matching=matching,
-        reaching=lambda threshold: scale.reaching(every, threshold),
+        matches_at=lambda threshold: scale.reaching(every, threshold),
         representative=every.representative,
         order=found.documents.order,
         reference=found.documents.names.reference_count,

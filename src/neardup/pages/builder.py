@@ -65,7 +65,7 @@ class ReportSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportContext:
-    """What a report says besides its verdicts."""
+    """The content of a report besides its verdicts."""
 
     #: The heading, and what was typed.
     title: str
@@ -80,8 +80,8 @@ class ReportContext:
     window: str = ""
     #: Whether items are compared with duplicates as well, and not with originals alone.
     everything: bool = False
-    #: What is said in the place of a text that is not there any more.
-    left: str = ""
+    #: Shown in place of a text that is no longer available.
+    missing_text: str = ""
     #: What was rejected, by reason.
     quarantined: Sequence[tuple[str, int]] = ()
     #: As ``Clock.stages`` has them.
@@ -167,12 +167,12 @@ class _RankedPairs(NamedTuple):
 class _Examples(NamedTuple):
     """The pairs that a report shows."""
 
-    above: list[_ExamplePair]
-    below: list[_ExamplePair]
+    matching: list[_ExamplePair]
+    unmatched: list[_ExamplePair]
 
     @property
     def every(self) -> list[_ExamplePair]:
-        return [*self.above, *self.below]
+        return [*self.matching, *self.unmatched]
 
 
 def _candidates(verdicts: Verdicts, known: KnownPairs, everything: bool) -> tuple[_RankedPairs, _RankedPairs]:
@@ -238,55 +238,57 @@ _UNKNOWN = (
 
 
 def build_report(
-    verdicts: Verdicts, about: ReportContext, sources: ReportSources, extent: Extent, known: KnownPairs | None = None
+    verdicts: Verdicts, context: ReportContext, sources: ReportSources, extent: Extent, known: KnownPairs | None = None
 ) -> Report:
     """Return the report of a run or of a flow."""
-    scale, recipe = about.scale, about.recipe
-    known = known or KnownPairs.nothing(scale.threshold, _UNKNOWN)
-    chosen, examples = _families(verdicts, extent), _examples(verdicts, known, extent, about.everything)
+    scale, recipe = context.scale, context.recipe
+    known = known or KnownPairs.empty(scale.threshold, _UNKNOWN)
+    chosen, examples = _families(verdicts, extent), _examples(verdicts, known, extent, context.everything)
     members = np.array([place for one in chosen for place in (*one.stay, *one.go)], np.int64)
-    moved, is_flow = None, verdicts.times is not None
+    sweep_result, is_flow = None, verdicts.times is not None
     words = FLOW if is_flow else BATCH
     reported = len(verdicts) - verdicts.before if verdicts.present is None else int(verdicts.present.sum())
-    if about.movable and reported:
+    if context.movable and reported:
         bands = recipe.search == "lsh" and not scale.second
-        moved = sweep_thresholds(verdicts, scale, known, watched=members, everything=about.everything, whole=not bands)
+        sweep_result = sweep_thresholds(
+            verdicts, scale, known, watched=members, everything=context.everything, whole=not bands
+        )
     places = {*members.tolist(), *(place for one in examples.every for place in one[:2])}
     places |= {int(verdicts.of[place]) for place in list(places) if verdicts.of[place] >= 0}
     view = _ReportDocuments(verdicts, scale, known, sources, sources.texts(sorted(places)), chosen)
-    if moved is not None:
-        view.watch(moved, members)
+    if sweep_result is not None:
+        view.watch(sweep_result, members)
     rows, removed = listed_rows(verdicts, extent), verdicts.duplicates
     begins, alive = sources.words(rows), np.unique(verdicts.family[removed])
     similar = known.similarity[known.similarity < 1] if is_flow else known.similarity
-    against = "everything in it" if about.everything else "the originals in it"
-    window = {"window": f"{about.window}; items are compared with {against}"} if about.window else {}
+    against = "everything in it" if context.everything else "the originals in it"
+    window = {"window": f"{context.window}; items are compared with {against}"} if context.window else {}
     keep = "" if is_flow else f", keep {recipe.keep}"
     return Report(
-        title=about.title,
+        title=context.title,
         documents=reported,
         kept=reported - len(removed),
-        command=about.command,
-        inputs=about.inputs,
+        command=context.command,
+        inputs=context.inputs,
         recipe=recipe.to_toml(),
         in_words=recipe.in_words() + keep,
         rule=rule_in_words(recipe),
         fingerprint=recipe.fingerprint,
-        versions={"neardup": __version__, **about.versions, "Python": platform.python_version()},
+        versions={"neardup": __version__, **context.versions, "Python": platform.python_version()},
         reasons=_reasons(verdicts),
-        quarantined=about.quarantined,
+        quarantined=context.quarantined,
         similarity=bin_similarities(verdicts.similarity[removed]),
         similarity_of=similarity_name(scale, recipe),
         threshold=similarity_at(scale, scale.threshold),
         families=[view.family(listed) for listed in chosen],
         families_total=int((alive > 0).sum()),
         largest_family=int(verdicts.sizes[alive[alive > 0] - 1].max(initial=0)),
-        above=[view.example(pair) for pair in examples.above],
-        below=[view.example(pair) for pair in examples.below],
+        matching_examples=[view.example(pair) for pair in examples.matching],
+        unmatched_examples=[view.example(pair) for pair in examples.unmatched],
         unknown=known.note,
-        sweep=moved.sweep if moved else None,
-        pair_similarity=bin_similarities(similar) if known.known else (),
-        stages=about.stages,
+        sweep=sweep_result.sweep if sweep_result else None,
+        pair_similarity=bin_similarities(similar) if known.searched else (),
+        stages=context.stages,
         rows=[
             Row(
                 verdicts.id(place),
@@ -299,15 +301,15 @@ def build_report(
             for place in rows.tolist()
         ],
         rows_total=len(removed),
-        facts=window | dict(about.facts),
+        facts=window | dict(context.facts),
         notes=[
-            *_empty_input_notes(about, words, reported),
-            *about.notes,
-            *_notes(verdicts, about, extent, len(chosen)),
+            *_empty_input_notes(context, words, reported),
+            *context.notes,
+            *_notes(verdicts, context, extent, len(chosen)),
         ],
         wording=words,
         lags=duplicate_lags(verdicts),
-        left=about.left,
+        missing_text=context.missing_text,
     )
 
 
@@ -328,14 +330,14 @@ def _reasons(verdicts: Verdicts) -> list[tuple[str, int, str]]:
     ]
 
 
-def _empty_input_notes(about: ReportContext, words: Wording, reported: int) -> list[str]:
+def _empty_input_notes(context: ReportContext, words: Wording, reported: int) -> list[str]:
     """Return that nothing came, where that is so."""
-    if reported or about.quarantined:
+    if reported or context.quarantined:
         return []
     return ["The input had no document." if words is BATCH else "No item arrived."]
 
 
-def _notes(verdicts: Verdicts, about: ReportContext, extent: Extent, shown: int) -> list[str]:
+def _notes(verdicts: Verdicts, context: ReportContext, extent: Extent, shown: int) -> list[str]:
     """Return what a reader of the page must know: what is sampled or cut."""
     found, words = [], FLOW if verdicts.times is not None else BATCH
     families = int((np.unique(verdicts.family[verdicts.duplicates]) > 0).sum())
@@ -360,7 +362,7 @@ def _notes(verdicts: Verdicts, about: ReportContext, extent: Extent, shown: int)
             if words is BATCH
             else f"The list of duplicates holds the latest {some}."
         )
-    if words is FLOW and not about.everything:
+    if words is FLOW and not context.everything:
         found.append(
             "A flow does not compare duplicates with each other. Those that are listed with one original were compared "
             "for this page."
@@ -384,16 +386,16 @@ class _ReportDocuments:
         # Of all families at once, for each question may cost an index.
         asked = [place for one in chosen for place in one.go if len(one.go) > 1]
         self._matching = sources.matching({place: texts[place] for place in asked if place in texts})
-        self._goes: dict[int, str] = {}
+        self._dropped_at: dict[int, str] = {}
 
-    def watch(self, moved: SweepResult, members: Integers) -> None:
+    def watch(self, sweep_result: SweepResult, members: Integers) -> None:
         """Say from now on what other thresholds would do to these documents."""
-        self._goes = dict(zip(members.tolist(), map(_states, moved.gone.T), strict=True))
+        self._dropped_at = dict(zip(members.tolist(), map(_states, sweep_result.dropped.T), strict=True))
 
     def family(self, listed: _ListedFamily) -> Family:
         """Return a family with its listed members."""
-        verdicts, apart = self._verdicts, self._apart(listed.go)
-        members = [self._member(place, (apart or {}).get(place, [])) for place in (*listed.stay, *listed.go)]
+        verdicts, unmatched = self._verdicts, self._unmatched(listed.go)
+        members = [self._member(place, (unmatched or {}).get(place, [])) for place in (*listed.stay, *listed.go)]
         places, connected, at = verdicts.members(listed.number), verdicts.connected, listed.number - 1
         repeated, count = places[verdicts.of[places] != ORIGINAL], len(places)
         equal = verdicts.equal[repeated] if verdicts.why is None else verdicts.why[repeated] < REASONS.index(NEAR)
@@ -406,9 +408,9 @@ class _ReportDocuments:
             lead=next(filter(None, (document_lead(member.document) for member in members)), ""),
             equal=bool(equal.all()),
             smallest=float(verdicts.similarity[repeated].min() if connected is None else connected.smallest[at]),
-            apart=None if apart is None else sum(map(len, apart.values())) // 2,
+            unmatched_pairs=None if unmatched is None else sum(map(len, unmatched.values())) // 2,
         )
-        if connected is None or apart is None:
+        if connected is None or unmatched is None:
             return family
         pairs, others = int(connected.pairs[at]), 0
         if verdicts.present is not None:
@@ -421,11 +423,11 @@ class _ReportDocuments:
         times = self._verdicts.times
         return shown if times is None else shown._replace(time=format_time(int(times[place])))
 
-    def _member(self, place: int, apart: Sequence[int]) -> Member:
-        verdicts, goes = self._verdicts, self._goes.get(place, "")
+    def _member(self, place: int, unmatched: Sequence[int]) -> Member:
+        verdicts, dropped_at = self._verdicts, self._dropped_at.get(place, "")
         other = int(verdicts.of[place])
         if other == ORIGINAL:
-            return Member(document=self._shown(place), why=KEPT, goes=goes)
+            return Member(document=self._shown(place), why=KEPT, dropped_at=dropped_at)
         return Member(
             document=self._shown(place),
             why=verdicts.reason(place),
@@ -435,21 +437,21 @@ class _ReportDocuments:
             similarity=float(verdicts.similarity[place]),
             to_keeper=verdicts.to_keeper(place),
             evidence=self._sources.evidence(place),
-            apart=[verdicts.id(one) for one in apart],
-            goes=goes,
+            unmatched_ids=[verdicts.id(one) for one in unmatched],
+            dropped_at=dropped_at,
         )
 
-    def _apart(self, members: Sequence[int]) -> dict[int, list[int]] | None:
+    def _unmatched(self, members: Sequence[int]) -> dict[int, list[int]] | None:
         """Return for each dropped document those with the same keeper that do not match it; None if unknown."""
         if self._matching is None:
             return None
         of, known = self._verdicts.of, [place for place in members if place in self._texts]
-        apart: dict[int, list[int]] = {place: [] for place in members}
+        unmatched: dict[int, list[int]] = {place: [] for place in members}
         for one, other in combinations(known, 2):
             if of[one] == of[other] and (min(one, other), max(one, other)) not in self._matching:
-                apart[one].append(other)
-                apart[other].append(one)
-        return apart
+                unmatched[one].append(other)
+                unmatched[other].append(one)
+        return unmatched
 
     def example(self, pair: _ExamplePair) -> Example:
         """Return two documents to read side by side."""

@@ -356,11 +356,11 @@ class Chart:
     title: str
     note: str
     #: A sentence for who cannot see it: what is drawn, in which units, and what it comes to.
-    told: str
+    description: str
     #: Vega-Lite.
     specification: Mapping[str, Any] = field(repr=False)
     #: The table of its figures.
-    behind: Html = field(default=Html(""), repr=False)
+    figures_table: Html = field(default=Html(""), repr=False)
     #: Why there is nothing to draw; it is said in the place of the chart.
     missing: str = ""
 

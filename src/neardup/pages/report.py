@@ -1,4 +1,4 @@
-"""What a report says, as data: what was read, kept and dropped, and why. Pages are functions of it."""
+"""The content of a report as data: what was read, kept and dropped, and why. Pages are functions of it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Wording(NamedTuple):
     sections: tuple[str, str] = ("What was kept, and what was dropped", "Dropped documents")
     #: The titles of the charts of similarities and of thresholds, what a point of the latter is, and which pairs the
     #: chart of them counts.
-    alike: str = "Similarity of dropped documents to their keepers"
-    moved: str = "Dropped documents by threshold"
-    points: str = "each point is what a run at that threshold drops; the line is the slider's threshold"
+    similarity_title: str = "Similarity of dropped documents to their keepers"
+    sweep_title: str = "Dropped documents by threshold"
+    sweep_caption: str = "each point is what a run at that threshold drops; the line is the slider's threshold"
     pairs: str = "pairs of documents that differ in what is compared"
     #: What families are, and how their members are shown.
     families: str = (
@@ -61,9 +61,9 @@ FLOW = Wording(
     kept_means="matches nothing that the window held",
     stopped="stopped",
     sections=("What passed, and what was stopped", "Duplicates"),
-    alike="Similarity of duplicates to what they repeat",
-    moved="Duplicates by threshold",
-    points="duplicates that each threshold leaves, as the text above says; the line is the slider's threshold",
+    similarity_title="Similarity of duplicates to what they repeat",
+    sweep_title="Duplicates by threshold",
+    sweep_caption="duplicates that each threshold leaves, as the text above says; the line is the slider's threshold",
     pairs="pairs of items with a similarity below 1",
     families=(
         "Items that go back to one original, the largest family first. Each duplicate is shown by how it differs from "
@@ -105,9 +105,9 @@ class Member:
     #: Why the two match, in a line; may be empty.
     evidence: str = ""
     #: Ids of listed members that have the same keeper and do not match this one.
-    apart: Sequence[str] = ()
-    #: For each threshold of the report's sweep "1" where the document is dropped, else "0"; empty without a sweep.
-    goes: str = ""
+    unmatched_ids: Sequence[str] = ()
+    #: A "1" for each threshold of the sweep that drops the document, a "0" for each other; empty without a sweep.
+    dropped_at: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class Family:
     #: Whether every member matches every other, None where that is not known.
     complete: bool | None = None
     #: How many pairs of listed members match the same keeper but not each other, None where that is not known.
-    apart: int | None = None
+    unmatched_pairs: int | None = None
 
     @property
     def hidden(self) -> int:
@@ -157,7 +157,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """What other thresholds would have done, each as a run of its own."""
+    """The results that a run would have at other thresholds."""
 
     #: In rising order, the run's own among them. For a distance in falling order: always from loose to strict.
     thresholds: Sequence[float]
@@ -193,7 +193,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a report says. What is not known, or makes no sense where it comes from, stays at its default."""
+    """The content of a report. Fields that are unknown or do not apply keep their defaults."""
 
     #: The heading, such as "What was dropped, and why".
     title: str
@@ -231,8 +231,8 @@ class Report:
     families_total: int = 0
     largest_family: int = 0
     #: Pairs that only just match, and that only just do not, the nearest to the threshold first.
-    above: Sequence[Example] = ()
-    below: Sequence[Example] = ()
+    matching_examples: Sequence[Example] = ()
+    unmatched_examples: Sequence[Example] = ()
     #: What is not known of pairs, such as those below the threshold.
     unknown: str = ""
     #: What other thresholds would have done.
@@ -250,8 +250,8 @@ class Report:
     wording: Wording = BATCH
     #: How long after what they repeat the duplicates of a flow came, and how many did.
     lags: Sequence[tuple[str, int]] = ()
-    #: What is said in the place of a text that is not there any more.
-    left: str = ""
+    #: Shown in place of a text that is no longer available.
+    missing_text: str = ""
 
     @property
     def dropped(self) -> int:
@@ -261,7 +261,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much a report lists."""
+    """Limits on what a report lists."""
 
     #: So many of the largest families, and half as many of the others, drawn at random. Raising it makes pages larger.
     families: int = 50

@@ -118,7 +118,7 @@ def _to_keepers(report: Report) -> Chart:
     told = f"Histogram of similarities to what they match: {documents}, {alike:,} {same}."
     return Chart(
         "similarity",
-        report.wording.alike,
+        report.wording.similarity_title,
         f"{report.wording.documents} by {of if of == BITS else 'similarity'}; the scale is logarithmic",
         told,
         finish_chart(similarity_chart(report.similarity, of, y=gone)),
@@ -155,8 +155,8 @@ def _of_thresholds(sweep: Sweep, wording: Wording) -> Chart:
     ]
     return Chart(
         "thresholds",
-        wording.moved,
-        wording.points,
+        wording.sweep_title,
+        wording.sweep_caption,
         told,
         finish_chart(_sweep_chart(sweep, wording)),
         table(["threshold", wording.kept, wording.gone, "pairs"], rows, tall=True, best=(sweep.own,)),
@@ -200,9 +200,9 @@ def _by_lag(lags: Sequence[tuple[str, int]]) -> Chart:
         title="How long after its original a duplicate came",
         note=f"the percentages are shares of {format_count(total, 'duplicate')}; the figures also add them up "
         "from the top, to what a shorter window would have seen",
-        told=f"Of {format_count(total, 'duplicate')}, half came no later than {half} after what they repeat.",
+        description=f"Of {format_count(total, 'duplicate')}, half came no later than {half} after what they repeat.",
         specification=finish_chart(alt.layer(drawn, shares), height=24 * len(rows) + 50),
-        behind=table(
+        figures_table=table(
             ["after the original", "duplicates", "share", "share up to here"],
             [[row["name"], row["count"], row["share"], row["reached"]] for row in rows],
         ),

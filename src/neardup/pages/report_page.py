@@ -169,10 +169,9 @@ def _family_facts(family: Family, words: Wording) -> str:
 
 def _family_more(family: Family, words: Wording) -> str:
     more = [f"{format_count(family.hidden, 'more member')} not listed"] if family.hidden else []
-    if family.apart:
-        more.append(
-            f"{format_count(family.apart, 'pair')} of those listed match their {words.keeper}, but not each other"
-        )
+    if family.unmatched_pairs:
+        pairs = format_count(family.unmatched_pairs, "pair")
+        more.append(f"{pairs} of those listed match their {words.keeper}, but not each other")
     return "; ".join(more)
 
 

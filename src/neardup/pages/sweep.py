@@ -55,7 +55,7 @@ class SweepResult(NamedTuple):
 
     sweep: Sweep
     #: bool[t, w]: which of the watched documents would be dropped at each threshold.
-    gone: Bools
+    dropped: Bools
 
 
 class _Removal:
@@ -118,7 +118,7 @@ def sweep_thresholds(
     removal, note = _Removal(count, known, everything), known.note
     if known.matching is None:
         own = known.similarity >= similarity_at(scale, scale.threshold)
-        if not known.known or not np.array_equal(removal.by(own, np.arange(count))[1], own_gone):
+        if not known.searched or not np.array_equal(removal.by(own, np.arange(count))[1], own_gone):
             stopped = np.flatnonzero(own_gone)
             known = KnownPairs(
                 left=stopped, right=stopped, similarity=verdicts.similarity[stopped], loosest=scale.threshold
@@ -135,7 +135,7 @@ def sweep_thresholds(
     dropped, pairs = [], []
     gone = np.zeros((len(steps), len(watched)), np.bool_)
     for at, threshold in enumerate(steps):
-        reach = known.similarity >= bars[at] if known.reaching is None else known.reaching(threshold)
+        reach = known.similarity >= bars[at] if known.matches_at is None else known.matches_at(threshold)
         chosen = own if at == place else reach
         number, gone[at] = removal.by(chosen, watched)
         dropped.append(number)

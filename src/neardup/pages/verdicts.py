@@ -126,13 +126,13 @@ class KnownPairs:
     similarity: Floats
     #: The threshold from which on all pairs are there.
     loosest: Fraction
-    #: Whether they were looked for at all.
-    known: bool = True
+    #: Whether pairs were searched for.
+    searched: bool = True
     note: str = ""
     #: bool[k]: which of them match by the run itself; None for a flow, whose verdicts say that.
     matching: Bools | None = None
     #: Which of them, exactly, reach a threshold; None to go by the similarities.
-    reaching: Callable[[Fraction], Bools] | None = None
+    matches_at: Callable[[Fraction], Bools] | None = None
     #: int64[n]: of a run: of each document the first one with the same features, -1 for none; and the documents in keep
     #: order.
     representative: Integers | None = None
@@ -143,10 +143,10 @@ class KnownPairs:
     numbers: Callable[[int], str] | None = None
 
     @classmethod
-    def nothing(cls, own: Fraction, note: str) -> Self:
-        """Return what is known where no pairs were looked for; ``own`` is the threshold."""
+    def empty(cls, threshold: Fraction, note: str) -> Self:
+        """Return the pairs of a search that was not made, at its threshold."""
         none = np.zeros(0, np.int64)
-        return cls(left=none, right=none, similarity=np.zeros(0), loosest=own, known=False, note=note)
+        return cls(left=none, right=none, similarity=np.zeros(0), loosest=threshold, searched=False, note=note)
 
 
 _SECOND = 1_000_000

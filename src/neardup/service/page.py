@@ -140,7 +140,7 @@ def _charts() -> list[Chart]:
     # Vega draws them once before the script has minutes for them, and would warn of axes without an extent.
     quiet = {"usermeta": {"embedOptions": {"logLevel": _ERRORS}}}
     return [
-        Chart(key=key, title=title, note=note, told=told, specification=finish_chart(drawn, height=220) | quiet)
+        Chart(key=key, title=title, note=note, description=told, specification=finish_chart(drawn, height=220) | quiet)
         for drawn, key, title, note, told in shown
     ]
 

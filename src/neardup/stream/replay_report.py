@@ -119,12 +119,12 @@ def find_relaxed_pairs(
     recipe, classifier = settings.recipe, settings.classifier
     threshold = criterion_of(recipe, classifier).threshold
     if not margin:
-        return KnownPairs.nothing(
+        return KnownPairs.empty(
             threshold, "Pairs below the threshold were not searched; --report-margin 0.2 searches for them."
         )
     relaxed = relaxed_recipe(recipe, margin)
     if isinstance(relaxed, str):
-        return KnownPairs.nothing(threshold, relaxed)
+        return KnownPairs.empty(threshold, relaxed)
     permissive = None if classifier is None else classifier.everything()
     loosest = Fraction(0) if permissive is not None else criterion_of(relaxed).threshold
     length = WindowLength.parse(settings.window, settings.window_by)
@@ -144,7 +144,7 @@ def find_relaxed_pairs(
                 found = index.query(document)
             if not pairs.add(item.time, [(int(other.id), other.similarity) for other in found]):
                 note = f"More than {pairs.max_pairs:,} pairs reach the relaxed threshold, so none is shown; lower it."
-                return KnownPairs.nothing(threshold, note)
+                return KnownPairs.empty(threshold, note)
     return pairs.known_pairs(loosest)
 
 
@@ -311,7 +311,7 @@ class ReplayReport:
         flow = self._arrivals.to_verdicts(timeline)
         relaxed_pairs = self._relaxed_pairs
         if relaxed_pairs is not None and flow.before:
-            relaxed_pairs = KnownPairs.nothing(relaxed_pairs.loosest, _EARLIER_DOCUMENTS)
+            relaxed_pairs = KnownPairs.empty(relaxed_pairs.loosest, _EARLIER_DOCUMENTS)
         texts = _ItemTexts(corpus, timeline, self._arrivals, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
         known_facts = {"flags": flags, "classifier": totals.asked.description}
@@ -325,7 +325,7 @@ class ReplayReport:
             and (settings.classifier is None or isfinite(settings.classifier.cut)),
             window=settings.window,
             everything=settings.against == "everything",
-            left="This item was in the store before the corpus; its text is not available.",
+            missing_text="This item was in the store before the corpus; its text is not available.",
             quarantined=sorted(corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
             stages=self._clock.stages,
             facts={name: text for name, text in known_facts.items() if text},

@@ -333,7 +333,7 @@ class StoreReport:
             movable=has_threshold(recipe) and (self.classifier is None or isfinite(self.classifier.cut)),
             window=reader.settings["window"],
             everything=reader.settings["against"] == "everything",
-            left="The text is not there any more: it has left the window, or was taken from where it was put.",
+            missing_text="The text is not there any more: it has left the window, or was taken from where it was put.",
             quarantined=sorted(reasons.items(), key=lambda counted: -counted[1]),
             facts={name: value for name, value in facts.items() if value},
             notes=notes,
