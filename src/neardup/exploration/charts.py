@@ -170,9 +170,9 @@ def _line_style(named: Sequence[View] = ()) -> dict[str, Any]:
 
 def _bins_table(views: Sequence[View], together: int) -> Any:
     """Return the figures of histograms: rows of similarity, bins of nothing left out."""
-    binned = [list(_binned(view, together)) for view in views]
+    length_bins = [list(_binned(view, together)) for view in views]
     rows: list[list[object]] = [["0, nothing shared", *(view.zero for view in views)]]
-    for bins in zip(*binned, strict=True):
+    for bins in zip(*length_bins, strict=True):
         if any(pairs for _, _, pairs in bins):
             low, high, _ = bins[0]
             rows.append([f"{low:.2f} to {high:.2f}", *(pairs for _, _, pairs in bins)])

@@ -423,7 +423,7 @@ def _about(exploration: Observations) -> Html:
 _SPARK = 20
 
 
-def cell_of(exploration: Observations) -> str:
+def notebook_cell(exploration: Observations) -> str:
     """Return an exploration as HTML for a notebook's cell, its texts escaped."""
     advice, advised = exploration.advice, messages.advised_view(exploration)
     rows = [
