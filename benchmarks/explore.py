@@ -45,7 +45,7 @@ from measuring import (
 
 from neardup.documents import open_corpus
 from neardup.exploration.curve import Curve, ThresholdSearch
-from neardup.exploration.views import CUTOFFS, View, texts_array, vectors_of, view_of
+from neardup.exploration.views import CUTOFFS, View, build_view, extract_vectors, texts_array
 from neardup.recipe import Recipe
 from neardup.runtime import Clock
 
@@ -139,7 +139,7 @@ def _compare(file: Path, documents: int, runs: int) -> list[Row]:
 
 def seen(texts: Any, recipe: Recipe) -> View:
     """Return all pairs of texts by a recipe, from the texts on."""
-    return view_of(vectors_of(texts, recipe), recipe)[0]
+    return build_view(extract_vectors(texts, recipe), recipe)[0]
 
 
 def least(act: Callable[[], object], runs: int) -> float:
