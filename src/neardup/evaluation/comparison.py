@@ -80,7 +80,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SystemScores:
-    """What one recipe or classifier reached."""
+    """The figures of one recipe or classifier."""
 
     #: The recipe's, or that of the classifier's file, made unique.
     name: str
@@ -150,7 +150,7 @@ class Comparison:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON takes it."""
+        """Return the comparison, ready for JSON."""
         counts = {name: getattr(self, name) for name in ("documents", "duplicates", "others", "groups", "complete")}
         return {
             **counts,
@@ -289,7 +289,7 @@ _COLUMNS = {
 
 
 def check_comparison_output(output: str, inputs: Sequence[str] = (), *, force: bool = False) -> None:
-    """Refuse, before any work is done, an output of another format or one that cannot or must not be written."""
+    """Check, before any work, that an output has a known format and can be written."""
     if output == "-" or not (output.endswith((".html", ".tex")) or is_table_name(output)):
         raise OutputError(f"{output} says no format of a comparison; name it .html, .json, .tex, .csv or .parquet")
     check_place(output, inputs, force)
@@ -312,10 +312,10 @@ def _latex_threshold(scored: SystemScores, row: Row) -> str:
 #: A recipe runs on so many documents before its time is taken.
 _WARM_DOCUMENTS = 100
 #: A recipe that finds no features in so large a share of the documents does not fit them.
-_NEARLY_ALL = 0.9
+_MAX_FEATURELESS_SHARE = 0.9
 
 
-class _Run(NamedTuple):
+class _SystemRun(NamedTuple):
     """One recipe's or classifier's run."""
 
     name: str
@@ -329,8 +329,8 @@ class _Run(NamedTuple):
     complaint: str
 
 
-class _Read(NamedTuple):
-    """What a first look at the corpus gives."""
+class _CorpusScan(NamedTuple):
+    """The ids, clusters and first texts of a corpus."""
 
     names: list[str]
     clusters: list[str | None]
@@ -400,7 +400,7 @@ def compare(
         return recipe_systems(recipes, content, asked) + given
 
     systems = systems_at(WIDE_THRESHOLDS if thresholds is None else thresholds)
-    read = _look(corpus)
+    read = _scan_corpus(corpus)
     if thresholds is None and len(read.names) > FEW_DOCUMENTS:
         systems = systems_at(USUAL_THRESHOLDS)
     if labels is not None and corpus.order_column is not None:
@@ -426,19 +426,19 @@ def compare(
         )
     else:
         known = cluster_labels(read.clusters, read.names, f"column {corpus.order_column!r}")
-    runs: list[_Run] = []
+    runs: list[_SystemRun] = []
     for number, (name, system) in enumerate(zip(unique_names(systems), systems, strict=True)):
         if progress is not None:
             progress("recipes", number, len(systems))
         once = partial(_run, system=system, threads=threads, memory=memory, encoder=encoder)
         if not system.needs_columns:
             once(corpus_of(read.sample))
-        result, wall, cpu = _timed(partial(once, corpus))
+        result, wall, cpu = _time_run(partial(once, corpus))
         counted = tally_pairs(scored_pairs(result, system), known, system.grid.cuts)
-        asked, complaint = _at_home(result, system)
+        asked, complaint = _domain_check(result, system)
         undecidable = len(result.undecidable)
-        runs.append(_Run(name, system.recipe, system.grid, counted, wall, cpu, undecidable, asked, complaint))
-    return _compared(runs, known, len(set(read.names)))
+        runs.append(_SystemRun(name, system.recipe, system.grid, counted, wall, cpu, undecidable, asked, complaint))
+    return _build_comparison(runs, known, len(set(read.names)))
 
 
 def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | None, encoder: Encoder | None) -> Result:
@@ -454,7 +454,7 @@ def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | N
     )
 
 
-def _at_home(result: Result, system: System) -> tuple[DomainCounts | None, str]:
+def _domain_check(result: Result, system: System) -> tuple[DomainCounts | None, str]:
     """Return what a classifier was asked, with what passes by its own cut, and why it is not at home, if so."""
     own = system.classifier
     if own is None or own.domain is None or result.vectors is None:
@@ -465,7 +465,7 @@ def _at_home(result: Result, system: System) -> tuple[DomainCounts | None, str]:
     return asked, own.complaint(asked)
 
 
-def _timed(work: Callable[[], Result]) -> tuple[Result, float, float]:
+def _time_run(work: Callable[[], Result]) -> tuple[Result, float, float]:
     """Return a run's result, its wall and its CPU seconds; a run that had to compile is taken again."""
     for _ in range(2):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -477,7 +477,7 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float, float]:
     return result, wall, cpu
 
 
-def _look(corpus: Corpus) -> _Read:
+def _scan_corpus(corpus: Corpus) -> _CorpusScan:
     """Read ids, clusters and a few texts."""
     names: list[str] = []
     clusters: list[str | None] = []
@@ -487,10 +487,10 @@ def _look(corpus: Corpus) -> _Read:
         if batch.order is not None:
             clusters += (None if value in (None, "") else str(value) for value in batch.order.to_pylist())
         sample += batch.texts.slice(0, _WARM_DOCUMENTS - len(sample)).to_pylist()
-    return _Read(names, clusters, pa.table({"text": pa.array(sample, pa.large_string())}))
+    return _CorpusScan(names, clusters, pa.table({"text": pa.array(sample, pa.large_string())}))
 
 
-def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Comparison:
+def _build_comparison(runs: Sequence[_SystemRun], labels: Labels, documents: int) -> Comparison:
     draws = resample([one.tally for one in runs], labels)
     right = accuracy_figures([one.tally for one in runs], labels)
     scored: list[SystemScores] = []
@@ -499,12 +499,12 @@ def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Compariso
     for one in runs:
         end = begin + len(one.grid.thresholds)
         rows = _rows(one, labels, draws.select_rows(begin, end), right[begin:end])
-        best = max(range(len(rows)), key=lambda at: (_value(rows[at].f1), at))
+        best = max(range(len(rows)), key=lambda at: (_value_or_zero(rows[at].f1), at))
         costs = one.wall_s, one.cpu_s
         scored.append(SystemScores(one.name, one.recipe, one.grid.scale, tuple(rows), rows[best], *costs, one.asked))
         places.append(begin + best)
         begin = end
-    first = max(range(len(scored)), key=lambda at: (_value(scored[at].best.f1), -at))
+    first = max(range(len(scored)), key=lambda at: (_value_or_zero(scored[at].best.f1), -at))
     leads = [
         _lead(scored[first], scored[at], draws, places[first], places[at]) for at in range(len(scored)) if at != first
     ]
@@ -517,11 +517,16 @@ def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Compariso
         others=labels.different_pairs,
         groups=labels.groups,
         complete=labels.complete,
-        warnings=(*labels.warnings, *_of_edges(scored), *_of_features(runs, documents), *_of_homes(runs)),
+        warnings=(
+            *labels.warnings,
+            *_edge_warnings(scored),
+            *_feature_warnings(runs, documents),
+            *_domain_warnings(runs),
+        ),
     )
 
 
-def _rows(one: _Run, labels: Labels, draws: Resamples, right: Sequence[Figure]) -> list[Row]:
+def _rows(one: _SystemRun, labels: Labels, draws: Resamples, right: Sequence[Figure]) -> list[Row]:
     correct, wrong = (one.tally.totals(cells) for cells in (one.tally.correct, one.tally.wrong))
     duplicates = labels.duplicates
     return [
@@ -544,10 +549,12 @@ def _rows(one: _Run, labels: Labels, draws: Resamples, right: Sequence[Figure]) 
 def _lead(best: SystemScores, other: SystemScores, draws: Resamples, place: int, other_place: int) -> Lead:
     low, high, groups = f1_lead(draws, place, other_place)
     sure = low is not None and low > 0 and groups >= MIN_GROUPS
-    return Lead(other.name, Figure(_value(best.best.f1) - _value(other.best.f1), low, high), sure, groups)
+    return Lead(
+        other.name, Figure(_value_or_zero(best.best.f1) - _value_or_zero(other.best.f1), low, high), sure, groups
+    )
 
 
-def _of_edges(scored: Sequence[SystemScores]) -> list[str]:
+def _edge_warnings(scored: Sequence[SystemScores]) -> list[str]:
     """Return where a threshold beyond those that were tried may be better, with the way to try it."""
     widen = f"widen the range with {option('--thresholds')}"
     copy = option(
@@ -556,7 +563,7 @@ def _of_edges(scored: Sequence[SystemScores]) -> list[str]:
     )
     edges: dict[tuple[str, str, str], list[str]] = {}
     for one in scored:
-        values = [_value(row.f1) for row in one.rows]
+        values = [_value_or_zero(row.f1) for row in one.rows]
         at = one.rows.index(one.best)
         if len(values) < 2 or not values[at]:
             continue
@@ -572,18 +579,18 @@ def _of_edges(scored: Sequence[SystemScores]) -> list[str]:
     ]
 
 
-def _of_features(runs: Sequence[_Run], documents: int) -> list[str]:
+def _feature_warnings(runs: Sequence[_SystemRun], documents: int) -> list[str]:
     return [
         f"{one.name} finds no features in {one.featureless:,} of the {documents:,} documents, so these match nothing; "
         f"name recipes that fit these texts with {option('--recipes')}."
         for one in runs
-        if documents and one.featureless >= _NEARLY_ALL * documents
+        if documents and one.featureless >= _MAX_FEATURELESS_SHARE * documents
     ]
 
 
-def _of_homes(runs: Sequence[_Run]) -> list[str]:
+def _domain_warnings(runs: Sequence[_SystemRun]) -> list[str]:
     return [f"{one.name}: {one.complaint}; the labels here say how it does." for one in runs if one.complaint]
 
 
-def _value(figure: Figure) -> float:
+def _value_or_zero(figure: Figure) -> float:
     return 0.0 if figure.value is None else figure.value

@@ -46,7 +46,7 @@ def chart_points(recipes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any
         for row in recipe["rows"]:
             point = {"recipe": recipe["name"], "scale": recipe["scale"], "threshold": row["threshold"]}
             point |= {name: row[name]["value"] for name in _FIGURES}
-            point |= {f"{name} told": f"{value_text(row[name])} ({interval_text(row[name])})" for name in _FIGURES}
+            point |= {f"{name} told": f"{format_value(row[name])} ({format_interval(row[name])})" for name in _FIGURES}
             yield point | {
                 "low": row["f1"]["low"],
                 "high": row["f1"]["high"],
@@ -56,7 +56,7 @@ def chart_points(recipes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any
             }
 
 
-def _coloured(recipes: Sequence[Mapping[str, Any]]) -> alt.Chart:
+def _colored_chart(recipes: Sequence[Mapping[str, Any]]) -> alt.Chart:
     """Return a chart with a colour for each recipe, whose data is given later; those not chosen are faint."""
     import altair as alt
 
@@ -67,7 +67,7 @@ def _coloured(recipes: Sequence[Mapping[str, Any]]) -> alt.Chart:
     )
 
 
-def _told() -> list[alt.Tooltip]:
+def _point_tooltips() -> list[alt.Tooltip]:
     """Return what a point tells when the pointer is on it."""
     figures = {f"{name} told": ("", "F1" if name == "f1" else name) for name in _FIGURES}
     counts = {name: (",", name) for name in ("returned", "correct")}
@@ -81,7 +81,7 @@ def _dots(chart: alt.Chart, recipes: Sequence[Mapping[str, Any]]) -> list[alt.Ch
     names = [recipe["name"] for recipe in recipes]
     shaped = chart.encode(shape=alt.Shape("recipe:N", **color_scale(names, SHAPES, legend=False)))
     best = shaped.transform_filter("datum.best").mark_point(size=150, strokeWidth=2, clip=False)
-    return [shaped.mark_point(filled=True, size=34, clip=False), best, hover_marks(chart, _told(), size=260)]
+    return [shaped.mark_point(filled=True, size=34, clip=False), best, hover_marks(chart, _point_tooltips(), size=260)]
 
 
 def precision_recall(points: list[dict[str, Any]], recipes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -90,10 +90,10 @@ def precision_recall(points: list[dict[str, Any]], recipes: Sequence[Mapping[str
 
     defined = [point for point in points if point["precision"] is not None]
     # Labels at the ends stay below their marks: moved inwards, they come too near to their neighbours.
-    ends, axis = [_floor(defined, "recall"), 1], alt.Axis(labelFlush=False)
+    ends, axis = [_axis_start(defined, "recall"), 1], alt.Axis(labelFlush=False)
     x = alt.X("recall:Q", scale=alt.Scale(domain=ends), title="recall", axis=axis)
-    y = alt.Y("precision:Q", scale=alt.Scale(domain=[_floor(defined, "precision"), 1]), title="precision")
-    chart = _coloured(recipes).encode(x=x, y=y)
+    y = alt.Y("precision:Q", scale=alt.Scale(domain=[_axis_start(defined, "precision"), 1]), title="precision")
+    chart = _colored_chart(recipes).encode(x=x, y=y)
     lines = chart.mark_line(strokeWidth=1.5, clip=True).encode(order="threshold:Q")
     layers = [_equal_f1(x, y, defined), lines, *_dots(chart, recipes)]
     return finish_chart(alt.layer(*layers, data=alt.Data(values=defined)), height=_HEIGHT)
@@ -103,7 +103,7 @@ def _equal_f1(x: alt.X, y: alt.Y, points: list[dict[str, Any]]) -> alt.LayerChar
     """Return the lines of equal F1, each named beside the chart, where it meets recall 1."""
     import altair as alt
 
-    least = _floor(points, "precision")
+    least = _axis_start(points, "precision")
     curve = [
         {"level": level, "recall": recall / 100, "precision": level * recall / (2 * recall - 100 * level)}
         for level in _LEVELS
@@ -128,10 +128,10 @@ def f1_by_threshold(points: list[dict[str, Any]], recipes: Sequence[Mapping[str,
 
     moving = [point for point in points if point["scale"] != "fixed"]
     fixed = [point for point in points if point["scale"] == "fixed"]
-    scale = alt.Scale(domain=[_floor(points, "f1"), 1])
+    scale = alt.Scale(domain=[_axis_start(points, "f1"), 1])
     y = alt.Y("f1:Q", scale=scale, title="F1")
     x = alt.X("threshold:Q", scale=alt.Scale(zero=False, nice=False, padding=10), title=title)
-    coloured = _coloured(recipes)
+    coloured = _colored_chart(recipes)
     band = coloured.mark_area(clip=True).encode(
         x=x,
         y=alt.Y("low:Q", scale=scale, title="F1"),
@@ -139,25 +139,25 @@ def f1_by_threshold(points: list[dict[str, Any]], recipes: Sequence[Mapping[str,
         opacity=alt.condition("datum.recipe == highlight", alt.value(0.2), alt.value(0)),
     )
     chart = coloured.encode(x=x, y=y)
-    rules = coloured.mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(y=y, tooltip=_told())
+    rules = coloured.mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(y=y, tooltip=_point_tooltips())
     layers = [band, chart.mark_line(strokeWidth=1.5, clip=True), *_dots(chart, recipes)]
     if fixed:
         layers.append(rules.properties(data=alt.Data(values=fixed)))
     return finish_chart(alt.layer(*layers, data=alt.Data(values=moving)), height=_HEIGHT)
 
 
-def _floor(points: Sequence[Mapping[str, Any]], name: str) -> float:
+def _axis_start(points: Sequence[Mapping[str, Any]], name: str) -> float:
     """Return where an axis begins: 0, or where all values are high, the tenth below them."""
     least = min((point[name] for point in points), default=0.0)
     return max(int(least * 10 - 0.5) / 10, 0.0) if least > 0.5 else 0.0
 
 
-def value_text(figure: Mapping[str, Any]) -> str:
+def format_value(figure: Mapping[str, Any]) -> str:
     """Return a figure for people."""
     return "none" if figure["value"] is None else f"{figure['value']:.3f}"
 
 
-def interval_text(figure: Mapping[str, Any]) -> str:
+def format_interval(figure: Mapping[str, Any]) -> str:
     """Return a figure's interval for people; nothing where there is none."""
     return "" if figure["low"] is None else f"{figure['low']:.3f} to {figure['high']:.3f}"
 
@@ -171,10 +171,10 @@ def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
     recipes = content["recipes"]
     points = list(chart_points(recipes))
     charts = list(_charts(points, recipes))
-    own = ", classifiers also at their own" if any(map(_own_row, recipes)) else ""
+    own = ", classifiers also at their own" if any(map(_own_threshold_rows, recipes)) else ""
     body = [
-        opening("Recipes compared", _basis(content)),
-        tiles(_headline(content)),
+        opening("Recipes compared", _data_line(content)),
+        tiles(_tile_rows(content)),
         notes(content["warnings"], title="Before you trust the figures"),
         Html(f"<p>{_verdict(content)}</p>"),
         section("best", f"Each recipe at its best threshold{own}", _best_table(content)),
@@ -185,14 +185,14 @@ def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
             figures(charts),
         ),
         section("all", "Every threshold", _full_table(recipes, accuracy=not content["complete"])),
-        section("reading", "How to read this", _explained(content)),
-        _made(recipes, typed),
+        section("reading", "How to read this", _glossary(content)),
+        _provenance_section(recipes, typed),
         closing(f"neardup {content['version']}"),
     ]
     return page("Recipes compared - neardup", "\n".join(body), charts)
 
 
-def _made(recipes: Sequence[Row], typed: str) -> Html:
+def _provenance_section(recipes: Sequence[Row], typed: str) -> Html:
     """Return by what the page was made: the command, and what the recipes are."""
     said = [Html("<h3>Command</h3>"), command(typed)] if typed else []
     known = {
@@ -252,20 +252,20 @@ def _without_duplicates(points: Sequence[Row]) -> str:
     return "" if any(point["f1"] for point in points) else "no labelled duplicate is returned at any threshold"
 
 
-def _headline(content: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def _tile_rows(content: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     best = next(recipe for recipe in content["recipes"] if recipe["name"] == content["best"])
     row = best["best"]
     labelled = f"{content['duplicates']:,} duplicates, {content['others']:,} others"
     return [
         (best["name"], "has the highest F1", f"at {_threshold(best, row)}" if best["scale"] != "fixed" else ""),
-        (value_text(row["f1"]), "F1", interval_text(row["f1"])),
-        (value_text(row["precision"]), "precision", interval_text(row["precision"])),
-        (value_text(row["recall"]), "recall", interval_text(row["recall"])),
+        (format_value(row["f1"]), "F1", format_interval(row["f1"])),
+        (format_value(row["precision"]), "precision", format_interval(row["precision"])),
+        (format_value(row["recall"]), "recall", format_interval(row["recall"])),
         (f"{content['duplicates'] + content['others']:,}", "labelled pairs", labelled),
     ]
 
 
-def _basis(content: Mapping[str, Any]) -> str:
+def _data_line(content: Mapping[str, Any]) -> str:
     rest = "all other pairs count as different" if content["complete"] else "pairs without a label do not count"
     return (
         f"{content['documents']:,} documents; {content['duplicates']:,} pairs labelled as duplicates and "
@@ -278,8 +278,8 @@ def _verdict(content: Mapping[str, Any]) -> str:
     row = best["best"]
     at = "" if best["scale"] == "fixed" else f" at {_threshold(best, row)}"
     head = (
-        f"<strong>{escape(best['name'])}</strong>{at} has the highest F1: {value_text(row['f1'])} "
-        f"({interval_text(row['f1'])})."
+        f"<strong>{escape(best['name'])}</strong>{at} has the highest F1: {format_value(row['f1'])} "
+        f"({format_interval(row['f1'])})."
     )
     if not content["leads"]:
         return head
@@ -297,18 +297,18 @@ def lead_sentences(content: Mapping[str, Any]) -> list[str]:
     few = [lead for lead in leads if lead["groups"] < MIN_GROUPS and (lead["groups"] or content["groups"] < MIN_GROUPS)]
     sure = [lead["over"] for lead in leads if lead["beyond_chance"]]
     alike = [lead["over"] for lead in leads if not lead["beyond_chance"] and lead not in few]
-    found = [f"{best} is better than {_listed(sure, 'and')}, beyond chance"] if sure else []
-    found += [f"These labels cannot tell {best} from {_listed(alike, 'or')}"] if alike else []
+    found = [f"{best} is better than {_join_names(sure, 'and')}, beyond chance"] if sure else []
+    found += [f"These labels cannot tell {best} from {_join_names(alike, 'or')}"] if alike else []
     by_groups: dict[int, list[str]] = {}
     for lead in sorted(few, key=lambda one: -int(one["groups"])):
         by_groups.setdefault(lead["groups"], []).append(lead["over"])
-    differ = "; ".join(f"from {_listed(over, 'and')} in {groups}" for groups, over in by_groups.items())
+    differ = "; ".join(f"from {_join_names(over, 'and')} in {groups}" for groups, over in by_groups.items())
     return found + (
         [f"Too few groups for a test, which needs {MIN_GROUPS}: {best} differs {differ}"] if by_groups else []
     )
 
 
-def _listed(names: Sequence[str], last: str) -> str:
+def _join_names(names: Sequence[str], last: str) -> str:
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
@@ -322,7 +322,7 @@ def _best_table(content: Mapping[str, Any]) -> Html:
     for recipe in sorted(content["recipes"], key=lambda one: -(one["best"]["f1"]["value"] or 0)):
         lead = leads.get(recipe["name"])
         wall = f"<br><small>wall {recipe['wall_ms_per_document']:.2g}</small>"
-        for row in (recipe["best"], *_own_row(recipe)):
+        for row in (recipe["best"], *_own_threshold_rows(recipe)):
             leading = row is recipe["best"]
             name = Html(f'<span title="{escape(recipe["description"])}">{escape(recipe["name"])}</span>')
             cells = [name, *_cells(recipe, row, ("returned", "correct"), accuracy=partial)]
@@ -334,7 +334,7 @@ def _best_table(content: Mapping[str, Any]) -> Html:
     return table(head, rows, best=best)
 
 
-def _own_row(recipe: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _own_threshold_rows(recipe: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return a classifier's row at its own cut, unless that is its best."""
     if recipe["scale"] != "probability" or recipe["best"]["own"]:
         return []
@@ -368,7 +368,7 @@ def _threshold(recipe: Row, row: Row) -> str:
     return f"\u2264 {written}" if recipe["scale"] == "distance" else written
 
 
-def _explained(content: Mapping[str, Any]) -> Html:
+def _glossary(content: Mapping[str, Any]) -> Html:
     asked = {"a classifier": any(recipe["scale"] == "probability" for recipe in content["recipes"])}
     asked["accuracy"] = not content["complete"]
     meanings = {
@@ -395,5 +395,5 @@ def _explained(content: Mapping[str, Any]) -> Html:
 
 def _with_interval(figure: Row) -> Html:
     # The break is for notebooks, which do not have the page's style.
-    interval = interval_text(figure)
-    return Html(f"{value_text(figure)}<br><small>{interval}</small>" if interval else value_text(figure))
+    interval = format_interval(figure)
+    return Html(f"{format_value(figure)}<br><small>{interval}</small>" if interval else format_value(figure))
