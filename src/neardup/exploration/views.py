@@ -130,10 +130,10 @@ class View:
 
 
 #: Documents in a piece of work for a thread, and the pairs that one writes down before they are collected, at least.
-_AT_A_TIME = 64
-_ROOM = 1 << 16
+_DOCUMENTS_PER_TASK = 64
+_PAIR_CAPACITY = 1 << 16
 #: No pair is so close: 101 hundredths.
-NONE_CLOSE = 101
+NO_CLOSE_PAIRS = 101
 
 
 class AllPairs(NamedTuple):
@@ -149,7 +149,9 @@ class AllPairs(NamedTuple):
     close: PairArrays
 
 
-def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NONE_CLOSE, threads: int = 1) -> AllPairs:
+def all_pairs(
+    vectors: Vectors, measure: str, *, unit: int = 1, least: int = NO_CLOSE_PAIRS, threads: int = 1
+) -> AllPairs:
     """Compare all pairs of documents, exactly.
 
     For ``hamming`` a document has one 64-bit value, or none; one without features has nothing in common with any.
@@ -157,60 +159,63 @@ def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NON
     makes 1. Pairs of at least ``least`` hundredths are collected, 24 bytes each; 101 for none. Raises ``NeardupError``
     if the weights of a document are too large.
     """
-    formula, rows, totals = _prepared(vectors, measure)
+    formula, rows, totals = _prepare_rows(vectors, measure)
     count = len(totals)
     local = threading.local()
 
     def search(begin: int) -> tuple[Integers, Integers, list[Integers]]:
         if not hasattr(local, "scratch"):
-            local.scratch = np.zeros(count, np.int64), np.empty((max(count, _ROOM if least <= 100 else 0), 3), np.int64)
+            local.scratch = (
+                np.zeros(count, np.int64),
+                np.empty((max(count, _PAIR_CAPACITY if least <= 100 else 0), 3), np.int64),
+            )
         counts, edges, found = np.zeros(101, np.int64), np.zeros(101, np.int64), []
         common, out = local.scratch
-        end = min(begin + _AT_A_TIME, count)
+        end = min(begin + _DOCUMENTS_PER_TASK, count)
         while begin < end:
             begin, written = count_pairs(begin, end, (*formula, unit, least), rows, totals, common, counts, edges, out)
             found.append(out[:written].copy())
         return counts, edges, found
 
     counts, edges, close = np.zeros(101, np.int64), np.zeros(101, np.int64), [np.zeros((0, 3), np.int64)]
-    for part in map_in_order(search, range(0, count, _AT_A_TIME), threads):
+    for part in map_in_order(search, range(0, count, _DOCUMENTS_PER_TASK), threads):
         counts += part[0]
         edges += part[1]
         close += part[2]
-    return AllPairs(int(counts[100]), counts[:100], edges, _written(np.concatenate(close), totals, measure, unit))
+    return AllPairs(int(counts[100]), counts[:100], edges, _pair_arrays(np.concatenate(close), totals, measure, unit))
 
 
-def _prepared(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tuple[EarlierPostings, Words], Integers]:
+def _prepare_rows(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tuple[EarlierPostings, Words], Integers]:
     """Return code and kind of a measure, the rows to compare, and their totals."""
-    everyone = np.ones(len(vectors.heads) - 1, np.bool_)
+    all_documents = np.ones(len(vectors.heads) - 1, np.bool_)
     if measure == "hamming" or not len(vectors.features):
-        documents, found = values_of(vectors, everyone)
-        values, totals = np.zeros(len(everyone), np.uint64), np.zeros(len(everyone), np.int64)
+        documents, found = values_of(vectors, all_documents)
+        values, totals = np.zeros(len(all_documents), np.uint64), np.zeros(len(all_documents), np.int64)
         values[documents], totals[documents] = found, 64
-        none = _postings(np.zeros(len(everyone) + 1, np.int64), vectors.features[:0], vectors.weights[:0])
+        none = _postings(np.zeros(len(all_documents) + 1, np.int64), vectors.features[:0], vectors.weights[:0])
         return (OVERLAP, COUNTS), (none, values), totals
     kind = kind_of(measure, weighted=len(vectors.weights) > 0)
-    totals = rows_of(vectors, measure, everyone).totals
+    totals = rows_of(vectors, measure, all_documents).totals
     return (code_of(measure), kind), (_postings(*vectors), vectors.features[:0]), totals
 
 
 def _postings(heads: Integers, features: Words, weights: Integers) -> EarlierPostings:
     places, lengths = np.empty(len(features), np.int64), np.zeros(len(features), np.int64)
     distinct = number_features(features, empty_table(len(features)), places, lengths)
-    room, weighed = len(features), len(weights)
+    feature_count, weight_count = len(features), len(weights)
     postings = EarlierPostings(
         np.empty(len(heads), np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(weighed, np.int64),
-        np.empty(room, np.int32),
-        np.empty(weighed, np.int64),
+        np.empty(feature_count, np.int64),
+        np.empty(feature_count, np.int64),
+        np.empty(weight_count, np.int64),
+        np.empty(feature_count, np.int32),
+        np.empty(weight_count, np.int64),
     )
     fill_earlier_postings(heads, places, lengths[:distinct], weights, postings)
     return postings
 
 
-def _written(rows: Integers, totals: Integers, measure: str, unit: int) -> PairArrays:
+def _pair_arrays(rows: Integers, totals: Integers, measure: str, unit: int) -> PairArrays:
     later, earlier, common = rows.T
     order = np.lexsort((later, earlier))
     left, right = earlier[order], later[order]
@@ -218,7 +223,7 @@ def _written(rows: Integers, totals: Integers, measure: str, unit: int) -> PairA
     return PairArrays(left, right, similarities(measure, counts, unit))
 
 
-class _Counted(NamedTuple):
+class _FeatureCounts(NamedTuple):
     """Of some documents: how many they are, the largest sum of squared counts, and their distinct features."""
 
     documents: int
@@ -243,28 +248,30 @@ def count_frequencies(
     if recipe.signature.startswith("sketch"):
         # Its prime is the one closest to the number of all features.
         return gather_statistics(corpus, recipe, threads=threads, progress=report)
-    weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
-    plain, form = recipe.without_statistics(), COUNTED if weighs else None
-    wanted = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)
-    table, df = empty_table(len(wanted)), np.zeros(len(wanted), np.int64)
-    number_keys(wanted, *table)
+    is_weighted = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
+    plain, form = recipe.without_statistics(), COUNTED if is_weighted else None
+    sample_features = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)
+    table, df = empty_table(len(sample_features)), np.zeros(len(sample_features), np.int64)
+    number_keys(sample_features, *table)
     documents = heaviest = 0
-    for part in map_in_order(partial(_counted, Extractor(plain, None, form)), pieces(corpus, "count", report), threads):
+    for part in map_in_order(
+        partial(_count_features, Extractor(plain, None, form)), pieces(corpus, "count", report), threads
+    ):
         count_numbered(part.features, table, df)
         documents += part.documents
         heaviest = max(heaviest, part.heaviest)
-    several = df > 1
-    return Statistics(documents, len(wanted), heaviest, wanted[several], df[several])
+    repeated = df > 1
+    return Statistics(documents, len(sample_features), heaviest, sample_features[repeated], df[repeated])
 
 
-def _counted(extractor: Extractor, texts: pa.LargeStringArray) -> _Counted:
+def _count_features(extractor: Extractor, texts: pa.LargeStringArray) -> _FeatureCounts:
     block = extractor(texts)
-    return _Counted(len(texts), largest_square_sum(block), block.features)
+    return _FeatureCounts(len(texts), largest_square_sum(block), block.features)
 
 
 #: Texts in a piece of work for a thread.
-_TEXTS_AT_A_TIME = 128
-_GRAMS = ("words", "qgrams")
+_TEXTS_PER_TASK = 128
+_GRAM_KINDS = ("words", "qgrams")
 
 
 def check_comparable(recipe: Recipe, content: str) -> None:
@@ -292,7 +299,7 @@ def extract_vectors(
     """Return the features of texts, which are contents already where the recipe asks for these."""
     extractor = Extractor(recipe.changed(content=""), statistics)
     with FeatureStore() as store:
-        parts = [texts.slice(begin, _TEXTS_AT_A_TIME) for begin in range(0, len(texts), _TEXTS_AT_A_TIME)]
+        parts = [texts.slice(begin, _TEXTS_PER_TASK) for begin in range(0, len(texts), _TEXTS_PER_TASK)]
         for block in map_in_order(partial(extractor, allocate=store.allocate), parts, threads):
             store.add(block)
         return store.vectors()
@@ -304,7 +311,7 @@ def build_view(
     statistics: Statistics | None = None,
     *,
     name: str = "",
-    least: int = NONE_CLOSE,
+    least: int = NO_CLOSE_PAIRS,
     threads: int = 1,
 ) -> tuple[View, PairArrays]:
     """Compare all pairs of texts by a recipe, without its threshold, its second step and its search.
@@ -318,7 +325,7 @@ def build_view(
     view = View(
         name=name or recipe.features + (f", {recipe.weights}" if recipe.is_weighted else ""),
         recipe=recipe,
-        n=features.n if features.kind in _GRAMS and not name else None,
+        n=features.n if features.kind in _GRAM_KINDS and not name else None,
         documents=len(sizes),
         empty=int((sizes == 0).sum()),
         typical=int(np.median(sizes)) if len(sizes) else 0,
