@@ -200,7 +200,7 @@ class Calls:
         worker = self._writer if mode == "enter" else self._checker
         found = await worker.judge(named, documents) if documents else []
         if mode == "enter":
-            self._metrics.entered(name, (one.verdict for one in found if one.status == 201))
+            self._metrics.count_verdicts(name, (one.verdict for one in found if one.status == 201))
         each = iter(found)
         items: list[dict[str, Any]] = [
             {"id": asked.id, "status": 422, "verdict": None, "detail": one}
@@ -230,7 +230,7 @@ class Calls:
             return JudgedResult(named.index.replace(document), 201) if found.status == 409 else found
 
         found: JudgedResult = await self._writer.run(work)
-        self._metrics.entered(name, [found.verdict] if found.status == 201 else [])
+        self._metrics.count_verdicts(name, [found.verdict] if found.status == 201 else [])
         return _json(_item(found, evidence=evidence), found.status)
 
     async def forget(self, name: str, id: str) -> Response:
@@ -561,7 +561,7 @@ class _TimedApp:
             path = getattr(route, "path", "other").replace(":path", "")
             # A caller may invent methods, which must not add metrics.
             call = f"{scope['method']} {path}" if route is not None else "other"
-            self._metrics.answered(call, status, time.perf_counter() - begin)
+            self._metrics.count_request(call, status, time.perf_counter() - begin)
 
 
 class Service:
