@@ -337,7 +337,8 @@ class _Run:
         if least > _LOWEST_HUNDREDTH:
             self._notes.append(
                 f"More than {_MOST_PAIRS:,} pairs of the sample have a similarity of {_LOWEST_HUNDREDTH / BINS:g} or "
-                f"more by {view.name}: those below {least / BINS:g} are not shown as examples; a smaller sample has fewer."
+                f"more by {view.name}: those below {least / BINS:g} are not shown as examples; "
+                "a smaller sample has fewer."
             )
         with self._clock.stage("compare"):
             return self._build_view(view.recipe, least)[1]

@@ -53,10 +53,10 @@ class Valley:
 def find_valley(above: Sequence[float] | npt.NDArray[np.float64], first_known: int = 0) -> Valley | None:
     """Return the valley of a distribution of similarities, None if it has none.
 
-    ``above`` has 101 values: the number of pairs at or above each hundredth, beginning with all pairs. The values below
-    ``first_known`` are unknown, and the valley does not lie there. There is no valley if pairs thin out up to 0.9, or
-    if fewer than 10 pairs lie above the place where they stop thinning out: the sample then has too few related pairs, or
-    they do not stand apart from the others.
+    ``above`` has 101 values: the number of pairs at or above each hundredth, beginning with all pairs. The values
+    below ``first_known`` are unknown, and the valley does not lie there. There is no valley if pairs thin out up to
+    0.9, or if fewer than 10 pairs lie above the place where they stop thinning out: the sample then has too few
+    related pairs, or they do not stand apart from the others.
     """
     pairs = np.asarray(above, np.float64)
     total = pairs[0]
