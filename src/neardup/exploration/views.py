@@ -39,12 +39,12 @@ from neardup.search.nearest import code_of, empty_table, kind_of, rows_of, value
 
 #: Bin i holds the pairs with i/100 < s <= (i + 1)/100, in exact fractions; those that share nothing are apart.
 BINS = 100
-#: Where pairs are counted, and read.
+#: Pairs are counted at or above these similarities, and examples are shown near them.
 CUTOFFS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 
 
 def per_million(pairs: int, of: int) -> float:
-    """Return how many pairs in a million that is; 0 of none."""
+    """Return pairs per million of ``of``; 0 if ``of`` is 0."""
     return 1e6 * pairs / of if of else 0.0
 
 
@@ -52,35 +52,35 @@ def per_million(pairs: int, of: int) -> float:
 class View:
     """The similarities of all pairs of a sample by one recipe."""
 
-    #: For people: the features, or the name of the recipe.
+    #: The features, or the name of the recipe.
     name: str
-    #: What was compared; its threshold does not matter.
+    #: The recipe of the comparison; its threshold has no effect.
     recipe: Recipe
     #: The length of its n-grams or q-grams; None for a named recipe.
     n: int | None
-    #: Documents of the sample, and those of them without a feature.
+    #: Documents of the sample, and how many of these have no feature.
     documents: int
     empty: int
     pairs: int
     #: Pairs that share nothing.
     zero: int
-    #: ``BINS`` of them: pairs with i/100 < s <= (i + 1)/100.
+    #: ``BINS`` counts: pairs with i/100 < s <= (i + 1)/100.
     counts: tuple[int, ...]
-    #: ``BINS + 1`` of them: pairs of similarity i/100 exactly.
+    #: ``BINS + 1`` counts: pairs with a similarity of exactly i/100.
     edges: tuple[int, ...]
-    #: Between unrelated and related pairs, where there is one.
+    #: The valley between unrelated and related pairs, None if there is none.
     valley: Valley | None
     #: The median number of features of a document.
     typical: int = 0
 
     @property
     def features(self) -> str:
-        """What is compared, as recipes write it: words:4:multiset."""
+        """The compared features in the notation of recipes, such as words:4:multiset."""
         return self.recipe.features
 
     @property
     def measure(self) -> str:
-        """The measure, as recipes write it."""
+        """The measure in the notation of recipes."""
         return self.recipe.measure
 
     @property
@@ -94,13 +94,13 @@ class View:
         return tuple((cutoff, self.at_least(round(cutoff * BINS))) for cutoff in CUTOFFS)
 
     def at_least(self, hundredths: int) -> int:
-        """Return how many pairs have a similarity of at least this many hundredths."""
+        """Return the number of pairs with a similarity of at least this many hundredths."""
         if hundredths <= 0:
             return self.pairs
         return sum(self.counts[hundredths:]) + self.edges[hundredths]
 
     def cumulative(self) -> npt.NDArray[np.float64]:
-        """Return float64[101]: how many pairs are at or above each hundredth."""
+        """Return the number of pairs at or above each hundredth: float64[101]."""
         return np.array([self.at_least(i) for i in range(BINS + 1)], np.float64)
 
     def as_dict(self) -> dict[str, Any]:
@@ -129,15 +129,15 @@ class View:
         }
 
 
-#: Documents in a piece of work for a thread, and the pairs that one writes down before they are collected, at least.
+#: Documents per task of a thread, and the least capacity of its buffer of close pairs.
 _DOCUMENTS_PER_TASK = 64
 _PAIR_CAPACITY = 1 << 16
-#: No pair is so close: 101 hundredths.
+#: A bound of 101 hundredths, which no pair reaches.
 NO_CLOSE_PAIRS = 101
 
 
 class AllPairs(NamedTuple):
-    """How similar all pairs of some documents are."""
+    """The similarities of all pairs of some documents."""
 
     #: Pairs that have nothing in common.
     zero: int
@@ -145,7 +145,7 @@ class AllPairs(NamedTuple):
     counts: Integers
     #: int64[101]: pairs of similarity i/100 exactly.
     edges: Integers
-    #: Those at or above the bound that was asked for, by their places among the documents.
+    #: The pairs at or above the bound ``least``, by positions among the documents.
     close: PairArrays
 
 
@@ -154,9 +154,10 @@ def all_pairs(
 ) -> AllPairs:
     """Compare all pairs of documents, exactly.
 
-    For ``hamming`` a document has one 64-bit value, or none; one without features has nothing in common with any.
-    Distances count as what is shown in their place (``neardup.recipe.measures``); ``unit`` says how much of o, a and b
-    makes 1. Pairs of at least ``least`` hundredths are collected, 24 bytes each; 101 for none. Raises ``NeardupError``
+    For ``hamming`` a document has one 64-bit value or none. A document without features shares nothing with any other.
+    A distance counts as the similarity that stands for it (``neardup.recipe.measures``); ``unit`` is the value of o, a
+    and b that stands for 1. ``close`` collects pairs of at least ``least`` hundredths, 24 bytes each; 101 collects none.
+    Raises ``NeardupError``
     if the weights of a document are too large.
     """
     formula, rows, totals = _prepare_rows(vectors, measure)
@@ -224,7 +225,7 @@ def _pair_arrays(rows: Integers, totals: Integers, measure: str, unit: int) -> P
 
 
 class _FeatureCounts(NamedTuple):
-    """Of some documents: how many they are, the largest sum of squared counts, and their distinct features."""
+    """The number of documents of a batch, their largest sum of squared counts, and their distinct features."""
 
     documents: int
     heaviest: int
@@ -239,14 +240,13 @@ def count_frequencies(
     threads: int = 1,
     report: Progress | None = None,
 ) -> Statistics:
-    """Return the document frequencies in a corpus of the features that some texts have, for these texts alone.
+    """Count in how many documents of a corpus each feature of some texts occurs.
 
-    They equal those of ``features.reading.gather_statistics``, in memory for the features of these texts alone.
-
-    The corpus is read once. Of a recipe with ``content``, the texts are contents already.
+    The frequencies equal those of ``features.reading.gather_statistics``, but only the features of these texts take
+    memory. The corpus is read once. If the recipe has ``content``, the texts are already extracted contents.
     """
     if recipe.signature.startswith("sketch"):
-        # Its prime is the one closest to the number of all features.
+        # The prime of a sketch depends on the number of all features.
         return gather_statistics(corpus, recipe, threads=threads, progress=report)
     is_weighted = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
     plain, form = recipe.without_statistics(), COUNTED if is_weighted else None
@@ -269,13 +269,13 @@ def _count_features(extractor: Extractor, texts: pa.LargeStringArray) -> _Featur
     return _FeatureCounts(len(texts), largest_square_sum(block), block.features)
 
 
-#: Texts in a piece of work for a thread.
+#: Texts per task of a thread.
 _TEXTS_PER_TASK = 128
 _GRAM_KINDS = ("words", "qgrams")
 
 
 def check_comparable(recipe: Recipe, content: str) -> None:
-    """Refuse a recipe whose similarities do not follow from features."""
+    """Check that a recipe computes similarities from features."""
     if recipe.measure == "semantic":
         raise RecipeError(
             f"recipe {recipe.name!r} compares embeddings (measure 'semantic'), and explore looks at all pairs by "
@@ -289,14 +289,14 @@ def check_comparable(recipe: Recipe, content: str) -> None:
 
 
 def texts_array(texts: Sequence[str]) -> pa.LargeStringArray:
-    """Return texts as the array that features are made of."""
+    """Return texts as the Arrow array that an extractor reads."""
     return pa.array(texts, pa.large_string())
 
 
 def extract_vectors(
     texts: pa.LargeStringArray, recipe: Recipe, statistics: Statistics | None = None, *, threads: int = 1
 ) -> Vectors:
-    """Return the features of texts, which are contents already where the recipe asks for these."""
+    """Return the features of texts; if the recipe has ``content``, the texts are already extracted contents."""
     extractor = Extractor(recipe.changed(content=""), statistics)
     with FeatureStore() as store:
         parts = [texts.slice(begin, _TEXTS_PER_TASK) for begin in range(0, len(texts), _TEXTS_PER_TASK)]
@@ -314,10 +314,10 @@ def build_view(
     least: int = NO_CLOSE_PAIRS,
     threads: int = 1,
 ) -> tuple[View, PairArrays]:
-    """Compare all pairs of texts by a recipe, without its threshold, its second step and its search.
+    """Compare all pairs of texts by a recipe, without its threshold, second step and search.
 
-    A view without a name is called by its features, and has an n. Pairs of at least ``least`` hundredths are returned,
-    by the places of the texts; 101 for none.
+    Without ``name`` the view is named after its features and has an n. Return the view and its pairs of at least
+    ``least`` hundredths, by positions of the texts; 101 returns no pairs.
     """
     unit = 1 if statistics is None else statistics.unit(recipe)
     found = all_pairs(vectors, recipe.measure, unit=unit, least=least, threads=threads)
