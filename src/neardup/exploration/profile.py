@@ -251,8 +251,8 @@ def family_core(
     """Return the central text of a family, which matches most others, and then the distinct texts that match it.
 
     ``family`` (int64[m]) has the documents of the family, ascending. For each document of the corpus,
-    ``representative`` and ``texts`` (int64[n]) have the first document with equal features and with the same text. ``left`` and ``right``
-    (int64[k]) are the pairs of representatives.
+    ``representative`` and ``texts`` (int64[n]) have the first document with equal features and with the same
+    text. ``left`` and ``right`` (int64[k]) are the pairs of representatives.
     """
     family_representatives = representative[family]
     nodes, copies = np.unique(family_representatives, return_counts=True)

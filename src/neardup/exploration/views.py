@@ -156,9 +156,8 @@ def all_pairs(
 
     For ``hamming`` a document has one 64-bit value or none. A document without features shares nothing with any other.
     A distance counts as the similarity that stands for it (``neardup.recipe.measures``); ``unit`` is the value of o, a
-    and b that stands for 1. ``close`` collects pairs of at least ``least`` hundredths, 24 bytes each; 101 collects none.
-    Raises ``NeardupError``
-    if the weights of a document are too large.
+    and b that stands for 1. ``close`` collects pairs of at least ``least`` hundredths, 24 bytes each; 101 collects
+    none. Raises ``NeardupError`` if the weights of a document are too large.
     """
     formula, rows, totals = _prepare_rows(vectors, measure)
     count = len(totals)

@@ -131,6 +131,6 @@ class _Gauges(Collector):
         memory = GaugeMetricFamily("neardup_window_bytes", "Memory of the window's tables.", labels=["index"])
         for named in self._indexes:
             held.add_metric([named.name], len(named.index))
-            size.add_metric([named.name], named.bytes())
+            size.add_metric([named.name], named.store_bytes())
             memory.add_metric([named.name], named.index.statistics.bytes)
         yield from (held, size, memory)
