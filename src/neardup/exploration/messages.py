@@ -43,8 +43,8 @@ def explain_missing_advice(advice: Advice) -> str:
     """Return why nothing is advised, and what is shown in its place."""
     return (
         f"No advice: {format_count(advice.documents, 'document')} are too few to say where related pairs begin; it "
-        f"takes {FEWEST_DOCUMENTS} or more. Figures here are those of {format_advised_rule(advice)}: read the pairs and "
-        "choose."
+        f"takes {FEWEST_DOCUMENTS} or more. Figures here are those of {format_advised_rule(advice)}: read the pairs "
+        "and choose."
     )
 
 
