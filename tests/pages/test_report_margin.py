@@ -15,9 +15,9 @@ from ways import TEXTS, WAYS, moved, without_times
 
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.pages.batch_report import known_pairs, verdicts_of
-from neardup.pages.report import BINS, binned
-from neardup.pages.sweep import Swept, swept
+from neardup.pages.batch_report import known_pairs, run_verdicts
+from neardup.pages.report import BINS, bin_similarities
+from neardup.pages.sweep import SweepResult, sweep_thresholds
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
@@ -140,9 +140,9 @@ def test_how_far_to_look_is_checked_before_anything_is_read(
     assert says(caught.value, *said)
 
 
-def sweep_of(result: Result, watched: Any) -> Swept:
+def sweep_of(result: Result, watched: Any) -> SweepResult:
     seen = result.findings
-    return swept(verdicts_of(seen), seen.criterion, known_pairs(seen), watched=watched)
+    return sweep_thresholds(run_verdicts(seen), seen.criterion, known_pairs(seen), watched=watched)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -193,4 +193,4 @@ def test_similarities_are_counted_by_whole_numbers(thousandths: list[int]) -> No
     counts = [0] * BINS
     for value in thousandths:
         counts[min(value // 10, BINS - 1)] += 1
-    assert binned(np.array(thousandths, np.float64) / 1000) == counts
+    assert bin_similarities(np.array(thousandths, np.float64) / 1000) == counts

@@ -31,7 +31,7 @@ from neardup.cli.screen import (
     typed_command,
 )
 from neardup.errors import RecipeError
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,9 +200,9 @@ def _print_comparison(found: Comparison, *, all_thresholds: bool) -> None:
             cells += _counts(row, found, wide=wide)
             cells.append(f"{scored.cpu_s * per_document:.2g}" if best else "")
             add_row(table, cells, bold=best and scored.name == found.best)
-    duplicates = counted(found.duplicates, "labelled duplicate")
+    duplicates = format_count(found.duplicates, "labelled duplicate")
     different = "all other pairs are different" if found.complete else f"{found.others:,} labelled as different"
-    console.print(f"{counted(found.documents, 'document')}, {duplicates}, {different}; [dim]95% intervals[/dim]")
+    console.print(f"{format_count(found.documents, 'document')}, {duplicates}, {different}; [dim]95% intervals[/dim]")
     console.print(table)
     for sentence in lead_sentences(found.to_dict()):
         console.print(Text(printable_line(sentence)))

@@ -10,15 +10,15 @@ import pyarrow as pa
 from neardup.evaluation.estimates import Point
 from neardup.evaluation.population import Scale
 from neardup.evaluation.scores import Figure
-from neardup.pages.diff import Shown
+from neardup.pages.diff import ShownDocument
 from neardup.version import __version__
 
 
 class Example(NamedTuple):
     """A drawn pair to read."""
 
-    left: Shown
-    right: Shown
+    left: ShownDocument
+    right: ShownDocument
     #: On the scale of returned or of other pairs.
     score: float
     #: Whether the working point returns it.

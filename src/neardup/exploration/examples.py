@@ -17,7 +17,7 @@ from neardup.exploration.views import CUTOFFS
 from neardup.keep.keepers import find_families
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.kernels import Integers
-from neardup.pages.diff import Shown
+from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.text.alignment import SuffixAutomaton
 from neardup.text.normalize import normalize, tokens
@@ -64,8 +64,8 @@ class ExamplePair:
     """Two documents to read side by side."""
 
     #: The documents; left comes first in the input.
-    left: Shown
-    right: Shown
+    left: ShownDocument
+    right: ShownDocument
     #: Of the view that the examples are for.
     similarity: float
     #: The files that they come from; empty where the input is one file.

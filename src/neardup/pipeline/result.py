@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
-    from neardup.pages.batch_report import PageOptions
+    from neardup.pages.batch_report import ReportSettings
     from neardup.pipeline.explanation import Explanation
 
 
@@ -348,7 +348,7 @@ class Result:
         records = self._classifier.records(table, texts) if self._classifier else None
         return explain(texts[0], texts[1], self.recipe, self._statistics, self._encoder, self._classifier, records)
 
-    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[PageOptions]) -> None:
+    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[ReportSettings]) -> None:
         """Write the report: one HTML file that shows what was dropped and why. It needs the packages for charts.
 
         It shows pairs below the threshold as far as the ``margin`` of the run allows.
@@ -361,19 +361,19 @@ class Result:
             Whether an existing file may be replaced.
         **wanted
             How much is shown, for instance ``families=100``, and the title:
-            ``neardup.pages.batch_report.PageOptions``.
+            ``neardup.pages.batch_report.ReportSettings``.
 
         Raises
         ------
         NeardupError
             If it cannot be written or an option does not fit.
         """
-        from neardup.pages.batch_report import report_of
+        from neardup.pages.batch_report import run_report
         from neardup.pages.report_page import check_page, write_page
 
         check_page(str(path), self._corpus.inputs, force=force)
         with self._clock.stage("report"):
-            write_page(str(path), report_of(self._found, self.summary, **wanted))
+            write_page(str(path), run_report(self._found, self.summary, **wanted))
 
     def plot_similarity(self) -> Any:
         """Return a histogram of the similarities of dropped documents to their keepers, as an Altair chart.
@@ -393,9 +393,9 @@ class Result:
         # Without jinja2, a notebook falls back to `repr`.
         if find_spec("jinja2") is None:
             return None
-        from neardup.pages.batch_report import cell_of
+        from neardup.pages.batch_report import notebook_html
 
-        return cell_of(self._found, self.summary)
+        return notebook_html(self._found, self.summary)
 
     def close(self) -> None:
         """Move the quarantine file into place and remove temporary files; no text can be read afterwards."""

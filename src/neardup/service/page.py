@@ -12,10 +12,10 @@ from typing import Any
 from fastapi import Response
 from pydantic import BaseModel
 
-from neardup.pages.charts import COLOURS, finished, kinds_of, time_axis, tooltips
-from neardup.pages.diff import Shown
-from neardup.pages.diff_view import beginning, change_of, side_by_side
-from neardup.pages.html import Chart, Html, closing, facts, joined, opening, rendered, section, tiles
+from neardup.pages.charts import COLOURS, color_scale, finish_chart, time_axis, tooltips
+from neardup.pages.diff import ShownDocument
+from neardup.pages.diff_view import beginning, describe_change, side_by_side
+from neardup.pages.html import Chart, Html, closing, facts, join_html, opening, render, section, tiles
 from neardup.pages.page import page
 from neardup.service.indexes import MAIN, Indexes, NamedIndex
 from neardup.service.metrics import Metrics
@@ -57,7 +57,7 @@ def calls_page(openapi: Mapping[str, Any]) -> str:
         section("calls", "Calls", facts(calls)),
         closing("Programs read the same from /openapi.json."),
     ]
-    return page("Calls - neardup", joined(body), {}, styles=["service.css"])
+    return page("Calls - neardup", join_html(body), {}, styles=["service.css"])
 
 
 @cache
@@ -66,7 +66,7 @@ def frame(tokens: bool) -> str:
     charts = _charts()
     return page(
         "neardup",
-        rendered("service.html", tokens=tokens, charts=charts, version=__version__),
+        render("service.html", tokens=tokens, charts=charts, version=__version__),
         charts,
         scripts=["service.js"],
         styles=["report.css", "service.css"],
@@ -92,8 +92,8 @@ def _charts() -> list[Chart]:
             x2="end:T",
             y=alt.Y("low:Q", title="documents per minute", axis=alt.Axis(format=",d", tickMinStep=1)),
             y2="high:Q",
-            color=alt.Color("kind:N", **kinds_of(_KINDS)),
-            stroke=alt.Stroke("kind:N", **kinds_of(_KINDS)),
+            color=alt.Color("kind:N", **color_scale(_KINDS)),
+            stroke=alt.Stroke("kind:N", **color_scale(_KINDS)),
             tooltip=tooltips(**{kind: (",", kind) for kind in _KINDS}),
         )
     )
@@ -110,7 +110,7 @@ def _charts() -> list[Chart]:
         .encode(
             x=x,
             y=alt.Y("ms:Q", title="answered within, ms", axis=alt.Axis(format=",d")),
-            color=alt.Color("kind:N", **kinds_of(quantiles)),
+            color=alt.Color("kind:N", **color_scale(quantiles)),
             tooltip=tooltips(kind=("", "of the requests"), ms=(",", "within, ms")),
         )
     )
@@ -140,7 +140,7 @@ def _charts() -> list[Chart]:
     # Vega draws the charts once without data, and would log warnings about axes without an extent.
     quiet = {"usermeta": {"embedOptions": {"logLevel": _LOG_ERRORS}}}
     return [
-        Chart(key=key, title=title, note=note, told=description, specification=finished(chart, height=220) | quiet)
+        Chart(key=key, title=title, note=note, told=description, specification=finish_chart(chart, height=220) | quiet)
         for chart, key, title, note, description in rows
     ]
 
@@ -168,7 +168,7 @@ class PageAnswers:
         (verdict,) = named.index.check([Document("pasted", question.asked)])
         matching = named.index.query(question.asked)
         rows = matching or named.index.query(question.asked, 1)
-        pasted = Shown("the text above", "", question.asked)
+        pasted = ShownDocument("the text above", "", question.asked)
         cases = [
             side_by_side(shown, pasted, words=300, head=f"{row.id}: similarity {row.similarity:.4f}")
             for row in rows[:_MAX_SIMILAR]
@@ -181,7 +181,7 @@ class PageAnswers:
             message += " The nearest is shown."
         elif len(rows) > _MAX_SIMILAR:
             message += f" {len(rows):,} documents match; the {_MAX_SIMILAR} most similar are shown."
-        return _json_part(rendered("service_parts.html", kind="similar", message=message, cases=cases))
+        return _json_part(render("service_parts.html", kind="similar", message=message, cases=cases))
 
     def stopped(self, question: PageQuestion) -> Response:
         """Return the documents stopped since midnight (UTC), the newest first; the text is the number of pages."""
@@ -255,10 +255,10 @@ class PageAnswers:
                     "verdict": verdict,
                     "time": utc(round(verdict.time * 1e6)).isoformat(" ", "seconds").removesuffix("+00:00"),
                     "document": document,
-                    "change": None if document is None or original is None else change_of(original, document),
+                    "change": None if document is None or original is None else describe_change(original, document),
                 }
             )
-        return rendered(
+        return render(
             "service_parts.html", kind="listed", message=message, items=items, has_more=has_more, beginning=beginning
         )
 
@@ -270,10 +270,10 @@ _KIND_MESSAGES = {
 }
 
 
-def _shown(named: NamedIndex, name: str) -> Shown | None:
+def _shown(named: NamedIndex, name: str) -> ShownDocument | None:
     """Return a document for the page, None if its text is no longer kept."""
     text = named.text_of(name)
-    return None if text is None else Shown(name, "", text)
+    return None if text is None else ShownDocument(name, "", text)
 
 
 def _json_part(html: Html, **fields: Any) -> Response:
