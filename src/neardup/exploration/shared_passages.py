@@ -248,8 +248,8 @@ class Boilerplate:
     passages: tuple[Passage, ...]
     #: The number of passages, listed or not.
     found: int
-    #: Each run of ``run`` words of a passage occurs in at least this many texts (kept texts, if there are findings): 5, or
-    #: one in a thousand if that is more.
+    #: Each run of ``run`` words of a passage occurs in at least this many texts (kept texts, if there are findings): 5,
+    #: or one in a thousand if that is more.
     least: int
     run: int
     #: The number of documents with at least one such run.

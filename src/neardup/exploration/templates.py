@@ -32,7 +32,7 @@ from neardup.text.normalize import Token, normalize, tokens
 #: The limits of the rule above.
 _FEWEST_TEXTS, _CONSTANT_SHARE, _OPEN_SHARE = 4, 0.5, 0.1
 _FILLED_SHARE, _MOST_FILLER_WORDS, _FEWEST_DISTINCT, _SAME_SHARE, _COMMON_WORD_SHARE = 0.75, 12, 4, 1 / 3, 0.5
-#: A text without more than this share of the words of all others is left out, as long as three in four remain.
+#: A text that lacks more than this share of all others' words is left out, as long as three in four remain.
 _MISSING_SHARE, _MEMBER_SHARE = 0.02, 0.75
 #: A run of fewer constant words than these, this many times shorter than what differs on both sides of it, is chance.
 _FEWEST_CERTAIN, _CHANCE_RATIO = 5, 3
