@@ -47,8 +47,8 @@ def faults() -> ModuleType:
 def test_a_killed_process_changes_no_byte(tmp_path: Path, fault: str) -> None:
     spark_faults = faults()
     # The first stage starts Python on the workers, which takes seconds however little there is to read.
-    when = spark_faults.When("features" if fault in ("executor", "worker") else "candidates", 0.2)
-    [found] = spark_faults.injected(str(ROOT / "examples" / "newswire.jsonl"), [fault], tmp_path, when)
+    when = spark_faults.KillTime("features" if fault in ("executor", "worker") else "candidates", 0.2)
+    [found] = spark_faults.fault_rows(str(ROOT / "examples" / "newswire.jsonl"), [fault], tmp_path, when)
     assert found["same_bytes"]
     assert found["killed"] == {"none": 0, "executor": 1, "worker": 2, "driver": 2}[fault]
     assert found["exit_code"] == (-9 if fault == "driver" else 0)
