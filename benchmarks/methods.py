@@ -21,7 +21,7 @@ from measuring import SHARED, Section, markdown_table, print_progress, run_secti
 
 import neardup as nd
 from neardup.documents import open_corpus
-from neardup.evaluation.comparison import Comparison, Row, Scored, compare
+from neardup.evaluation.comparison import Comparison, Row, SystemScores, compare
 from neardup.evaluation.scores import Figure
 from neardup.recipe import names as recipe_names
 
@@ -197,7 +197,7 @@ def without_folders(message: str) -> str:
     return " ".join(Path(word).name if word.startswith("/") else word for word in message.split(" "))
 
 
-def recipe_row(scored: Scored) -> dict[str, Any]:
+def recipe_row(scored: SystemScores) -> dict[str, Any]:
     """Return the figures of a recipe at its best and at its own threshold."""
     own_row = next(row for row in scored.rows if row.own)
     return {

@@ -305,13 +305,13 @@ def audit(
         What to audit, as in ``dedup``.
     candidate_rule : str or float, optional
         A lower threshold of the recipe, or ``MEASURE(FEATURES) >= NUMBER``: pairs below it are ignored. A classifier
-        has its own. See ``evaluation.population.of_recipe``.
+        has its own. See ``evaluation.population.recipe_population``.
     sample : int
         How many pairs to draw. Raising it narrows all intervals; a larger sample contains the smaller one.
     sample_seed : int
         Random seed of the sample.
     label_column, positive, ignore_unknown
-        See ``evaluation.population.votes_of``.
+        See ``evaluation.population.read_votes``.
     text_column, id_column, title_column, time_column, threads, memory, encoder, progress
         As in ``dedup``.
 
@@ -326,7 +326,7 @@ def audit(
     """
     from neardup.classifier import recipe_and_classifier
     from neardup.evaluation.audit import draw_sample, examples_of
-    from neardup.evaluation.population import Vote, votes_of
+    from neardup.evaluation.population import Vote, read_votes
 
     if labels is None and (label_column is not None or positive != 1.0 or ignore_unknown):
         raise RecipeError("label_column, positive and ignore_unknown are for labels; give labels, or leave them out")
@@ -347,10 +347,10 @@ def audit(
     )
     votes: list[Vote] = []
     if labels is not None:
-        votes = votes_of(
+        votes = read_votes(
             labels, drawn.places, label_column=label_column, positive=positive, ignore_unknown=ignore_unknown
         )
-    judgements = drawn.judged(votes)
+    judgements = drawn.resolve_votes(votes)
     return replace(drawn.audit(judgements), sample=drawn.table(judgements), examples=examples_of(drawn, judgements))
 
 

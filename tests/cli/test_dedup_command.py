@@ -24,7 +24,7 @@ from sentences import says
 import neardup as nd
 from neardup.cli.screen import format_amount, parse_size, printable, printable_line
 from neardup.errors import TornInput
-from neardup.pages.numbers import sized
+from neardup.pages.numbers import format_size
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
     shown = in_terminal("dedup", corpus, "--dry-run", stream="stderr")
     assert "1/2 read" in shown
     assert "2/2 join" in shown
-    size = sized(corpus.stat().st_size)
+    size = format_size(corpus.stat().st_size)
     assert f"{size} of {size}" in shown
     assert "\x1b[?25h" in shown
     assert "\x1b" not in neardup("dedup", corpus, "--dry-run").stderr
@@ -143,7 +143,7 @@ def test_texts_that_are_no_sizes_are_refused(text: str) -> None:
 
 
 def test_sizes_are_formatted() -> None:
-    assert [sized(n) for n in (0, 1, 999, 1000, 12_345, 123_456_789, 10**12)] == [
+    assert [format_size(n) for n in (0, 1, 999, 1000, 12_345, 123_456_789, 10**12)] == [
         "0 bytes",
         "1 bytes",
         "999 bytes",

@@ -14,7 +14,7 @@ from simple_classifiers import make_classifier
 from neardup.classifier.classifier import Classifier
 from neardup.documents import corpus_of
 from neardup.evaluation.audit import Audit, Sample, draw_sample
-from neardup.evaluation.population import Vote, votes_of, votes_of_store
+from neardup.evaluation.population import Vote, read_votes, store_votes
 from neardup.evaluation.scores import Figure
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.session import SampleQueue, Session
@@ -147,7 +147,7 @@ def test_where_all_is_judged_the_figures_are_the_truth(name: str) -> None:
     candidates = distinct(loose) | returned
     drawing = whole(recipe, candidate_rule=candidate_rule)
     assert set(ids(drawing)) == candidates.keys()
-    found = drawing.audit(drawing.judged(votes(candidates)))
+    found = drawing.audit(drawing.resolve_votes(votes(candidates)))
     check_against_truth(found, set(candidates), set(returned))
     if name not in ("lsh", "another candidate rule"):
         for point in found.points:
@@ -167,7 +167,7 @@ def test_a_classifier_is_judged_among_the_candidates_of_its_rule(cut: float, ste
     candidates = distinct(every.recipe, every)
     drawing = whole(classifier=classifier)
     assert set(ids(drawing)) == candidates.keys()
-    found = drawing.audit(drawing.judged(votes(candidates)))
+    found = drawing.audit(drawing.resolve_votes(votes(candidates)))
     check_against_truth(found, set(candidates), set(returned))
     assert found.scale.name == "probability"
     for point in found.points:
@@ -208,24 +208,24 @@ def test_a_sample_is_part_of_a_larger_one_and_does_not_depend_on_the_order_of_do
 def test_labels_of_copies_are_labels_of_their_texts() -> None:
     drawing = whole(Recipe(features="words:2", threshold=0.6))
     place = {pair: at for at, pair in enumerate(ids(drawing))}
-    copied = drawing.judged([(PLACE["0-1"], PLACE["0-3"], "same"), (PLACE["0-0"], PLACE["0-1"], "different")])
+    copied = drawing.resolve_votes([(PLACE["0-1"], PLACE["0-3"], "same"), (PLACE["0-0"], PLACE["0-1"], "different")])
     assert copied.answers[place["0-0", "0-3"]] == "same"
     assert copied.outside == 0
     assert copied.counts() == {"same": 1, "": len(place) - 1}
-    both = drawing.judged([(PLACE["0-0"], PLACE["0-3"], "same"), (PLACE["0-3"], PLACE["0-1"], "different")])
+    both = drawing.resolve_votes([(PLACE["0-0"], PLACE["0-3"], "same"), (PLACE["0-3"], PLACE["0-1"], "different")])
     assert both.answers[place["0-0", "0-3"]] == "unsure"
-    far = drawing.judged([(PLACE["0-0"], PLACE["9-0"], "different")])
+    far = drawing.resolve_votes([(PLACE["0-0"], PLACE["9-0"], "different")])
     assert (far.outside, set(far.answers)) == (1, {""})
 
 
 def test_what_is_said_of_labels_that_are_missing_or_unsure() -> None:
     drawing = draw_sample(corpus_of(DATA), recipe=Recipe(features="words:2", threshold=0.6), sample=60)
-    nothing = drawing.audit(drawing.judged([]))
+    nothing = drawing.audit(drawing.resolve_votes([]))
     assert nothing.precision == nothing.recall == nothing.duplicates == Figure(None, None, None)
     assert says(nothing.notes()[0], "None of the drawn", "judged yet")
     given = votes(dict.fromkeys(ids(drawing)))
     some = [(one, other, "unsure" if at < 3 else answer) for at, (one, other, answer) in enumerate(given[:-2])]
-    found = drawing.audit(drawing.judged([*some, (PLACE["0-0"], PLACE["9-0"], "different")]))
+    found = drawing.audit(drawing.resolve_votes([*some, (PLACE["0-0"], PLACE["9-0"], "different")]))
     assert (found.missing, found.unsure, found.outside, found.drawn) == (2, 3, 1, 60)
     notes = " ".join(found.notes())
     assert says(notes, "2 of the 60", "not judged yet.")
@@ -235,7 +235,7 @@ def test_what_is_said_of_labels_that_are_missing_or_unsure() -> None:
     assert says(notes, "among the candidates", "words:2 (words), jaccard >= 0.3")
     first = next(at for at, band in enumerate(drawing.strata) if band.returned)
     inside = [at for at, pair in enumerate(drawing.pairs) if drawing._place[pair] != first]
-    partly = drawing.audit(drawing.judged([given[at] for at in inside]))
+    partly = drawing.audit(drawing.resolve_votes([given[at] for at in inside]))
     assert partly.precision.value is None
     assert any(note.startswith("Nothing is judged at") for note in partly.notes())
 
@@ -262,7 +262,7 @@ def test_a_session_asks_the_sample_in_its_order_and_tells_what_it_says(drawing: 
         assert asked == [{DATA["id"][left], DATA["id"][right]} for left, right in sides]
         assert chooser.open_pairs == 0
         assert session.state("bob")["pair"] is not None
-        found = drawing.audit(drawing.judged(votes_of_store(store.labels, drawing.places)))
+        found = drawing.audit(drawing.resolve_votes(store_votes(store.labels, drawing.places)))
         assert (found.missing, found.same + found.different) == (0, 25)
         facts = {fact["name"]: fact for fact in session.state("ann")["facts"]}
         assert facts["precision"]["value"] == f"{found.precision.value:.2f}"
@@ -278,6 +278,6 @@ def test_a_store_is_read_like_a_table_of_labels(drawing: Sample, tmp_path: Path)
             for answer in answers:
                 pair = session.state(name)["pair"]["ids"]
                 session.answer(name, (pair[0], pair[1]), answer)
-        votes = list(votes_of_store(store.labels, drawing.places))
-    assert sorted(votes_of(path, drawing.places)) == sorted(votes)
-    assert drawing.judged(votes).answers[:4] == ["unsure", "same", "different", ""]
+        votes = list(store_votes(store.labels, drawing.places))
+    assert sorted(read_votes(path, drawing.places)) == sorted(votes)
+    assert drawing.resolve_votes(votes).answers[:4] == ["unsure", "same", "different", ""]

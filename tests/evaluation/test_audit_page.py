@@ -26,11 +26,11 @@ def drawing(sample: int = 60, **changes: Any) -> Sample:
     return draw_sample(corpus_of(DATA), recipe=recipe, candidate_rule="0.15", sample=sample)
 
 
-def judged(of: Sample, skip: int = 0) -> Any:
+def label_sample(of: Sample, skip: int = 0) -> Any:
     """Every drawn pair by the rule of the data; every seventh as unsure, and some wrong ones among them."""
     pairs = dict.fromkeys((DATA["id"][left], DATA["id"][right]) for left, right in zip(of.left, of.right, strict=True))
     said = votes(pairs, lambda one, other: duplicates(one, other) != (int(one.split("-")[0]) % 3 == 0))
-    return of.judged(
+    return of.resolve_votes(
         (left, right, "unsure" if at % 7 == 6 else answer) for at, (left, right, answer) in enumerate(said[skip:])
     )
 
@@ -38,13 +38,13 @@ def judged(of: Sample, skip: int = 0) -> Any:
 def found_in(of: Sample, most: int = 20) -> Audit:
     from dataclasses import replace
 
-    known = judged(of)
+    known = label_sample(of)
     return replace(of.audit(known), examples=examples_of(of, known, most))
 
 
 def test_examples_are_the_wrong_pairs_that_stand_for_most() -> None:
     of = drawing()
-    known = judged(of)
+    known = label_sample(of)
     examples = examples_of(of, known, 5)
     returned, score = of.population.returned[of.pairs], of.population.score[of.pairs]
     kinds = {
@@ -55,7 +55,7 @@ def test_examples_are_the_wrong_pairs_that_stand_for_most() -> None:
     assert examples.total == {kind: len(members) for kind, members in kinds.items()}
     assert all(examples.total.values())
     found = of.audit(known)
-    stratum = of.strata_of_pairs
+    stratum = of.pair_strata
     for kind, members in kinds.items():
         weights = {}
         for at in members:
@@ -100,7 +100,7 @@ def test_the_page_names_its_corpus_and_writes_shares_in_one_form(tmp_path: Path)
     texts.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     with open_corpus([str(texts)]) as corpus:
         of = draw_sample(corpus, recipe=Recipe(features="words:2", threshold=0.6), candidate_rule="0.15", sample=60)
-        found = of.audit(judged(of))
+        found = of.audit(label_sample(of))
     page = found.to_html()
     assert str(texts) in page[page.index("<header") : page.index("</header>")]
     share = f"{found.precision.value:.1%}"

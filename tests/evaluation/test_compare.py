@@ -18,8 +18,8 @@ from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError
 from neardup.evaluation.comparison import Comparison, compare
 from neardup.evaluation.comparison_page import lead_sentences
-from neardup.evaluation.scores import Figure, interval, lead_of, resample, scores, tally
-from neardup.evaluation.systems import thresholds_of
+from neardup.evaluation.scores import Figure, f1_lead, percentile_interval, resample, score_rows, tally_pairs
+from neardup.evaluation.systems import parse_thresholds
 from neardup.keep.pairs import PairArrays
 from neardup.labels.labels import Labels, cluster_labels, read_labels
 from neardup.pipeline.pipeline import run
@@ -62,12 +62,12 @@ def test_counts_are_those_of_plain_sets(pairs: dict[Pair, float], truth: dict[Pa
     labels = labels_of(truth, complete)
     if labels is None:
         return
-    counted = tally(parts_of(pairs), labels, CUTS)
+    counted = tally_pairs(parts_of(pairs), labels, CUTS)
     duplicates = {pair for pair, duplicate in truth.items() if duplicate}
     others = set(all_pairs) - duplicates if complete else set(truth) - duplicates
     correct, wrong = counted.totals(counted.correct), counted.totals(counted.wrong)
     draws = resample([counted], labels, count=20)
-    for at, (cut, score) in enumerate(zip(CUTS, scores(correct, wrong, len(duplicates), draws), strict=True)):
+    for at, (cut, score) in enumerate(zip(CUTS, score_rows(correct, wrong, len(duplicates), draws), strict=True)):
         returned = {pair for pair, value in pairs.items() if value >= cut}
         good, bad = returned & duplicates, returned & others
         assert (correct[at], wrong[at]) == (len(good), len(bad))
@@ -116,7 +116,7 @@ def test_draws_are_those_of_loops_over_groups(
     labels = labels_of(truth, complete)
     if labels is None:
         return
-    tallies = [tally(parts_of(one), labels, CUTS), tally(parts_of(other), labels, [0.7])]
+    tallies = [tally_pairs(parts_of(one), labels, CUTS), tally_pairs(parts_of(other), labels, [0.7])]
     draws = resample(tallies, labels, count=15, seed=seed)
     expected = plain_draws([(one, CUTS), (other, [0.7])], labels, seed, 15)
     assert np.array_equal(np.hstack(draws[:3]), expected)
@@ -125,9 +125,9 @@ def test_draws_are_those_of_loops_over_groups(
 
 
 def test_percentiles_of_draws() -> None:
-    assert interval(np.arange(1001.0)) == pytest.approx((25, 975))
-    assert interval(np.array([np.nan, 2.0])) == (2.0, 2.0)
-    assert interval(np.full(3, np.nan)) == (None, None)
+    assert percentile_interval(np.arange(1001.0)) == pytest.approx((25, 975))
+    assert percentile_interval(np.array([np.nan, 2.0])) == (2.0, 2.0)
+    assert percentile_interval(np.full(3, np.nan)) == (None, None)
 
 
 def test_one_large_cluster_does_not_make_figures_sure() -> None:
@@ -135,9 +135,9 @@ def test_one_large_cluster_does_not_make_figures_sure() -> None:
     clusters = ["large"] * 20 + [f"c{i // 2}" for i in range(100)]
     labels = cluster_labels(clusters, names, "column 'c'")
     within = {(i, j): 1.0 for i in range(20) for j in range(i + 1, 20)}
-    counted = tally(parts_of(within), labels, [0.5])
+    counted = tally_pairs(parts_of(within), labels, [0.5])
     draws = resample([counted], labels)
-    score = scores(counted.totals(counted.correct), counted.totals(counted.wrong), labels.duplicates, draws)[0]
+    score = score_rows(counted.totals(counted.correct), counted.totals(counted.wrong), labels.duplicates, draws)[0]
     assert score.recall.value == pytest.approx(190 / 240)
     assert score.recall.low == 0.0
     assert score.precision == Figure(1.0, 1.0, 1.0)
@@ -147,11 +147,11 @@ def test_one_large_cluster_does_not_make_figures_sure() -> None:
 def test_the_groups_in_which_two_differ(groups: int) -> None:
     names = [str(i) for i in range(2 * groups + 20)]
     labels = cluster_labels([f"c{i // 2}" if i < 2 * groups else None for i in range(len(names))], names, "column 'c'")
-    every = tally(parts_of({(2 * i, 2 * i + 1): 1.0 for i in range(groups)}), labels, [0.5])
-    none = tally(parts_of({}), labels, [0.5])
-    assert lead_of(resample([every, none], labels), 0, 1) == (1.0, 1.0, groups)
-    assert lead_of(resample([every, every], labels), 0, 1) == (0.0, 0.0, 0)
-    assert lead_of(resample([none, every], labels), 0, 1) == (-1.0, -1.0, groups)
+    every = tally_pairs(parts_of({(2 * i, 2 * i + 1): 1.0 for i in range(groups)}), labels, [0.5])
+    none = tally_pairs(parts_of({}), labels, [0.5])
+    assert f1_lead(resample([every, none], labels), 0, 1) == (1.0, 1.0, groups)
+    assert f1_lead(resample([every, every], labels), 0, 1) == (0.0, 0.0, 0)
+    assert f1_lead(resample([none, every], labels), 0, 1) == (-1.0, -1.0, groups)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_the_groups_in_which_two_differ(groups: int) -> None:
     ],
 )
 def test_thresholds(asked: Any, expected: list[float]) -> None:
-    assert thresholds_of(asked) == expected
+    assert parse_thresholds(asked) == expected
 
 
 FAMILIES = 12

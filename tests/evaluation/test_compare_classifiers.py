@@ -12,7 +12,7 @@ from test_compare import Pair, found, labels_of, parts_of, truths
 
 from neardup.documents import corpus_of
 from neardup.evaluation.comparison import Comparison, compare
-from neardup.evaluation.scores import accuracies, tally
+from neardup.evaluation.scores import accuracy_figures, tally_pairs
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 
@@ -91,7 +91,7 @@ def test_accuracy_is_that_of_loops(found: dict[Pair, float], truth: dict[Pair, b
     if known is None:
         return
     cuts = [0.5, 0.7]
-    figures = accuracies([tally(parts_of(found), known, cuts)], known, count=30, seed=1)
+    figures = accuracy_figures([tally_pairs(parts_of(found), known, cuts)], known, count=30, seed=1)
     groups: dict[int, list[int]] = {}
     for (i, j), duplicate in truth.items():
         group = int(known.pair_groups(np.array([i]), np.array([j]))[0])

@@ -15,25 +15,25 @@ from hypothesis import strategies as st
 
 from neardup.documents.records import Names
 from neardup.evaluation.estimates import (
-    FLOOR,
-    MOST_OTHERS,
-    MOST_RETURNED,
-    Cell,
-    Moves,
+    MAX_RETURNED_STRATA,
+    MAX_UNRETURNED_STRATA,
+    MIN_DRAWN,
     Stratum,
+    StratumCounts,
+    ThresholdDirections,
     allocate,
-    doubt,
     duplicates,
+    estimate_duplicates,
     exact_limits,
+    label_deviation,
     limits,
     number,
     points,
     precision,
     recall,
     stratify,
-    summed,
 )
-from neardup.evaluation.population import draw
+from neardup.evaluation.population import draw_pairs
 from neardup.evaluation.scores import Figure
 
 EDGES = [k / 20 for k in range(21)]
@@ -53,7 +53,7 @@ def some_strata(draw: st.DrawFn) -> list[Stratum]:
 @given(some_strata(), st.integers(1, 400))
 def test_numbers_are_those_of_loops(strata: list[Stratum], sample: int) -> None:
     drawn = allocate(strata, sample)
-    assert drawn == naive.allocate([(s.returned, s.pairs, s.weight) for s in strata], sample, FLOOR)
+    assert drawn == naive.allocate([(s.returned, s.pairs, s.weight) for s in strata], sample, MIN_DRAWN)
     assert sum(drawn) == min(sample, sum(stratum.pairs for stratum in strata))
     assert all(count <= stratum.pairs for count, stratum in zip(drawn, strata, strict=True))
 
@@ -74,7 +74,7 @@ def scored(draw: st.DrawFn) -> tuple[list[float], list[bool]]:
 def test_strata_part_all_pairs_by_their_scores(given_pairs: tuple[list[float], list[bool]], random: object) -> None:
     scores, sides = given_pairs
     score, returned = np.array(scores), np.array(sides)
-    strata, place = stratify(score, returned, doubt(score), EDGES, EDGES)
+    strata, place = stratify(score, returned, label_deviation(score), EDGES, EDGES)
     for at, stratum in enumerate(strata):
         inside = place == at
         assert inside.sum() == stratum.pairs > 0
@@ -83,11 +83,11 @@ def test_strata_part_all_pairs_by_their_scores(given_pairs: tuple[list[float], l
         assert score[inside].max() < stratum.high or stratum.high == 1.0 == score[inside].max()
     ends = [(not stratum.returned, -stratum.low) for stratum in strata]
     assert ends == sorted(ends)
-    for side, most in ((True, MOST_RETURNED), (False, MOST_OTHERS)):
+    for side, most in ((True, MAX_RETURNED_STRATA), (False, MAX_UNRETURNED_STRATA)):
         assert sum(stratum.returned == side for stratum in strata) <= most
     # Another order of the pairs changes nothing.
     order = np.random.default_rng(1).permutation(len(score))
-    again, moved = stratify(score[order], returned[order], doubt(score)[order], EDGES, EDGES)
+    again, moved = stratify(score[order], returned[order], label_deviation(score)[order], EDGES, EDGES)
     assert [stratum[:4] for stratum in again] == [stratum[:4] for stratum in strata]
     assert np.array_equal(moved, place[order])
 
@@ -106,7 +106,7 @@ def drawn_pairs(
     left, right = (np.array([pair[side] for pair in PAIRS]) for side in (0, 1))
     pairs = [frozenset((ids[i], ids[j])) for i, j in PAIRS]
     place = np.array([strata[pair] for pair in pairs])
-    return [pairs[at] for at in draw(names_of(ids), left, right, place, counts, seed)]
+    return [pairs[at] for at in draw_pairs(names_of(ids), left, right, place, counts, seed)]
 
 
 @given(st.permutations(IDS), st.integers(0, 12), st.integers(0, 12), st.integers(0, 3))
@@ -126,10 +126,10 @@ def test_who_is_drawn_depends_on_ids_and_seed_alone(ids: list[str], first: int, 
 
 
 @st.composite
-def cells(draw: st.DrawFn) -> Cell:
+def cells(draw: st.DrawFn) -> StratumCounts:
     pairs = draw(st.integers(1, 40))
     judged = draw(st.integers(1, pairs))
-    return Cell(pairs, judged, draw(st.integers(0, judged)))
+    return StratumCounts(pairs, judged, draw(st.integers(0, judged)))
 
 
 def close(figure: Figure, expected: tuple[Fraction | float, float, float]) -> None:
@@ -137,20 +137,20 @@ def close(figure: Figure, expected: tuple[Fraction | float, float, float]) -> No
 
 
 @given(cells())
-def test_limits_of_a_stratum_are_those_of_exact_fractions(cell: Cell) -> None:
+def test_limits_of_a_stratum_are_those_of_exact_fractions(cell: StratumCounts) -> None:
     assert exact_limits(cell) == naive.exact_limits(*cell)
     assert limits(cell) == pytest.approx(naive.limits(*cell), abs=1e-7)
 
 
 @given(st.lists(cells(), min_size=1, max_size=4), st.lists(cells(), max_size=4))
-def test_figures_are_those_of_exact_fractions(returned: list[Cell], others: list[Cell]) -> None:
+def test_figures_are_those_of_exact_fractions(returned: list[StratumCounts], others: list[StratumCounts]) -> None:
     inside, outside = ([(n, judged, same) for n, judged, same in cells] for cells in (returned, others))
-    close(number(summed([*returned, *others])), naive.number([*inside, *outside]))
+    close(number(estimate_duplicates([*returned, *others])), naive.number([*inside, *outside]))
     size = sum(cell.pairs for cell in returned)
     value, low, high = naive.number(inside)
-    close(precision(summed(returned), size), (value / size, low / size, high / size))
+    close(precision(estimate_duplicates(returned), size), (value / size, low / size, high / size))
     expected = naive.recall(inside, outside)
-    found = recall(summed(returned), summed(others))
+    found = recall(estimate_duplicates(returned), estimate_duplicates(others))
     if expected is None:
         assert found == Figure(None, None, None)
     else:
@@ -186,13 +186,13 @@ def test_intervals_hold_the_truth_about_95_times_in_100(name: str) -> None:
         returned = score >= 0.7
         if not returned.any():
             continue
-        doubts = doubt(1 / (1 + np.exp((0.7 - score) / 0.05)))
-        strata, place = stratify(score, returned, doubts, EDGES, EDGES)
+        deviations = label_deviation(1 / (1 + np.exp((0.7 - score) / 0.05)))
+        strata, place = stratify(score, returned, deviations, EDGES, EDGES)
         known = []
         for at, (stratum, count) in enumerate(zip(strata, allocate(strata, 120), strict=True)):
             drawn = random.choice(np.flatnonzero(place == at), count, replace=False)
-            known.append(Cell(stratum.pairs, count, int(truth[drawn].sum())))
-        point = points(strata, known, 0.7, Moves(stricter=False, looser=False))[0]
+            known.append(StratumCounts(stratum.pairs, count, int(truth[drawn].sum())))
+        point = points(strata, known, 0.7, ThresholdDirections(stricter=False, looser=False))[0]
         truths = {
             "duplicates": (duplicates(known), truth.sum()),
             "precision": (point.precision, truth[returned].mean()),

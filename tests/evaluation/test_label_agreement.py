@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from neardup.evaluation.agreement import Agreement, agreements
+from neardup.evaluation.agreement import Agreement, pairwise_agreements
 
 
 def spread_twin(table: dict[tuple[int, int], int]) -> tuple[float, float]:
@@ -63,9 +63,9 @@ def test_every_two_labellers_are_compared_on_what_both_are_sure_of() -> None:
         "r": {"anna": "different", "eve": "different"},
         "s": {"bob": "same"},
     }
-    assert agreements(answers) == [
+    assert pairwise_agreements(answers) == [
         Agreement(("anna", "bob"), (1, 1, 0, 0)),
         Agreement(("anna", "eve"), (0, 0, 0, 1), 1),
         Agreement(("bob", "eve"), (0, 0, 0, 0), 1),
     ]
-    assert agreements({}) == []
+    assert pairwise_agreements({}) == []

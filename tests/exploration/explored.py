@@ -27,7 +27,7 @@ from neardup.exploration.templates import Slot, Template
 from neardup.exploration.valley import Valley
 from neardup.exploration.views import BINS, CUTOFFS, View
 from neardup.keep.pairs import PairArrays
-from neardup.pages.diff import Shown
+from neardup.pages.diff import ShownDocument
 from neardup.recipe import Recipe
 
 #: What must stay text, whatever it says.
@@ -66,8 +66,8 @@ def falling(n: int) -> tuple[int, ...]:
     return (*low, *(3 if at % 9 == 0 else 0 for at in range(30, 90)), *[2] * 10)
 
 
-def shown(name: str, text: str = HOSTILE, title: str = "") -> Shown:
-    return Shown(name, title, text, "2024-01-02")
+def shown(name: str, text: str = HOSTILE, title: str = "") -> ShownDocument:
+    return ShownDocument(name, title, text, "2024-01-02")
 
 
 def examples() -> tuple[Examples, ...]:

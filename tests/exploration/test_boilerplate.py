@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from neardup.documents import corpus_of
 from neardup.exploration.shared_passages import (
     MOST_PLACES,
-    Growing,
-    Grown,
+    GrownPassage,
+    PassageGrower,
     SharedRuns,
-    least_texts,
+    fewest_texts,
     shared_runs,
     written,
 )
@@ -85,7 +85,9 @@ def holding(texts: Sequence[str], words: Run) -> list[int]:
     return [at for at, text in enumerate(texts) if words in naive_runs(text, len(words))]
 
 
-def check(passages: Sequence[Grown], found: SharedRuns, texts: Sequence[str], counting: Sequence[bool]) -> set[Run]:
+def check(
+    passages: Sequence[GrownPassage], found: SharedRuns, texts: Sequence[str], counting: Sequence[bool]
+) -> set[Run]:
     """Hold passages against their texts; return the runs that they are made of."""
     runs = set()
     for one in passages:
@@ -104,7 +106,7 @@ def check(passages: Sequence[Grown], found: SharedRuns, texts: Sequence[str], co
 @given(corpora(), st.integers(1, 4), st.integers(2, 4))
 def test_passages_stand_in_the_texts_that_they_are_said_to_stand_in(texts: list[str], run: int, least: int) -> None:
     found = found_in(texts, run, least)
-    passages, complete = Growing(found, np.ones(len(texts), np.bool_)).passages()
+    passages, complete = PassageGrower(found, np.ones(len(texts), np.bool_)).passages()
     assert complete
     runs = check(passages, found, texts, [True] * len(texts))
     assert runs <= set(by_words(found, texts))
@@ -125,8 +127,8 @@ def adverts() -> list[str]:
 
 def test_a_company_and_a_legal_line_are_two_passages() -> None:
     texts = adverts()
-    found = found_in(texts, 8, least_texts(len(texts)))
-    passages, _ = Growing(found, np.ones(40, np.bool_)).passages()
+    found = found_in(texts, 8, fewest_texts(len(texts)))
+    passages, _ = PassageGrower(found, np.ones(40, np.bool_)).passages()
     said = [(written(texts[one.texts[0]], int(one.places[0]), one.words), one.often) for one in passages]
     assert said[0] == ("By applying for this job you accept the terms of the site and its privacy policy.", 40)
     assert {times for _, times in said[1:]} == {20}
@@ -139,11 +141,11 @@ def test_what_is_in_many_more_texts_is_a_passage_of_its_own_wherever_it_stands()
     about = [" ".join(f"about{one}x{step}" for step in range(12)) for one in range(4)]
     texts = [f"n{at} {about[at % 4]} {footer} {about[at % 4][::-1]} m{at}" for at in range(48)]
     found = found_in(texts, 8, 5)
-    passages, _ = Growing(found, np.ones(48, np.bool_)).passages()
+    passages, _ = PassageGrower(found, np.ones(48, np.bool_)).passages()
     check(passages, found, texts, [True] * 48)
     assert [(one.words, one.often) for one in passages] == [(60, 48)] + 8 * [(12, 12)]
     brief = [f"n{at} about{at % 4}x0 about{at % 4}x1 {footer} m{at}" for at in range(48)]
-    passages, _ = Growing(found_in(brief, 8, 5), np.ones(48, np.bool_)).passages()
+    passages, _ = PassageGrower(found_in(brief, 8, 5), np.ones(48, np.bool_)).passages()
     assert [(one.words, one.often) for one in passages] == [(60, 48)]
 
 
@@ -160,7 +162,7 @@ def test_what_is_in_many_more_texts_is_a_passage_of_its_own_wherever_it_stands()
 )
 def test_passages_are_found_in_all_scripts_and_written_as_they_stand(line: str) -> None:
     texts = [f"{at}a{at} {line} {at}b{at}" for at in range(6)]
-    passages, _ = Growing(found_in(texts, 8, 5), np.ones(6, np.bool_)).passages()
+    passages, _ = PassageGrower(found_in(texts, 8, 5), np.ones(6, np.bool_)).passages()
     assert len(passages) == 1
     said = written(texts[0], int(passages[0].places[0]), passages[0].words)
     assert words_of(said) == words_of(line)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
 
-from neardup.exploration.advice import Advice, advise, choose, separation_of
+from neardup.exploration.advice import Advice, advise, choose, measure_separation
 from neardup.exploration.curve import Curve, Point
-from neardup.exploration.valley import valley_of
+from neardup.exploration.valley import find_valley
 from neardup.exploration.views import BINS, View
 from neardup.recipe import Recipe
 
@@ -43,7 +43,7 @@ def hump(pairs: float, middle: float, width: float) -> list[float]:
 
 
 def test_two_kinds_have_a_clear_valley_between_them() -> None:
-    found = valley_of(above(plus(falling(1e6, 0.4), hump(500, 0.85, 0.06)), zero=1e6))
+    found = find_valley(above(plus(falling(1e6, 0.4), hump(500, 0.85, 0.06)), zero=1e6))
     assert found is not None
     assert found.clear
     assert found.sparse
@@ -56,11 +56,11 @@ def test_two_kinds_have_a_clear_valley_between_them() -> None:
 
 def test_unrelated_pairs_alone_have_none() -> None:
     for pace in (0.2, 0.5, 0.8, 0.9):
-        assert valley_of(above(falling(1e6, pace), zero=1e7)) is None
+        assert find_valley(above(falling(1e6, pace), zero=1e7)) is None
 
 
 def test_pairs_that_lie_evenly_give_a_valley_that_is_not_clear() -> None:
-    found = valley_of(above(plus(falling(1e6, 0.5), [20.0] * 100), zero=1e6))
+    found = find_valley(above(plus(falling(1e6, 0.5), [20.0] * 100), zero=1e6))
     assert found is not None
     assert not found.clear
     assert not found.sparse
@@ -74,7 +74,7 @@ def test_chance_moves_it_little() -> None:
     shape = plus(falling(3e5, 0.45), hump(200, 0.85, 0.08))
     lows = []
     for _ in range(20):
-        found = valley_of(above(dice.poisson(shape).tolist(), zero=1e6))
+        found = find_valley(above(dice.poisson(shape).tolist(), zero=1e6))
         assert found is not None
         assert found.clear
         lows.append(found.low)
@@ -84,14 +84,14 @@ def test_chance_moves_it_little() -> None:
 @given(st.lists(st.integers(0, 10**6), min_size=100, max_size=100), st.integers(0, 10**9), st.integers(0, 100))
 def test_any_counts_give_a_valley_inside_or_none(counts: list[int], zero: int, equal: int) -> None:
     pairs = above(counts, zero, equal)
-    found = valley_of(pairs)
+    found = find_valley(pairs)
     if found is not None:
         assert 0 < found.low <= found.at <= found.high <= 0.9
         assert found.high - found.low >= 0.07 - 1e-9
         assert found.before == pairs[0] - pairs[round(100 * found.low)]
         assert found.after == pairs[round(100 * found.high)]
         assert not found.clear or found.sparse
-        assert found == valley_of(np.array(pairs))
+        assert found == find_valley(np.array(pairs))
 
 
 DOCUMENTS = 2000
@@ -149,9 +149,9 @@ def advised(
 
 def test_the_reach_is_where_a_tenfold_fewer_pairs_leave_one() -> None:
     """Pairs that fall tenfold every 0.02 are 2 million at 0, and one at 0.02 times 6.3."""
-    found = separation_of(view("words:4", 0.02, 0.9, 0), 0, PAIRS)
+    found = measure_separation(view("words:4", 0.02, 0.9, 0), 0, PAIRS)
     assert found.reach == pytest.approx(0.02 * math.log10(PAIRS), abs=0.01)
-    more = separation_of(view("words:4", 0.02, 0.9, 0), 0, 1000 * PAIRS)
+    more = measure_separation(view("words:4", 0.02, 0.9, 0), 0, 1000 * PAIRS)
     assert more.reach == pytest.approx(found.reach + 0.06, abs=0.01)
     assert (found.level, found.gap) == (None, None)
 
@@ -161,7 +161,7 @@ def test_a_heap_of_pairs_with_the_same_boilerplate_is_not_taken_for_a_pace() -> 
     counts = [0] * BINS
     counts[0], counts[24], counts[85] = PAIRS // 2, PAIRS // 4, 100
     one = replace(view("words:4", 0.02, 0.8), counts=tuple(counts), zero=PAIRS // 4)
-    found = separation_of(one, 100, PAIRS)
+    found = measure_separation(one, 100, PAIRS)
     assert 0.24 <= found.reach <= 0.3
     assert found.level is not None
     assert found.level > 0.8
@@ -184,7 +184,7 @@ def test_qgrams_must_be_worth_it() -> None:
 def test_the_threshold_lies_in_the_valley() -> None:
     found = advised(words((0.1, 0.95), (0.015, 0.85)))
     assert found.valley is not None
-    assert found.valley == valley_of(words((0.1, 0.95), (0.015, 0.85))[1].cumulative())
+    assert found.valley == find_valley(words((0.1, 0.95), (0.015, 0.85))[1].cumulative())
     assert found.valley.clear
     assert not found.whole
     assert found.valley.low <= found.threshold <= found.valley.high

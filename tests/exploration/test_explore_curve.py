@@ -198,7 +198,7 @@ def test_where_pairs_are_too_many_the_advised_threshold_is_exact_all_the_same(
     assert findings is not None
     assert point is not None
     pairs, dropped, families, largest = expected(texts, recipe, Fraction(str(own)))
-    assert point.dropped == dropped == findings.goes.sum()
+    assert point.dropped == dropped == findings.dropped_mask.sum()
     if point.pairs is not None:
         assert figures(point) == (pairs, dropped, families, largest)
     assert curve.at(own) in (point, None)

@@ -12,7 +12,7 @@ import pytest
 
 from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
-from neardup.exploration.examples import Examples, examples_of, families_of, longest_shared, suspects_of
+from neardup.exploration.examples import Examples, choose_examples, choose_suspects, longest_shared, sample_families
 from neardup.exploration.sample import draw_sample
 from neardup.exploration.views import CUTOFFS
 from neardup.keep.pairs import PairArrays
@@ -66,8 +66,8 @@ def sample_pairs(rows: Sequence[Row]) -> PairArrays:
 def chosen(corpus: Corpus, rows: Sequence[Row], **options: object) -> tuple[Examples, ...]:
     _, survey = draw_sample(corpus, sample=2000)
     pairs = sample_pairs(rows)
-    family = families_of(pairs, len(survey))
-    return examples_of(pairs, survey, DocumentReader(corpus, survey.names), family=family, **options)  # type: ignore[arg-type]
+    family = sample_families(pairs, len(survey))
+    return choose_examples(pairs, survey, DocumentReader(corpus, survey.names), family=family, **options)  # type: ignore[arg-type]
 
 
 def many(low: float = 0.04, count: int = 400) -> list[Row]:
@@ -108,8 +108,8 @@ def test_pairs_are_of_many_families_lengths_and_sources(tmp_path: Path) -> None:
     family[0:20:2] = 1
     with open_corpus([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]) as corpus:
         _, survey = draw_sample(corpus, sample=2000)
-        material = DocumentReader(corpus, survey.names)
-        (found,) = examples_of(sample_pairs(crowd + others), survey, material, family=family, cutoffs=(0.5,), count=4)
+        reader = DocumentReader(corpus, survey.names)
+        (found,) = choose_examples(sample_pairs(crowd + others), survey, reader, family=family, cutoffs=(0.5,), count=4)
     said = {(int(pair.left.id), int(pair.right.id)) for pair in found.pairs}
     assert {(a, b) for a, b, _ in others} <= said
     assert len(said) == 4
@@ -124,8 +124,8 @@ def test_matching_pairs_with_other_facts_are_suspects_and_edits_are_not() -> Non
     with corpus_of(texts) as corpus:
         _, survey = draw_sample(corpus, sample=10)
         pairs = sample_pairs([(0, 1, 0.7), (0, 2, 0.9)])
-        material = DocumentReader(corpus, survey.names)
-        found = suspects_of(pairs, survey, material, family=np.zeros(3, np.int64))
+        reader = DocumentReader(corpus, survey.names)
+        found = choose_suspects(pairs, survey, reader, family=np.zeros(3, np.int64))
         assert [(pair.left.id, pair.right.id) for pair in found] == [("0", "1")]
         every = sample_pairs([(0, 1, 0.7), (1, 2, 0.6)])
-        assert len(suspects_of(every, survey, material, family=np.ones(3, np.int64))) == 1
+        assert len(choose_suspects(every, survey, reader, family=np.ones(3, np.int64))) == 1

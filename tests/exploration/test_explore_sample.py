@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neardup.documents import corpus_of, open_corpus
-from neardup.exploration.sample import draw_sample, hashes_of
+from neardup.exploration.sample import draw_sample, row_hashes
 
 TEXTS = [f"document {n} says {'moon ' * (n % 7)}日本 \u0627\u0644 😀" for n in range(500)]
 
@@ -28,7 +28,7 @@ def written(folder: Path, rows: Iterable[dict[str, Any]], *sizes: int) -> list[s
 
 
 def test_the_smallest_hashes_are_drawn() -> None:
-    keys = hashes_of(np.arange(500), 7)
+    keys = row_hashes(np.arange(500), 7)
     assert len(set(keys.tolist())) == 500
     with corpus_of(TEXTS) as corpus:
         found, _ = draw_sample(corpus, sample=40, seed=7)
@@ -46,7 +46,7 @@ def test_broken_records_move_nobody(tmp_path: Path) -> None:
     with open_corpus(written(tmp_path, broken)) as corpus:
         found, survey = draw_sample(corpus, sample=100)
         rows_drawn = found.names.rows[found.positions].tolist()
-    keys = hashes_of(survey.names.rows, 0)
+    keys = row_hashes(survey.names.rows, 0)
     assert rows_drawn == sorted(survey.names.rows[np.argsort(keys)[:100]].tolist())
     assert [by_row[row] for row in rows_drawn] == found.texts
 

@@ -29,7 +29,7 @@ small = st.dictionaries(st.integers(1, 12), st.integers(1, 5), max_size=8)
 large = st.dictionaries(st.integers(1, 4), st.integers(LARGE - 3, LARGE), max_size=4)
 
 
-def vectors_of(documents: list[Document], *, weighted: bool) -> Vectors:
+def extract_vectors(documents: list[Document], *, weighted: bool) -> Vectors:
     heads = np.cumsum([0, *map(len, documents)]).astype(np.int64)
     features = np.array([feature for document in documents for feature in document], np.uint64)
     weights = np.array([w for document in documents for w in document.values()], np.int64)
@@ -76,7 +76,7 @@ def check(found: AllPairs, documents: list[Document], measure: str, *, weighted:
 
 @given(st.lists(small, max_size=9), st.sampled_from(SETS), st.integers(0, 101))
 def test_sets_are_counted_as_fractions_say(documents: list[Document], measure: str, least: int) -> None:
-    found = all_pairs(vectors_of(documents, weighted=False), measure, least=least)
+    found = all_pairs(extract_vectors(documents, weighted=False), measure, least=least)
     check(found, documents, measure, weighted=False)
     close = []
     for (i, f), (j, g) in combinations(enumerate(documents), 2):
@@ -90,7 +90,7 @@ def test_sets_are_counted_as_fractions_say(documents: list[Document], measure: s
 
 @given(st.lists(small | large, max_size=7), st.sampled_from(WEIGHTS), st.sampled_from([1, 7, LARGE]))
 def test_weights_are_counted_as_fractions_say(documents: list[Document], measure: str, unit: int) -> None:
-    found = all_pairs(vectors_of(documents, weighted=True), measure, unit=unit)
+    found = all_pairs(extract_vectors(documents, weighted=True), measure, unit=unit)
     check(found, documents, measure, weighted=True, unit=unit)
 
 
@@ -128,7 +128,7 @@ def test_threads_and_room_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     dice = random.Random(1)
     documents = [{dice.randrange(1, 300): dice.randrange(1, 4) for _ in range(dice.randrange(40))} for _ in range(700)]
     for weighted, measure in ((False, "jaccard"), (True, "weighted_jaccard"), (True, "cosine")):
-        vectors = vectors_of(documents, weighted=weighted)
+        vectors = extract_vectors(documents, weighted=weighted)
         one = all_pairs(vectors, measure, least=1)
         with monkeypatch.context() as changed:
             changed.setattr(views, "_ROOM", 1)

@@ -28,11 +28,11 @@ from neardup.exploration.profile import (
     ScriptCount,
     Scripts,
     beginning,
-    binned,
+    count_scripts,
+    length_bins,
+    length_quantiles,
     main_script,
-    profile_of,
-    quantiles_of,
-    scripts_of,
+    profile_corpus,
 )
 from neardup.exploration.sample import draw_sample
 from neardup.pages.documents import DocumentReader
@@ -46,8 +46,8 @@ def profile(corpus: Corpus, *, threshold: float | None = 0.5, threads: int = 1, 
     findings = None
     if threshold is not None:
         findings = run(corpus, Recipe(features="words:4", threshold=threshold), threads=threads).findings
-    material = DocumentReader(corpus, survey.names)
-    return profile_of(survey, sample, corpus, material, findings=findings, threads=threads, **options)
+    reader = DocumentReader(corpus, survey.names)
+    return profile_corpus(survey, sample, corpus, reader, findings=findings, threads=threads, **options)
 
 
 ABOUT = "Bright Harbour is a family of care homes in the north west and has looked after people for thirty years."
@@ -103,7 +103,7 @@ def naive_quantile(lengths: Sequence[int], part: int) -> int:
 @given(st.lists(st.integers(0, 10**6) | st.integers(0, 12), max_size=40))
 def test_bins_and_quantiles(lengths: list[int]) -> None:
     values = np.array(lengths, np.int64)
-    edges, counts = binned(values)
+    edges, counts = length_bins(values)
     assert sum(counts) == sum(one > 0 for one in lengths)
     if counts:
         assert len(edges) == len(counts) + 1
@@ -111,7 +111,7 @@ def test_bins_and_quantiles(lengths: list[int]) -> None:
         assert all(one < other for one, other in pairwise(edges))
         for (low, high), count in zip(pairwise(edges), counts, strict=True):
             assert count == sum(low <= one < high for one in lengths)
-    found = quantiles_of(values)
+    found = length_quantiles(values)
     assert found == tuple((part / 100, naive_quantile(lengths, part)) for part in QUANTILES if lengths)
 
 
@@ -127,7 +127,9 @@ def test_what_is_said_in_short_adds_up() -> None:
     assert (none["scripts"], none["exact copies"]) == (["Latin 20%"], ["none"])
 
 
-def test_adverts_of_the_blog_are_told_as_they_are() -> None:
+@pytest.mark.shared
+@pytest.mark.skipif(not DATA.exists(), reason="the shared corpora are not there")
+def test_adverts_of_the_blog_show_their_passages_templates_and_copies() -> None:
     path = DATA / "adzuna" / "adzuna.jsonl.gz"
     with open_corpus([path]) as corpus:
         found = profile(corpus, threads=2)
@@ -173,7 +175,7 @@ def test_the_main_script_is_that_of_two_thirds_of_the_letters(text: str, script:
 
 @given(st.lists(st.text(max_size=40), max_size=8))
 def test_each_document_has_one_script(texts: list[str]) -> None:
-    found = scripts_of(texts, [str(at) for at in range(len(texts))])
+    found = count_scripts(texts, [str(at) for at in range(len(texts))])
     assert sum(one.documents for one in found.scripts) == len(texts) == found.documents
     assert sum(one.share for one in found.scripts) == pytest.approx(1.0 if texts else 0.0)
     for one in found.scripts:

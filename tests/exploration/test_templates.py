@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.exploration.profile import core_of
-from neardup.exploration.templates import Pattern, pattern_of
+from neardup.exploration.profile import family_core
+from neardup.exploration.templates import Pattern, find_pattern
 from neardup.text.normalize import tokens
 
 PLACES = ("Leeds", "York", "Kings Lynn", "Hull", "Bath", "Ely", "Milton Keynes", "Wells")
@@ -53,7 +53,7 @@ def holds(pattern: Pattern, texts: Sequence[str]) -> None:
 
 def test_adverts_that_differ_in_the_place_are_a_template() -> None:
     texts = [advert(place) for place in PLACES]
-    pattern = pattern_of(texts)
+    pattern = find_pattern(texts)
     assert pattern is not None
     holds(pattern, texts)
     assert pattern.members == tuple(range(8))
@@ -70,7 +70,7 @@ def test_adverts_that_differ_in_the_place_are_a_template() -> None:
 def test_one_text_that_lacks_what_all_others_have_is_left_out() -> None:
     texts = [advert(place) for place in PLACES]
     texts[3] = "Bright Harbour is looking for you. " + texts[3][60:180] + " And now something else altogether follows."
-    pattern = pattern_of(texts)
+    pattern = find_pattern(texts)
     assert pattern is not None
     holds(pattern, texts)
     assert pattern.members == (0, 1, 2, 4, 5, 6, 7)
@@ -98,7 +98,7 @@ def test_edited_copies_are_no_template(seed: int, count: int, edits: int) -> Non
     # Each copy is edited in a stretch of its own: four that differ in one place have a slot there.
     stretch = 120 // count
     stretches = [range(copy * stretch + 3, (copy + 1) * stretch - 3) for copy in range(count)]
-    assert pattern_of([edited(base, drawn, edits, places) for places in stretches]) is None
+    assert find_pattern([edited(base, drawn, edits, places) for places in stretches]) is None
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_edited_copies_are_no_template(seed: int, count: int, edits: int) -> Non
     ],
 )
 def test_few_texts_equal_texts_and_texts_that_share_nothing_are_no_template(texts: list[str]) -> None:
-    assert pattern_of(texts) is None
+    assert find_pattern(texts) is None
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_few_texts_equal_texts_and_texts_that_share_nothing_are_no_template(text
 )
 def test_templates_are_found_in_all_scripts(frame: str, fillers: Sequence[str]) -> None:
     texts = [frame.format(*[filler] * frame.count("{}")) for filler in fillers]
-    pattern = pattern_of(texts)
+    pattern = find_pattern(texts)
     assert pattern is not None
     holds(pattern, texts)
     assert len(pattern.slots) == frame.count("{}")
@@ -142,8 +142,8 @@ def test_templates_are_found_in_all_scripts(frame: str, fillers: Sequence[str]) 
 def test_accents_and_words_that_most_fill_in_make_no_difference() -> None:
     spelled = ("إنفاذًا للأمر", "انفاذا للأمر", "إنفاذا للأمر", "أنفاذا للأمر", "إنفاذاً للأمر")
     frame = "بدأت المديرية العامة للجوازات العمل في جميع المراكز بعد الإجازة {} الكريم بتمديد الفترة حتى نهاية الشهر"
-    assert pattern_of([frame.format(one) for one in spelled]) is None
-    assert pattern_of([frame.format(f"للأمر رقم {one}") for one in range(5)]) is not None
+    assert find_pattern([frame.format(one) for one in spelled]) is None
+    assert find_pattern([frame.format(f"للأمر رقم {one}") for one in range(5)]) is not None
 
 
 @settings(max_examples=30)
@@ -153,7 +153,7 @@ def test_accents_and_words_that_most_fill_in_make_no_difference() -> None:
 )
 def test_whatever_is_found_fits_the_texts(ends: list[str], frame: str) -> None:
     texts = [f"{frame} {end} {frame}" for end in ends]
-    pattern = pattern_of(texts)
+    pattern = find_pattern(texts)
     if pattern is not None:
         holds(pattern, texts)
 
@@ -164,7 +164,7 @@ def test_the_core_of_a_family_is_what_matches_its_centre() -> None:
     texts = np.array([0, 1, 2, 3, 4, 5, 6, 5])
     left, right = np.array([0, 2, 2, 4]), np.array([2, 3, 4, 6])
     family = np.array([0, 2, 3, 4, 5, 6, 7])
-    assert core_of(family, representative, left, right, texts).tolist() == [2, 0, 3, 4, 5]
+    assert family_core(family, representative, left, right, texts).tolist() == [2, 0, 3, 4, 5]
     alone = np.array([0, 5, 7])
     none = np.zeros(0, np.int64)
-    assert core_of(alone, representative, none, none, texts).tolist() == [0, 5]
+    assert family_core(alone, representative, none, none, texts).tolist() == [0, 5]

@@ -369,5 +369,5 @@ def test_a_browser_that_was_not_invited_sees_a_sentence(desk: Desk, chromium: An
     context = chromium.new_context()
     page = context.new_page()
     page.goto(f"http://127.0.0.1:{desk.service.port}/?labeller=anna")
-    expect(page.locator("body")).to_contain_text("opened by a link that works once")
+    expect(page.locator("body")).to_contain_text("A link to this page works only once")
     context.close()

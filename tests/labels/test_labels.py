@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sentences import says
 
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.evaluation.population import votes_of
+from neardup.evaluation.population import read_votes
 from neardup.labelling.exchange import read_answers
 from neardup.labels.labels import DUPLICATE, NON_DUPLICATE, UNLABELLED, Labels, cluster_labels, read_labels
 from neardup.labels.table import positions_by_id
@@ -237,7 +237,7 @@ def test_words_levels_and_doubts_mean_the_same_to_every_reader(tmp_path: Path) -
     labels = read_labels(path, NAMES)
     assert said(labels) == EXPECTED
     assert [warning.partition(" of ")[0] for warning in labels.warnings[:2]] == ["2", "1"]
-    votes = votes_of(path, positions_by_id(NAMES))
+    votes = read_votes(path, positions_by_id(NAMES))
     assert [NAMES[i] + NAMES[j] + answer[0] for i, j, answer in votes] == ["abs", "acd", "bcu", "des", "bas"]
     taken = read_answers(path, labeller="anna")
     assert [(*pair, answer) for pair, _, answer in taken.rows] == [

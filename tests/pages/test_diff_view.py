@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from page_markup import Markup
 from sentences import says
 
-from neardup.pages.diff import Mark, Shown, differences, sign_between
-from neardup.pages.diff_view import beginning, change_of, side_by_side
-from neardup.pages.document_view import View, view_of
-from neardup.pages.html import escaped, macro_of
+from neardup.pages.diff import Mark, ShownDocument, compare_texts, sign_between
+from neardup.pages.diff_view import beginning, describe_change, side_by_side
+from neardup.pages.document_view import View, build_view
+from neardup.pages.html import escape, render_macro
 from neardup.text.normalize import tokens
 
 #: Words, with all that may stand between them and much that may not be a word at all.
@@ -34,7 +34,7 @@ PROSE = st.lists(
 @example("a a. a", "a")
 @given(PROSE, PROSE)
 def test_words_without_a_mark_are_the_same_on_both_sides(left: str, right: str) -> None:
-    found = differences(left, right)
+    found = compare_texts(left, right)
     kept = [
         [token.text for token, mark in zip(words, marks, strict=True) if mark == Mark.EQUAL]
         for words, marks in ((found.left, found.left_marks), (found.right, found.right_marks))
@@ -45,7 +45,7 @@ def test_words_without_a_mark_are_the_same_on_both_sides(left: str, right: str) 
 
 
 def marked(text: str, other: str) -> list[str]:
-    found = differences(text, other)
+    found = compare_texts(text, other)
     return [token.text for token, mark in zip(found.left, found.left_marks, strict=True) if mark]
 
 
@@ -68,13 +68,13 @@ def sides(view: View) -> tuple[str, str]:
     return left, right
 
 
-def shown(text: str, title: str = "") -> Shown:
-    return Shown("x", title, text)
+def shown(text: str, title: str = "") -> ShownDocument:
+    return ShownDocument("x", title, text)
 
 
 @given(PROSE, PROSE)
 def test_nothing_of_a_text_is_lost_or_added(left: str, right: str) -> None:
-    view = view_of(shown(left), shown(right))
+    view = build_view(shown(left), shown(right))
     assert sides(view) == (left, right)
     for group in view.groups:
         for row in group.rows:
@@ -87,7 +87,7 @@ def test_long_texts_are_laid_out_without_loss_and_folded() -> None:
     sentences = [f"Sentence number {at} of this text says what it says, and no more than that." for at in range(400)]
     changed = [*sentences[:200], "Here is one that is only on the right.", *sentences[200:]]
     left, right = "  ".join(sentences), "\n".join(changed)
-    view = view_of(shown(left), shown(right))
+    view = build_view(shown(left), shown(right))
     assert sides(view) == (left, right)
     groups = view.groups
     assert [group.folded for group in groups] == [False, True, False, True]
@@ -101,7 +101,7 @@ def test_long_texts_are_laid_out_without_loss_and_folded() -> None:
 
 def test_signs_between_equal_words_count_where_they_make_another_number() -> None:
     def signs(left: str, right: str) -> list[str]:
-        view = view_of(shown(left), shown(right))
+        view = build_view(shown(left), shown(right))
         return [text for row in view.groups[0].rows for text, mark in view.pieces(row)[0] if mark == Mark.BETWEEN]
 
     assert signs("It paid $5 each", "It paid £5 each") == ["$"]
@@ -158,8 +158,8 @@ class Cells(Markup):
                 self.marks.append((self._side, data))
 
 
-def called(text: str, name: str = "a") -> Shown:
-    return Shown(name, "", text)
+def called(text: str, name: str = "a") -> ShownDocument:
+    return ShownDocument(name, "", text)
 
 
 @given(words, words)
@@ -185,17 +185,21 @@ def test_what_is_left_out_is_counted(text: str, most: int) -> None:
 
 def test_hostile_texts_stay_texts() -> None:
     text = "</div><script>alert(1)</script><img src=x> \0 \ud800 &lt;"
-    found = side_by_side(Shown(text, text, text), Shown(text, "", text + " more"))
+    found = side_by_side(ShownDocument(text, text, text), ShownDocument(text, "", text + " more"))
     assert not {"script", "img"} & {tag for tag, _ in Markup(found).elements}
-    assert escaped("</div><script>alert(1)</script>") in found
+    assert escape("</div><script>alert(1)</script>") in found
     found.encode("utf-8")
 
 
 def test_a_title_is_not_said_again_where_the_text_begins() -> None:
-    assert Markup(beginning(Shown("a", "The port", "The port\n\nThe port is open."))).text == "The port is open."
-    assert Markup(beginning(Shown("a", "The port", "The ports are open."))).text == "The ports are open."
-    assert Markup(beginning(Shown("a", "The port", "The port\n"))).text == "The port"
-    change = change_of(Shown("a", "The port", "The port\nis open."), Shown("b", "The port", "The port\nis closed."))
+    assert (
+        Markup(beginning(ShownDocument("a", "The port", "The port\n\nThe port is open."))).text == "The port is open."
+    )
+    assert Markup(beginning(ShownDocument("a", "The port", "The ports are open."))).text == "The ports are open."
+    assert Markup(beginning(ShownDocument("a", "The port", "The port\n"))).text == "The port"
+    change = describe_change(
+        ShownDocument("a", "The port", "The port\nis open."), ShownDocument("b", "The port", "The port\nis closed.")
+    )
     assert [(kind, words) for kind, words, _ in change.pieces] == [("equal", "is"), ("del", "open"), ("ins", "closed")]
 
 
@@ -213,7 +217,9 @@ def plain(look: str) -> str:
 
 
 def differ(left: str, right: str) -> str:
-    return macro_of("change.html", "changed", change_of(Shown("l", "", left), Shown("r", "", right)))
+    return render_macro(
+        "change.html", "changed", describe_change(ShownDocument("l", "", left), ShownDocument("r", "", right))
+    )
 
 
 def test_what_went_and_what_came_stand_among_the_words_around_them() -> None:
@@ -226,7 +232,9 @@ def test_what_went_and_what_came_stand_among_the_words_around_them() -> None:
         *("…", "w14", "w15", "w16", "w17", "w18", "w19", "w20", "new", "w21", "w22", "w23", "w24", "w25", "w26"),
         *("…", "w44", "w45", "w46", "w47", "w48", "w49", "added", "w50", "w51", "w52", "w53", "w54", "w55", "…"),
     ]
-    assert change_of(Shown("l", "", " ".join(words)), Shown("r", "", " ".join(other))).passage == 29
+    assert (
+        describe_change(ShownDocument("l", "", " ".join(words)), ShownDocument("r", "", " ".join(other))).passage == 29
+    )
 
 
 def test_long_and_many_changes_are_cut_and_counted() -> None:
@@ -269,7 +277,7 @@ ANY = st.text(alphabet=st.characters(codec=None), max_size=60) | st.sampled_from
 
 @given(ANY, ANY)
 def test_any_two_texts_are_escaped_and_can_be_written(left: str, right: str) -> None:
-    for look in (differ(left, right), beginning(Shown("x", "", left))):
+    for look in (differ(left, right), beginning(ShownDocument("x", "", left))):
         look.encode()
         assert set(re.findall(r"</?([a-z]+)", look)) <= {"p", "del", "ins", "span", "bdi"}
         assert not re.search("[\x00-\x08\x0b-\x1f]", look)

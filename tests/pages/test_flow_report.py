@@ -12,10 +12,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.pages.builder import About, Sources, build_report
-from neardup.pages.diff import Shown
+from neardup.pages.builder import ReportContext, ReportSources, build_report
+from neardup.pages.diff import ShownDocument
 from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Extent, Report
-from neardup.pages.report_charts import charts_of
+from neardup.pages.report_charts import build_charts
 from neardup.pages.report_page import report_page
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
@@ -46,16 +46,16 @@ def text(place: int) -> str:
     return f"text of item {place} " + " ".join(f"word{place}-{at}" for at in range(8))
 
 
-def sources(gone: set[int] | None = None, apart: bool = False) -> Sources:
+def sources(gone: set[int] | None = None, apart: bool = False) -> ReportSources:
     left = gone or set()
 
-    def texts(places: list[int]) -> dict[int, Shown]:
-        return {at: Shown(f"id-{at}", f"Title {at}", text(at)) for at in places if at not in left}
+    def texts(places: list[int]) -> dict[int, ShownDocument]:
+        return {at: ShownDocument(f"id-{at}", f"Title {at}", text(at)) for at in places if at not in left}
 
-    def all_but(texts: Mapping[int, Shown]) -> set[tuple[int, int]]:
+    def all_but(texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]]:
         return set() if apart else {(one, other) for one in texts for other in texts if one < other}
 
-    return Sources(
+    return ReportSources(
         texts=texts,
         words=lambda places: {at: text(at) for at in places.tolist() if at not in left},
         evidence=lambda place: f"evidence of {place}",
@@ -63,7 +63,7 @@ def sources(gone: set[int] | None = None, apart: bool = False) -> Sources:
     )
 
 
-ABOUT = About(
+ABOUT = ReportContext(
     title="A flow",
     command="neardup replay <x>",
     inputs=["in.jsonl"],
@@ -179,7 +179,7 @@ def test_pairs_below_the_threshold_where_they_are_known() -> None:
 def test_how_long_after_its_original_a_duplicate_came() -> None:
     report = report_of(flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20)]))
     assert [lag for lag in report.lags if lag[1]] == [("10 min to 1 h", 1), ("1 to 3 h", 2)]
-    (_, chart), _ = charts_of(report)
+    (_, chart), _ = build_charts(report)
     assert chart.key == "lag"
     assert '<td class="text" dir="auto">100%</td>' in chart.behind or "<td>100%</td>" in chart.behind
     assert not report_of(flow_of([(0, 10)])).lags

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simple_classifiers import make_classifier
 
-from neardup.pages.sweep import Swept, swept
+from neardup.pages.sweep import SweepResult, sweep_thresholds
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import Criterion, criterion_of
@@ -61,8 +61,8 @@ def flow_of(items: list[Item], verdicts: list[Any]) -> Verdicts:
     )
 
 
-def sweep_of(flow: Verdicts, scale: Criterion, known: KnownPairs, *, everything: bool = False) -> Swept:
-    return swept(flow, scale, known, watched=np.arange(len(flow)), everything=everything)
+def sweep_of(flow: Verdicts, scale: Criterion, known: KnownPairs, *, everything: bool = False) -> SweepResult:
+    return sweep_thresholds(flow, scale, known, watched=np.arange(len(flow)), everything=everything)
 
 
 def silent(stage: str, done: int, total: int | None) -> None:

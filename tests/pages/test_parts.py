@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from page_markup import Markup
 
 from neardup.pages import numbers
-from neardup.pages.charts import COLOURS, log_counts
+from neardup.pages.charts import COLOURS, log_count_axis
 from neardup.pages.html import (
     Chart,
     Html,
     bar,
-    clipped,
+    clip,
     closing,
     command,
-    escaped,
+    escape,
     excerpt,
     facts,
     figures,
     fold,
-    joined,
+    join_html,
     legend,
     notes,
     opening,
@@ -44,7 +44,7 @@ anything = st.text(st.characters(exclude_categories=()) | st.sampled_from("<>&\"
 
 @given(anything)
 def test_an_escaped_text_can_be_written_and_is_read_again(value: str) -> None:
-    found = escaped(value)
+    found = escape(value)
     found.encode("utf-8")
     assert not set(found) & set("<>\"'")
     read = html.unescape(found)
@@ -67,7 +67,7 @@ PARTS = {
     "closing": closing(HOSTILE),
     "command": command(HOSTILE),
     "bar": bar(0.5, HOSTILE),
-    "joined": joined([HOSTILE, HOSTILE], HOSTILE),
+    "joined": join_html([HOSTILE, HOSTILE], HOSTILE),
     "table": table([HOSTILE] * 2, [[HOSTILE] * 2], caption=HOSTILE, searched=[HOSTILE]),
     "facts": facts({HOSTILE: HOSTILE}),
     "tiles": tiles([(HOSTILE, HOSTILE, HOSTILE)]),
@@ -101,7 +101,7 @@ def test_a_line_of_a_command_does_not_end_inside_an_option() -> None:
 
 @pytest.mark.parametrize("most", [1, 3, 34, 99, 100, 340, 1001, 10**6])
 def test_a_logarithmic_axis_ends_with_a_mark_that_no_count_exceeds(most: int) -> None:
-    axis = log_counts("count", "pairs", most=most).to_dict()
+    axis = log_count_axis("count", "pairs", most=most).to_dict()
     marks, (low, top) = axis["axis"]["values"], axis["scale"]["domain"]
     assert low < 1 <= most <= top == marks[-1] < 3 * most
     assert marks == sorted(set(marks))
@@ -178,12 +178,12 @@ def test_what_is_shown_and_what_is_counted_are_the_text(whole: str, most: int) -
 )
 def test_what_people_write_stays_whole(kept: str) -> None:
     assert html.unescape(excerpt(kept, 10_000)) == kept
-    assert clipped(kept, 10_000) == " ".join(kept.split())
+    assert clip(kept, 10_000) == " ".join(kept.split())
 
 
 @given(st.floats(0, 9e14))
 def test_short_numbers_are_short_and_near(value: float) -> None:
-    written = numbers.short(value)
+    written = numbers.format_short(value)
     assert len(written) <= 4
     if written == "<.1":
         assert 0 < value < 0.05
@@ -195,7 +195,7 @@ def test_short_numbers_are_short_and_near(value: float) -> None:
 
 @given(st.integers(0, 10_000), st.integers(1, 10_000))
 def test_only_nothing_is_0_and_only_all_is_100(part: int, of: int) -> None:
-    written = numbers.share(min(part, of), of)
+    written = numbers.format_share(min(part, of), of)
     assert (written == "0%") == (part == 0)
     assert (written == "100%") == (part >= of)
 

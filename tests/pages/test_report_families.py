@@ -19,9 +19,9 @@ from ways import TEXTS, WAYS
 
 import neardup as nd
 from neardup.documents import corpus_of
-from neardup.pages.batch_report import report_of
+from neardup.pages.batch_report import run_report
 from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Report
-from neardup.pages.report_charts import charts_of
+from neardup.pages.report_charts import build_charts
 from neardup.pages.report_page import report_page
 from neardup.pages.sweep import rule_in_words
 from neardup.pipeline.pipeline import run
@@ -31,7 +31,7 @@ from neardup.recipe import Recipe
 
 def made(documents: Any, recipe: Recipe, options: dict[str, Any] | None = None, **wanted: Any) -> tuple[Result, Report]:
     result = run(corpus_of(documents), recipe, threads=1, **(options or {}))
-    return result, report_of(result._found, result.summary, **wanted)
+    return result, run_report(result._found, result.summary, **wanted)
 
 
 def plain_reasons(documents: list[str], recipe: Recipe, result: Result) -> dict[int, str]:
@@ -110,7 +110,7 @@ def test_cases_are_the_nearest_pairs_on_both_sides(way: str, documents: list[str
     every = result._found.margin
     assert every is not None
     assert every.matches is not None
-    scale = result._found.scale
+    scale = result._found.criterion
     known = zip(every.matches.left, every.matches.right, scale.similarities(every.matches), strict=True)
     below = {(str(one), str(other)): value for one, other, value in known if (str(one), str(other)) not in matching}
     sides = ((report.above, True, matching), (report.below, False, below))
@@ -218,7 +218,7 @@ def test_pages_of_simhash_count_bits() -> None:
     result, report = made(documents, recipe, {"margin": 6})
     assert report.sweep is not None
     apart = [round(64 * (1 - pair.similarity)) for pair in result.pairs if pair.similarity < 1]
-    (similar,), (pairs, moved) = charts_of(report)
+    (similar,), (pairs, moved) = build_charts(report)
     found = {row["bits"]: row["count"] for row in pairs.specification["layer"][0]["data"]["values"]}
     # Of documents with one SimHash the first stands for all.
     assert {bits for bits in found if bits <= 6} == set(apart) == {5}
@@ -242,7 +242,7 @@ def result_of(**options: Any) -> Result:
 
 
 def shown(result: Result) -> str:
-    report: Report = report_of(result._found, result.summary)
+    report: Report = run_report(result._found, result.summary)
     assert len(report.stages) == 4
     return report_page(replace(report, stages=(), facts={}))
 

@@ -15,9 +15,9 @@ from ways import TEXTS, WAYS, moved, without_times
 
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.pages.batch_report import known_pairs, verdicts_of
-from neardup.pages.report import BINS, binned
-from neardup.pages.sweep import Swept, swept
+from neardup.pages.batch_report import known_pairs, run_verdicts
+from neardup.pages.report import BINS, bin_similarities
+from neardup.pages.sweep import SweepResult, sweep_thresholds
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
@@ -47,11 +47,11 @@ def test_a_run_is_the_same_whether_it_looks_around_or_not(way: str, documents: l
     beyond = looked._found.margin
     assert beyond is not None
     assert beyond.matches is not None
-    wider = moved(recipe, float(beyond.loosest))
+    wider = moved(recipe, float(beyond.relaxed_threshold))
     loose = found(documents, wider)._joined
     assert np.array_equal(beyond.matches.left, loose.left)
     assert np.array_equal(beyond.matches.right, loose.right)
-    scale = looked._found.scale
+    scale = looked._found.criterion
     assert np.array_equal(scale.similarities(beyond.matches), scale.similarities(loose))
     if not recipe.second_step:
         assert_same(looked.at(wider.threshold), found(documents, wider))
@@ -95,7 +95,7 @@ def test_what_cannot_be_loosened_is_not_and_says_so() -> None:
         assert beyond is not None
         assert beyond.matches is None
         assert said in beyond.note
-        assert beyond.loosest == recipe.exact_threshold
+        assert beyond.relaxed_threshold == recipe.exact_threshold
 
 
 def test_too_many_pairs_around_the_threshold_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +140,9 @@ def test_how_far_to_look_is_checked_before_anything_is_read(
     assert says(caught.value, *said)
 
 
-def sweep_of(result: Result, watched: Any) -> Swept:
+def sweep_of(result: Result, watched: Any) -> SweepResult:
     seen = result.findings
-    return swept(verdicts_of(seen), seen.scale, known_pairs(seen), watched=watched)
+    return sweep_thresholds(run_verdicts(seen), seen.criterion, known_pairs(seen), watched=watched)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -193,4 +193,4 @@ def test_similarities_are_counted_by_whole_numbers(thousandths: list[int]) -> No
     counts = [0] * BINS
     for value in thousandths:
         counts[min(value // 10, BINS - 1)] += 1
-    assert binned(np.array(thousandths, np.float64) / 1000) == counts
+    assert bin_similarities(np.array(thousandths, np.float64) / 1000) == counts

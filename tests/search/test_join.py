@@ -189,7 +189,7 @@ def test_keepers_without_all_pairs_are_those_of_naive(recipe: Recipe, seed: int,
     with FeatureStore() as store:
         store.add(extract_features(pa.array(texts, pa.large_string()), recipe, allocate=store.allocate))
         bound = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
-        found = self_join(store, bound, keep_order=order, most_pairs=-1)
+        found = self_join(store, bound, keep_order=order, max_pairs=-1)
     assert not found.complete or found.statistics["sets_with_enough_shared_features"] == 0
     similarity = similarities(recipe.measure, found.counts)
     kept = find_keepers(found.representative, build_graph(count, found.left, found.right, similarity), order)

@@ -186,13 +186,13 @@ def test_a_limit_of_pairs_stops_the_search(monkeypatch: pytest.MonkeyPatch) -> N
     pairs = len(naive_join(documents, "cosine", Fraction(1, 2)))
     done: list[tuple[int, int]] = []
     found = weighted_join(
-        stored(documents), "cosine", Fraction(1, 2), most_pairs=pairs, progress=lambda *at: done.append(at)
+        stored(documents), "cosine", Fraction(1, 2), max_pairs=pairs, progress=lambda *at: done.append(at)
     )
     assert len(listed(found)) == pairs
     assert done[-1] == (100, 100)
     assert done == sorted(done)
     for most in (0, 1, pairs - 1):
-        assert weighted_join(stored(documents), "cosine", Fraction(1, 2), most_pairs=most, threads=2) is None
+        assert weighted_join(stored(documents), "cosine", Fraction(1, 2), max_pairs=most, threads=2) is None
 
 
 def test_what_cannot_be_joined_is_said() -> None:

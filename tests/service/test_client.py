@@ -104,7 +104,7 @@ def test_strangers_are_told_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["", "news.example", "ftp://news.example", "http://", "http://[::1"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
-    with pytest.raises(InputError, match="is no address"):
+    with pytest.raises(InputError, match="is not an address"):
         nd.Client(address)
 
 

@@ -226,7 +226,7 @@ def test_indexes_are_made_found_again_and_removed(client: httpx.Client) -> None:
     assert reply.status_code == 201
     assert reply.json()["window"] == "168h"
     assert client.put("/v1/indexes/wire", json=made).status_code == 200
-    problem(client.put("/v1/indexes/wire", json={"recipe": "ddd"}), 409, "is there already")
+    problem(client.put("/v1/indexes/wire", json={"recipe": "ddd"}), 409, "already exists")
     client.post("/v1/indexes/wire/documents", json={"documents": [document("a")]}).raise_for_status()
     assert verdicts(enter(client, document("b", FOX))) == [("b", 201, "original", None)]
     assert {one["name"] for one in client.get("/info").json()["indexes"]} == {"main", "wire"}

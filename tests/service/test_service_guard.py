@@ -199,7 +199,7 @@ def test_every_answer_forbids_browsers_what_is_not_needed(tmp_path: Path) -> Non
 
 BAD_BODIES: list[tuple[bytes, dict[str, str], int, str]] = [
     (b"", {}, 422, "The body is missing; send an object in JSON, its fields are documents"),
-    (b"{bad", {}, 422, "The body is no JSON at character 2 ("),
+    (b"{bad", {}, 422, "The body is not valid JSON at character 2 ("),
     (b"[]", {}, 422, "The body is a list, and must be an object; its fields are documents"),
     (b"null", {}, 422, "The body is "),
     (b"{}", {}, 422, "documents is missing; give it"),

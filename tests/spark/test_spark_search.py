@@ -34,7 +34,7 @@ def in_memory(texts: list[str], recipe: Recipe) -> tuple[dict[int, int], dict[tu
             threads=1,
             excluded=np.zeros(len(texts), np.bool_),
             keep_order=np.arange(len(texts)),
-            most_pairs=None,
+            max_pairs=None,
             progress=lambda done, total: None,
         )
     representatives = {d: int(r) for d, r in enumerate(found.representative) if r >= 0}

@@ -32,7 +32,7 @@ from neardup.cli.screen import (
     reading_progress,
     typed_command,
 )
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,10 +52,12 @@ def _print_audit(found: Audit) -> None:
     console = Console(highlight=False)
     judged = found.same + found.different
     console.print(Text(f"{printable_line(found.point)}; candidate rule: {printable_line(found.candidate_rule)}"))
-    pairs = counted(found.candidates, "candidate pair")
-    console.print(f"{counted(found.documents, 'document')}, {pairs} of distinct texts, {found.own.returned:,} returned")
+    pairs = format_count(found.candidates, "candidate pair")
+    console.print(
+        f"{format_count(found.documents, 'document')}, {pairs} of distinct texts, {found.own.returned:,} returned"
+    )
     unsure = f", {found.unsure:,} unsure" if found.unsure else ""
-    console.print(f"{counted(found.drawn, 'pair')} drawn, {judged:,} judged{unsure}; [dim]95% intervals[/dim]")
+    console.print(f"{format_count(found.drawn, 'pair')} drawn, {judged:,} judged{unsure}; [dim]95% intervals[/dim]")
     if judged:
         console.print()
         console.print(_points_table(found))
@@ -170,7 +172,7 @@ def audit(
 
     from neardup.documents import write_table
     from neardup.evaluation.audit import MOST, draw_sample, examples_of
-    from neardup.evaluation.population import votes_of, votes_of_store
+    from neardup.evaluation.population import read_votes, store_votes
     from neardup.labelling.server import PACKAGES
     from neardup.labels.store import LabelStore, labeller_name
     from neardup.service.server import check_packages
@@ -195,12 +197,12 @@ def audit(
             )
         votes: list[Vote] = []
         if labels is not None:
-            votes = votes_of(labels, drawn.places, **label_options.as_dict())
+            votes = read_votes(labels, drawn.places, **label_options.as_dict())
         if store is not None:
             label_store = stack.enter_context(LabelStore(store))
             _serve(drawn, label_store, name, port=page_options.port, open_browser=not page_options.no_browser)
-            votes += votes_of_store(label_store.labels, drawn.places)
-        judgements = drawn.judged(votes)
+            votes += store_votes(label_store.labels, drawn.places)
+        judgements = drawn.resolve_votes(votes)
         if sample_to is not None:
             write_table(drawn.table(judgements), sample_to, force=force)
         found = drawn.audit(judgements)
@@ -241,4 +243,4 @@ def _serve(drawn: Sample, store: LabelStore, labeller: str | None, *, port: int,
     session = Session(index, queue, labeller=labeller)
     print_link = link_printer("judge the sample")
     serve(session, port=port, open_browser=open_browser, announce_first_link=print_link, announce_link=print_link)
-    print_message(f"{counted(session.label_count, 'label')} given, written to {store.path}")
+    print_message(f"{format_count(session.label_count, 'label')} given, written to {store.path}")

@@ -31,14 +31,14 @@ from neardup.cli.screen import (
     typed_command,
 )
 from neardup.errors import RecipeError
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.table import Table
 
-    from neardup.evaluation.comparison import Comparison, Row, Scored
+    from neardup.evaluation.comparison import Comparison, Row, SystemScores
     from neardup.recipe import Recipe
 
 #: On narrower terminals intervals are below their figures; the larger width is for tables with accuracy.
@@ -200,15 +200,15 @@ def _print_comparison(found: Comparison, *, all_thresholds: bool) -> None:
             cells += _counts(row, found, wide=wide)
             cells.append(f"{scored.cpu_s * per_document:.2g}" if best else "")
             add_row(table, cells, bold=best and scored.name == found.best)
-    duplicates = counted(found.duplicates, "labelled duplicate")
+    duplicates = format_count(found.duplicates, "labelled duplicate")
     different = "all other pairs are different" if found.complete else f"{found.others:,} labelled as different"
-    console.print(f"{counted(found.documents, 'document')}, {duplicates}, {different}; [dim]95% intervals[/dim]")
+    console.print(f"{format_count(found.documents, 'document')}, {duplicates}, {different}; [dim]95% intervals[/dim]")
     console.print(table)
     for sentence in lead_sentences(found.to_dict()):
         console.print(Text(printable_line(sentence)))
 
 
-def _usual_rows(scored: Scored) -> list[Row]:
+def _usual_rows(scored: SystemScores) -> list[Row]:
     """Return the best threshold, and for a classifier its own."""
     return [row for row in scored.rows if row is scored.best or (row.own and scored.scale == "probability")]
 
@@ -233,7 +233,7 @@ def _counts(row: Row, found: Comparison, *, wide: bool) -> list[str]:
     return [f"{count:,}" for count in counts]
 
 
-def _threshold(scored: Scored, row: Row, *, wide: bool) -> str:
+def _threshold(scored: SystemScores, row: Row, *, wide: bool) -> str:
     if scored.scale == "fixed":
         return "-"
     if scored.scale == "probability":

@@ -20,7 +20,7 @@ from neardup.cli.screen import (
     typed_command,
 )
 from neardup.errors import InputError
-from neardup.pages.numbers import counted, sized
+from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
     from neardup.contamination.contamination import Contamination
@@ -141,11 +141,13 @@ def _print_contamination(found: Contamination, places: dict[str, str | None]) ->
         share = f" ({column['share']:.2%})" if column["looked_for"] else ""
         rows[name] = f"{column['contaminated']:,} of {column['looked_for']:,}{share}{short}"
     rows["training"] = (
-        f"{counted(summary['contaminated_documents'], 'document')} of {summary['documents']:,} contain an item "
-        f"({sized(summary['text_bytes'])} of text)"
+        f"{format_count(summary['contaminated_documents'], 'document')} of {summary['documents']:,} contain an item "
+        f"({format_size(summary['text_bytes'])} of text)"
     )
     rows["rule"] = f"{summary['at_least']:.4g} of an item's {summary['ngrams']}-grams of words in one training text"
     rows["time"] = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in summary["stages"])
     rows |= {name: place or "" for name, place in places.items()}
-    heading = f"{counted(summary['items'], 'item')}: {summary['contaminated']:,} contaminated ({summary['share']:.2%})"
+    heading = (
+        f"{format_count(summary['items'], 'item')}: {summary['contaminated']:,} contaminated ({summary['share']:.2%})"
+    )
     print_summary(heading, rows)

@@ -27,7 +27,7 @@ from neardup.cli.outputs import check_outputs, write_json, written_files
 from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_foreign
 from neardup.cli.screen import describe_lsh, print_json, print_summary, reading_progress, stage_names
 from neardup.errors import OutputError, RecipeError
-from neardup.pages.numbers import counted, sized
+from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
     from neardup.features.reading import Progress
@@ -240,7 +240,7 @@ def _describe_undecidable(count: int, recipe: dict[str, Any]) -> str:
         return ""
     least = recipe["signature"].partition(":")[2]
     lack = f"fewer than {least} terms of the lexicon" if recipe["signature"].startswith("imatch") else "no features"
-    return f"{counted(count, 'document')} with {lack}: too little text to compare; kept"
+    return f"{format_count(count, 'document')} with {lack}: too little text to compare; kept"
 
 
 def _describe_excess(peak: int, memory: int | None) -> str:
@@ -249,7 +249,7 @@ def _describe_excess(peak: int, memory: int | None) -> str:
         return ""
     from neardup.runtime import PROGRAM_BYTES
 
-    return f", more than --memory {sized(memory)}; the program alone takes up to {sized(PROGRAM_BYTES)}"
+    return f", more than --memory {format_size(memory)}; the program alone takes up to {format_size(PROGRAM_BYTES)}"
 
 
 def _describe_reference(reference: dict[str, Any] | None) -> str:
@@ -257,7 +257,7 @@ def _describe_reference(reference: dict[str, Any] | None) -> str:
         return ""
     if not reference["documents"]:
         return "it has no documents, so nothing was compared with it"
-    return f"{counted(reference['documents'], 'document')}; {reference['dropped']:,} dropped as matches"
+    return f"{format_count(reference['documents'], 'document')}; {reference['dropped']:,} dropped as matches"
 
 
 def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, str | None], memory: int | None) -> None:
@@ -272,18 +272,22 @@ def _print_summary(summary: dict[str, Any], recipe: Recipe, places: dict[str, st
         "exact copies": f"{summary['exact_copies']:,}, {texts} that are equal byte for byte",
         "families": families if summary["families"] else "none",
         "pairs": f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else partial_pairs),
-        "saved": f"{sized(summary['bytes_saved'])} of {sized(summary['text_bytes'])} of text",
+        "saved": f"{format_size(summary['bytes_saved'])} of {format_size(summary['text_bytes'])} of text",
         "rejected": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(summary["rejected"].items())),
         "undecidable": _describe_undecidable(summary["undecidable"], values),
         "search": describe_lsh(summary["search"]),
         "classifier": describe_classifier(summary),
         "recipe": f"{values['name']}: {recipe.in_words()}, keep {values['keep']}; fingerprint {summary['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times})"
-        + (f"; peak memory {sized(peak)}{_describe_excess(peak, memory)}" if peak else ""),
+        + (f"; peak memory {format_size(peak)}{_describe_excess(peak, memory)}" if peak else ""),
     }
     rows |= {name: str(summary[name]) for name in ("within", "prefer") if name in summary}
     if summary.get("without_keep_value"):
-        rows["keep"] = f"{counted(summary['without_keep_value'], 'document')} without a value to compare, placed last"
+        rows["keep"] = (
+            f"{format_count(summary['without_keep_value'], 'document')} without a value to compare, placed last"
+        )
     rows |= {name: "stdout" if place == "-" else place or "" for name, place in places.items()}
-    heading = f"{counted(summary['documents'], 'document')}: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
+    heading = (
+        f"{format_count(summary['documents'], 'document')}: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
+    )
     print_summary(heading, rows)

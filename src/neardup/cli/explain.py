@@ -20,7 +20,7 @@ from neardup.cli.screen import (
     progress_bar,
 )
 from neardup.errors import InputError, UnknownDocument
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -133,7 +133,7 @@ def _print_explanation(explanation: Explanation, left: str, right: str) -> None:
     colours = console.is_terminal and not console.no_color
     table = make_table(expand=True, padding=(0, 1))
     for name, size in zip((left, right), explanation.sizes, strict=True):
-        heading = f"{printable_line(name)}  ({counted(size, 'feature')})"
+        heading = f"{printable_line(name)}  ({format_count(size, 'feature')})"
         table.add_column(Text(heading, "bold"), ratio=1, overflow="fold")
     left_changes, right_changes = (
         (explanation.left_changes, explanation.right_changes) if _shows_changes(explanation) else ((), ())
@@ -211,7 +211,7 @@ def _facts(explanation: Explanation, *, colours: bool) -> Iterator[tuple[str, An
         yield "marks", legend if colours else f"{token}s that differ are within «»"
     if explanation.passages:
         longest = max(passage.tokens for passage in explanation.passages)
-        yield "passages", f"{len(explanation.passages):,} shared, the longest of {counted(longest, token)}"
+        yield "passages", f"{len(explanation.passages):,} shared, the longest of {format_count(longest, token)}"
     else:
         yield "passages", "none shared"
     if recipe.ignore:

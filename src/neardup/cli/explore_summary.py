@@ -30,7 +30,7 @@ def print_exploration(found: Exploration) -> None:
 
     console = Console(highlight=False, soft_wrap=False)
     blocks = stdout_is_unicode()
-    head = f"{numbers.sized(found.sample.bytes)} of text; {messages.compared(found.sample)}"
+    head = f"{numbers.format_size(found.sample.bytes)} of text; {messages.compared(found.sample)}"
     console.print(Text(head, style="bold"))
     console.print()
     console.print(Text("pairs by similarity (log scale), and pairs per million at or above each cutoff"))
@@ -72,7 +72,7 @@ def _views_table(found: Exploration, *, blocks: bool) -> Table:
     advised = messages.advised_view(found)
     for view in found.views:
         spark = numbers.sparkline(view.counts, _CELLS, blocks=blocks)
-        rates = [numbers.short(per_million(pairs, view.pairs)) for _, pairs in view.above]
+        rates = [numbers.format_short(per_million(pairs, view.pairs)) for _, pairs in view.above]
         cells = [printable_line(view.name), spark, *rates, messages.valley_in_short(view)]
         add_row(table, cells, bold=view is advised)
     return table
@@ -85,7 +85,7 @@ def _curve_table(curve: Curve, advised: float, *, blocks: bool) -> Table:
     for point in points:
         part = point.dropped / curve.documents if curve.documents else 0.0
         counts = (point.pairs, point.families, point.largest_family)
-        share = numbers.share(point.dropped, curve.documents)
+        share = numbers.format_share(point.dropped, curve.documents)
         cells = [f"{point.threshold:g}", *("?" if count is None else f"{count:,}" for count in counts)]
         cells += [f"{point.dropped:,}", share, numbers.bar(part, _BAR, blocks=blocks)]
         add_row(table, cells, bold=point.threshold == advised)

@@ -8,7 +8,7 @@ from neardup.cli.command import argument, command_group, option, output_option, 
 from neardup.cli.options import Inputs, Json, ReadOptions, RecipeOptions, Threads, decode_text
 from neardup.cli.outputs import check_outputs
 from neardup.cli.screen import print_json, print_message, print_summary, progress_bar, reading_progress
-from neardup.pages.numbers import counted, sized
+from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
     from neardup.index.index import DiskIndex
@@ -84,8 +84,8 @@ def remove(
         count = writer.remove(unique_ids)
         writer.commit()
     missing = len(unique_ids) - count
-    rest = f"; {counted(missing, 'id')} of {ids} not found" if missing else ""
-    print_message(f"{counted(count, 'document')} removed from {index}{rest}")
+    rest = f"; {format_count(missing, 'id')} of {ids} not found" if missing else ""
+    print_message(f"{format_count(count, 'document')} removed from {index}{rest}")
     _print_index(DiskIndex(index), as_json=as_json)
 
 
@@ -104,7 +104,7 @@ def check(index: Folder) -> None:
 
     found = DiskIndex(index)
     found.check()
-    print_message(f"{index} is intact: {counted(len(found), 'document')}, {sized(found.info['bytes'])}")
+    print_message(f"{index} is intact: {format_count(len(found), 'document')}, {format_size(found.info['bytes'])}")
 
 
 @subcommand(app)
@@ -129,9 +129,9 @@ def _print_index(index: DiskIndex, *, as_json: bool) -> None:
         return
     share = f", {info['bytes'] / info['text_bytes']:.0%} of its texts" if info["text_bytes"] else ""
     print_summary(
-        f"{index.path}: {counted(len(index), 'document')}",
+        f"{index.path}: {format_count(len(index), 'document')}",
         {
-            "size": f"{sized(info['bytes'])}{share}",
+            "size": f"{format_size(info['bytes'])}{share}",
             "segments": f"{info['segments']:,}",
             "removed": f"{info['removed']:,}, which compact frees" if info["removed"] else "",
             "recipe": f"{index.recipe.name}: {index.recipe.in_words()}; fingerprint {info['fingerprint']}",

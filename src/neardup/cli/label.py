@@ -21,7 +21,7 @@ from neardup.cli.screen import (
     reading_progress,
 )
 from neardup.errors import RecipeError
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -221,7 +221,8 @@ def _serve(
         counts = labels.counts()
         parts = ", ".join(f"{count:,} {answer}" for answer, count in counts.items())
         print_message(
-            f"{counted(session.label_count, 'label')} given; {labels.path} now has {sum(counts.values()):,}: {parts}"
+            f"{format_count(session.label_count, 'label')} given; "
+            f"{labels.path} now has {sum(counts.values()):,}: {parts}"
         )
 
 
@@ -230,7 +231,7 @@ def _describe_pool(pool: Pool) -> str:
         "" if len(pool) == pool.candidates else f", {len(pool):,} of them drawn evenly over similarity to choose from"
     )
     limit = "" if pool.complete else "; they are too many to find all, so these are pairs with kept documents"
-    return f"{counted(pool.candidates, 'pair')} among the candidates{drawn}{limit}"
+    return f"{format_count(pool.candidates, 'pair')} among the candidates{drawn}{limit}"
 
 
 def link_printer(purpose: str) -> Callable[[str], None]:
@@ -254,7 +255,7 @@ def _exchange(
     as_json: bool,
 ) -> None:
     """Import labels, export them, and print how well labellers agree, in this order."""
-    from neardup.evaluation.agreement import agreements
+    from neardup.evaluation.agreement import pairwise_agreements
     from neardup.labelling.exchange import export, import_answers, read_answers
     from neardup.labelling.index import LabelIndex
     from neardup.labels.store import LabelStore, load_labels
@@ -282,9 +283,9 @@ def _exchange(
         if table_options.export is not None:
             exported = export(labels, table_options.export, each=table_options.each)
             rest = "" if table_options.each else f"; left out: {exported.unsure:,} unsure, {exported.ties:,} tied"
-            print_message(f"{counted(exported.rows, 'row')} written to {table_options.export}{rest}")
+            print_message(f"{format_count(exported.rows, 'row')} written to {table_options.export}{rest}")
         if table_options.agreement:
-            found = agreements(labels.labels)
+            found = pairwise_agreements(labels.labels)
             if as_json:
                 print_json([agreement.as_dict() for agreement in found])
             else:
@@ -300,7 +301,7 @@ def _describe_import(imported: Imported, source: str) -> str:
         (imported.empty, "without a label"),
     )
     rest = "".join(f"; {count:,} {fate}" for count, fate in counts if count)
-    return f"{counted(imported.added, 'label')} imported from {source}{rest}"
+    return f"{format_count(imported.added, 'label')} imported from {source}{rest}"
 
 
 def _print_agreements(found: Sequence[Agreement]) -> None:

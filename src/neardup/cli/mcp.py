@@ -37,7 +37,7 @@ def mcp(
         raise RecipeError("mcp needs --store FILE, which keeps all texts, or --url URL of a service: give one")
     from neardup.service.client import Client
     from neardup.service.guard import Tokens
-    from neardup.service.tools import Tools, server_of
+    from neardup.service.tools import Tools, mcp_server
 
     with ExitStack() as stack:
         target: NamedIndex | Client
@@ -56,4 +56,4 @@ def mcp(
             indexes = Indexes(store or "", options)
             stack.callback(indexes.close)
             target = indexes.get(MAIN)
-        server_of(Tools(target)).run("stdio")
+        mcp_server(Tools(target)).run("stdio")

@@ -9,7 +9,7 @@ from neardup.cli.options import Force, Inputs, ReadOptions, RecipeOptions, RunOp
 from neardup.cli.outputs import check_outputs, written_files
 from neardup.cli.running import find_index
 from neardup.cli.screen import print_message, print_rows, reading_progress
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 
 @with_options
@@ -60,8 +60,8 @@ def neighbors(
             with written_files(file):
                 print_rows([table], table.column_names, as_json=as_json)
     place = f", written to {file}" if file is not None else ""
-    documents = f"{counted(found.asked, 'document')} among {found.documents:,}"
-    print_message(f"{counted(len(found), 'neighbour')} of {documents}{place}")
+    documents = f"{format_count(found.asked, 'document')} among {found.documents:,}"
+    print_message(f"{format_count(len(found), 'neighbour')} of {documents}{place}")
     missing = found.asked * k - len(found)
     if missing:
         print_message(f"{missing:,} fewer than requested: no other document shares a feature")

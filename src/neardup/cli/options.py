@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.documents import Corpus, OrderColumn
     from neardup.index.index import DiskIndex
-    from neardup.pages.batch_report import PageOptions
+    from neardup.pages.batch_report import ReportSettings
     from neardup.recipe import Recipe
     from neardup.spark.engine import Engine
 
@@ -510,9 +510,9 @@ class ReportOptions:
 
         return default_margin(recipe)
 
-    def page_options(self, *, title_column: str | None = None, time_column: str | None = None) -> PageOptions:
+    def page_options(self, *, title_column: str | None = None, time_column: str | None = None) -> ReportSettings:
         """Return the options of the page."""
-        options: PageOptions = {"command": typed_command()}
+        options: ReportSettings = {"command": typed_command()}
         if self.report_families is not None:
             options["families"] = self.report_families
         if self.report_rows is not None:

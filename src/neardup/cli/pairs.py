@@ -21,7 +21,7 @@ from neardup.cli.outputs import check_outputs, written_files
 from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_foreign
 from neardup.cli.screen import describe_lsh, print_message, print_rows, reading_progress, stage_names
 from neardup.errors import OutputError
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
     from neardup.pipeline.result import Result
@@ -86,10 +86,10 @@ def pairs(
             with written_files(file):
                 print_rows(result.pairs.chunks(full=as_json), result.pairs.schema().names, as_json=as_json)
     place = f", written to {file}" if file is not None else ""
-    documents = counted(result.summary["documents"], "document")
+    documents = format_count(result.summary["documents"], "document")
     if against:
         documents += f", and with {result.summary['reference']['documents']:,} of the reference"
-    print_message(f"{counted(len(result.pairs), 'pair')} among {documents}{place}")
+    print_message(f"{format_count(len(result.pairs), 'pair')} among {documents}{place}")
     if lsh := describe_lsh(result.summary["search"]):
         print_message(lsh)
     if classifier is not None:

@@ -22,7 +22,7 @@ from neardup.cli.outputs import check_outputs
 from neardup.cli.running import find_index
 from neardup.cli.screen import print_message, print_rows, reading_progress
 from neardup.errors import InputError
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -105,8 +105,8 @@ def query(
             print_rows([table], table.column_names, as_json=as_json)
     place = f", written to {file}" if file is not None else ""
     kind = "nearest document" if k is not None else "near-duplicate"
-    number = counted(len(found), kind) if len(found) else f"no {kind}"
-    documents = f"of {name} among {counted(found.documents, 'document')}"
+    number = format_count(len(found), kind) if len(found) else f"no {kind}"
+    documents = f"of {name} among {format_count(found.documents, 'document')}"
     print_message(f"{number} {documents}{_advice(found, classifier, k) or place}{_describe_outside(found)}")
 
 
@@ -118,13 +118,13 @@ def _advice(found: Answer, classifier: Classifier | None, k: int | None) -> str:
         return "; no document shares a feature" if k is not None else "; --k 3 shows the three nearest"
     if not found.candidates:
         return f"; none passes the classifier's candidate rule, {classifier.candidate_rule.in_words()}"
-    return f"; the classifier rejected {counted(found.candidates, 'candidate')}"
+    return f"; the classifier rejected {format_count(found.candidates, 'candidate')}"
 
 
 def _describe_outside(found: Answer) -> str:
     if found.counts is None or not found.counts.outside:
         return ""
-    candidates = counted(found.counts.candidates, "candidate")
+    candidates = format_count(found.counts.candidates, "candidate")
     return f"; {found.counts.outside:,} of {candidates} are unlike the classifier's training"
 
 

@@ -28,7 +28,7 @@ from neardup.cli.screen import (
     progress_bar,
 )
 from neardup.errors import OutputError, RecipeError
-from neardup.pages.numbers import counted, sized
+from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from neardup.features.reading import Progress
     from neardup.recipe import Recipe
     from neardup.stream.replay import Hour, Item, ReplayTotals, Timeline
-    from neardup.stream.replay_report import PageOptions, ReplayReport
+    from neardup.stream.replay_report import ReplayReport, ReplayReportSettings
 
 _HEADER = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
 
@@ -82,7 +82,7 @@ class HourPrinter:
         if self._as_json:
             self._print(json.dumps({"hour": format_hour(first), "quiet_hours": hours}))
         else:
-            self._print(f"{'':<16} {'-':>7}  {counted(hours, 'hour')} without items")
+            self._print(f"{'':<16} {'-':>7}  {format_count(hours, 'hour')} without items")
 
     def _print(self, line: str) -> None:
         out = sys.stdout if self._stdout.isatty() else self._stdout
@@ -105,13 +105,13 @@ def print_totals(
     column = corpus.order_column
     rows = {
         "exact copies": f"{totals.exact:,}, texts that are equal byte for byte" if totals.exact else "",
-        "rejected": f"{counted(len(timeline.undated), 'document')} without a readable time in column {column!r}"
+        "rejected": f"{format_count(len(timeline.undated), 'document')} without a readable time in column {column!r}"
         if len(timeline.undated)
         else "",
         "flags": ", ".join(
             f"{count:,} {flag} ({_FLAGS.get(flag, flag)})" for flag, count in sorted(totals.flags.items())
         ),
-        "window": f"at most {counted(totals.most_held, 'document')}, {sized(totals.most_bytes)}",
+        "window": f"at most {format_count(totals.most_held, 'document')}, {format_size(totals.most_bytes)}",
         "time an item": f"{_microseconds(totals.cpu, totals)} of processor time, {_microseconds(totals.wall, totals)} "
         "elapsed, on average",
         "classifier": totals.asked.description,
@@ -120,8 +120,8 @@ def print_totals(
     rows |= {name: place or "" for name, place in places.items()}
     share = f" ({totals.share:.1%})" if totals.items else ""
     heading = (
-        f"{counted(totals.items, 'item')}: {totals.items - totals.duplicates:,} originals, "
-        f"{counted(totals.duplicates, 'duplicate')}{share}"
+        f"{format_count(totals.items, 'item')}: {totals.items - totals.duplicates:,} originals, "
+        f"{format_count(totals.duplicates, 'duplicate')}{share}"
     )
     print_summary(heading, rows)
 
@@ -145,7 +145,7 @@ def _balance(totals: ReplayTotals, downstream: float) -> str:
 class ReplayReportOptions(ReportOptions):
     """A report of a replay, and how much it shows."""
 
-    def page(self, recipe: Recipe) -> PageOptions | None:
+    def page(self, recipe: Recipe) -> ReplayReportSettings | None:
         """Return the options of the page; None without a report.
 
         Raises ``RecipeError`` for a bad number, or an option that is given without a report.
@@ -332,7 +332,7 @@ def _with_titles(
         return timeline._replace(titles=titles_of(titles, timeline.rows, progress))
 
 
-def _open_report(page: PageOptions, *sources: Any) -> ReplayReport:
+def _open_report(page: ReplayReportSettings, *sources: Any) -> ReplayReport:
     from neardup.stream.replay_report import ReplayReport
 
     return ReplayReport(page, *sources)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from neardup.cli.options import RunOptions
 from neardup.cli.screen import print_message
 from neardup.errors import OutputError, RecipeError
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -112,8 +112,8 @@ class IndexReference:
         if self._writer is not None and self.index is not None:
             self._writer.commit()
             added = self._writer.manifest.documents - len(self.index)
-            total = counted(self._writer.manifest.documents, "document")
-            print_message(f"{counted(added, 'document')} added to {self.index.path}, which now has {total}")
+            total = format_count(self._writer.manifest.documents, "document")
+            print_message(f"{format_count(added, 'document')} added to {self.index.path}, which now has {total}")
 
 
 @contextmanager
@@ -173,7 +173,7 @@ def describe_classifier(summary: Mapping[str, Any]) -> str:
     outside = ""
     if found["outside"] is not None and found["candidates"]:
         outside = f", {found['outside'] / found['candidates']:.0%} are unlike its training"
-    return f"{cut}; {found['passed']:,} of {counted(found['candidates'], 'candidate')} pass{outside}"
+    return f"{cut}; {found['passed']:,} of {format_count(found['candidates'], 'candidate')} pass{outside}"
 
 
 def describe_cut(fingerprint: str, cut: float | None, precision: float, recall: float) -> str:

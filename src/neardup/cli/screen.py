@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from neardup.pages.numbers import counted, sized
+from neardup.pages.numbers import format_count, format_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,7 +176,7 @@ def print_corpus_notes(corpus: Corpus, *recipes: Recipe) -> None:
     for note in corpus.notes:
         print_message(note)
     if corpus.page_count and recipes and not any(recipe.content for recipe in recipes):
-        files = counted(corpus.page_count, "document is an HTML file", "documents are HTML files")
+        files = format_count(corpus.page_count, "document is an HTML file", "documents are HTML files")
         print_message(f"{files}, compared with all tags and navigation; --html compares only the main content")
 
 
@@ -288,7 +288,7 @@ def stage_names(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
 
 def format_amount(done: int, total: int | None, rate: float | None, *, in_bytes: bool) -> str:
     """Return how far a stage is and how fast, as ``1.2 GB of 3.5 GB, 44 MB/s``, in bytes or in documents."""
-    number_text = sized if in_bytes else "{:,}".format
+    number_text = format_size if in_bytes else "{:,}".format
     whole = "" if total is None else f" of {number_text(total)}"
     return number_text(done) + whole + (f", {number_text(round(rate))}/s" if rate else "")
 

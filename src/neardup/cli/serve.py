@@ -16,7 +16,7 @@ from neardup.cli.options import FlowClassifierOptions, RecipeOptions
 from neardup.cli.screen import parse_size, print_message
 from neardup.cli.watch import StatisticsSample, StoredWindowOptions, read_statistics, warm_up
 from neardup.errors import OutputError, RecipeError
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 _ACCESS, _LIMITS = "Address and access", "Limits"
 
@@ -97,7 +97,7 @@ def serve(
         gc.freeze()
         Thread(target=_prepare_page, args=[bool(tokens)], name="page").start()
         typer.echo(service.address)
-        documents = counted(sum(len(named.index) for named in service.indexes), "document")
+        documents = format_count(sum(len(named.index) for named in service.indexes), "document")
         print_message(f"serving {window_options.store} with {documents} at {service.address}; Ctrl-C ends it")
         while not stop_requests and service.running:
             time.sleep(0.2)

@@ -16,7 +16,7 @@ from neardup.cli.command import argument, option, output_option, switch, with_op
 from neardup.cli.options import ClassifierOptions, Force, JsonLines
 from neardup.cli.screen import print_message, printable, printable_line, stdout_is_unicode, typed_command
 from neardup.errors import InputError, RecipeError, StoreError
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
     from neardup.stream.store import StoredDocument
@@ -55,7 +55,7 @@ def stopped(
                 typer.echo(printable_line(_format_row(row)))
     if sys.stderr.isatty() or not count:
         limit = "" if begin == float("-inf") else f" since {_format_time(begin)}, by the time of the item itself"
-        print_message(f"{counted(count, 'item')} stopped{limit}")
+        print_message(f"{format_count(count, 'item')} stopped{limit}")
 
 
 def _first_second(today: bool, since: str | None) -> float:
@@ -179,4 +179,4 @@ def report(
     )
     flow = store_report.write(force=force)
     reported, duplicates = len(flow) - flow.before, len(flow.duplicates)
-    print_message(f"{counted(reported, 'item')}, {counted(duplicates, 'duplicate')}; written to {output}")
+    print_message(f"{format_count(reported, 'item')}, {format_count(duplicates, 'duplicate')}; written to {output}")

@@ -16,7 +16,7 @@ from neardup.cli.screen import (
     printable_line,
     reading_progress,
 )
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,8 +40,8 @@ def _print_training(training: Training) -> None:
     console = Console(highlight=False)
     counts = training.summary
     console.print(
-        f"{counted(counts['pairs'], 'labelled pair')} of {counted(counts['documents'], 'document')}: "
-        f"{counted(counts['duplicates'], 'duplicate')}, {counts['others']:,} different; "
+        f"{format_count(counts['pairs'], 'labelled pair')} of {format_count(counts['documents'], 'document')}: "
+        f"{format_count(counts['duplicates'], 'duplicate')}, {counts['others']:,} different; "
         "[dim]95% intervals[/dim]"
     )
     console.print(_figures_table(training))
@@ -130,7 +130,7 @@ def _print_misjudged(console: Console, training: Training) -> None:
     if not training.wrong:
         console.print("No labelled pair that passes the candidate rule is misjudged.")
         return
-    number = counted(len(training.wrong), "pair is", "pairs are")
+    number = format_count(len(training.wrong), "pair is", "pairs are")
     extent = "the most confident first"
     if len(training.wrong) > _MISJUDGED_PRINTED:
         extent = f"the {_MISJUDGED_PRINTED} most confident here, all with --summary FILE"

@@ -17,7 +17,7 @@ from neardup.cli.command import MATCHING, argument, option, switch, with_options
 from neardup.cli.options import FlowClassifierOptions, RecipeOptions, WindowOptions, resolve_content
 from neardup.cli.screen import parse_size, print_message, printable_line
 from neardup.errors import ForeignDocuments, RecipeError
-from neardup.pages.numbers import counted, sized
+from neardup.pages.numbers import format_count, format_size
 from neardup.watch.settings import WatchSettings
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _watch(settings: WatchSettings, index: Index, window_options: StoredWindowOp
         if sys.stderr.isatty():
             from neardup.watch.watcher import Panel
 
-            log.listener = stack.enter_context(Panel(watcher, printable_line, sized)).hear
+            log.listener = stack.enter_context(Panel(watcher, printable_line, format_size)).hear
         _log_start(log, index, settings, window_options)
         with _stopped_by_signals(watcher, log), _warnings_logged(log):
             counters = watcher.run()
@@ -275,7 +275,7 @@ def _describe_counters(counters: Counters) -> str:
     share = f" ({counters.duplicates / counters.items:.1%})" if counters.items else ""
     rejected = f", {counters.quarantined:,} rejected" if counters.quarantined else ""
     return (
-        f"stopped: {counted(counters.files, 'file')}, {counted(counters.items, 'item')}: "
-        f"{counted(counters.originals, 'original')}, {counted(counters.duplicates, 'duplicate')}{share}{rejected}; "
-        f"{format_balance(counters)}"
+        f"stopped: {format_count(counters.files, 'file')}, {format_count(counters.items, 'item')}: "
+        f"{format_count(counters.originals, 'original')}, {format_count(counters.duplicates, 'duplicate')}"
+        f"{share}{rejected}; {format_balance(counters)}"
     )

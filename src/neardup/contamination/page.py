@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from neardup.contamination.contamination import Contamination, Finding
 from neardup.documents.output import OutputFile, check_place
-from neardup.pages.diff import Shown
+from neardup.pages.diff import ShownDocument
 from neardup.pages.diff_view import side_by_side
 from neardup.pages.html import (
     Html,
@@ -15,7 +15,7 @@ from neardup.pages.html import (
     command,
     facts,
     fold,
-    joined,
+    join_html,
     named_inputs,
     notes,
     opening,
@@ -25,8 +25,7 @@ from neardup.pages.html import (
     text,
     tiles,
 )
-from neardup.pages.numbers import counted, sized
-from neardup.pages.numbers import share as share_text
+from neardup.pages.numbers import format_count, format_share, format_size
 from neardup.pages.page import page
 from neardup.version import __version__
 
@@ -79,7 +78,7 @@ def contamination_page(found: Contamination, *, fail_over: float | None = None, 
         by_item.setdefault(int(found.passages.item[finding.passage]), finding)
     shown = sorted(by_item.values(), key=lambda finding: (-finding.containment, finding.passage))
     body = [
-        opening(_TITLE, joined([named_inputs(found.test_inputs), " in ", named_inputs(found.inputs)]), rule),
+        opening(_TITLE, join_html([named_inputs(found.test_inputs), " in ", named_inputs(found.inputs)]), rule),
         tiles(list(_tiles(found, fail_over))),
         notes(list(_notes(found)), title="Not searched"),
         section("columns", "By column", _columns(found)),
@@ -99,19 +98,19 @@ def _tiles(found: Contamination, fail_over: float | None) -> Iterator[tuple[str,
     )
     allowed = ""
     if fail_over is not None:
-        allowed = f"{'more than' if found.share > fail_over else 'within'} the {share_text(fail_over, 1)}"
-    yield share_text(len(found.contaminated), found.looked_for), "of the items", allowed and f"{allowed} allowed"
+        allowed = f"{'more than' if found.share > fail_over else 'within'} the {format_share(fail_over, 1)}"
+    yield format_share(len(found.contaminated), found.looked_for), "of the items", allowed and f"{allowed} allowed"
     yield (
         f"{found.contaminated_documents:,}",
         "training texts contain an item",
-        f"of {found.documents:,} texts; {sized(found.bytes_read)} were read",
+        f"of {found.documents:,} texts; {format_size(found.bytes_read)} were read",
     )
 
 
 def _notes(found: Contamination) -> Iterator[str]:
     short = len(found.items.names) - found.looked_for
     if short:
-        yield f"{counted(short, 'item')} with too few words: short texts occur everywhere and would prove nothing."
+        yield f"{format_count(short, 'item')} with too few words: short texts occur everywhere and would prove nothing."
     for name, rejected in (("test set", found.items.rejected), ("training texts", found.rejected)):
         if rejected:
             reasons = ", ".join(f"{reason}: {number:,}" for reason, number in sorted(rejected.items()))
@@ -124,7 +123,7 @@ def _columns(found: Contamination) -> Html:
             text(name),
             one["looked_for"],
             one["contaminated"],
-            "" if one["share"] is None else bar(one["share"], share_text(one["contaminated"], one["looked_for"])),
+            "" if one["share"] is None else bar(one["share"], format_share(one["contaminated"], one["looked_for"])),
             one["too_short"],
         ]
         for name, one in found.summary["columns"].items()
@@ -153,14 +152,15 @@ def _items(found: Contamination, shown: Sequence[Finding]) -> Iterator[str]:
             items.columns[int(passages.column[finding.passage])],
         )
         heading = (
-            f"{finding.shared:,} of {counted(finding.grams, 'n-gram')} ({share_text(finding.shared, finding.grams)})"
+            f"{finding.shared:,} of {format_count(finding.grams, 'n-gram')} "
+            f"({format_share(finding.shared, finding.grams)})"
         )
-        whole = Shown(f"item {name}, {column}", "", passages.text(finding.passage))
-        beside = Shown(
+        whole = ShownDocument(f"item {name}, {column}", "", passages.text(finding.passage))
+        beside = ShownDocument(
             f"training text {finding.document}{'' if finding.is_whole else ', in part'}", "", finding.excerpt
         )
         yield fold(
-            text(f"{name} · {column} · {share_text(finding.shared, finding.grams)} · in {finding.document}"),
+            text(f"{name} · {column} · {format_share(finding.shared, finding.grams)} · in {finding.document}"),
             side_by_side(whole, beside, head=heading),
             opened=at < _OPEN_ITEMS,
             searched=f"{name} {column} {finding.document}",

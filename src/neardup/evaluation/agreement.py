@@ -12,27 +12,27 @@ from neardup.labels.store import DIFFERENT, SAME
 
 
 class Agreement(NamedTuple):
-    """How far two labellers agree on the pairs of which both said same or different."""
+    """How far two labellers agree on the pairs that both labelled as same or different."""
 
     labellers: tuple[str, str]
-    #: Pairs that both call same; only the first; only the second; none.
+    #: Pairs labelled as same by both; by the first only; by the second only; by neither.
     table: tuple[int, int, int, int]
-    #: Further pairs that both judged, and one at least was unsure of.
+    #: Further pairs that both judged and at least one was unsure of.
     unsure: int = 0
 
     @property
     def pairs(self) -> int:
-        """The number of pairs that count."""
+        """The number of pairs in the table."""
         return sum(self.table)
 
     @property
     def observed(self) -> float:
-        """The share of them on which the two agree."""
+        """The share of pairs on which the two agree."""
         return (self.table[0] + self.table[3]) / self.pairs if self.pairs else math.nan
 
     @property
     def expected(self) -> float:
-        """The share on which they would by chance, each with her own share of duplicates."""
+        """The share on which they would agree by chance, given how often each says same."""
         if not self.pairs:
             return math.nan
         both, first, second, none = self.table
@@ -40,7 +40,7 @@ class Agreement(NamedTuple):
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa, (observed - expected) / (1 - expected); None where both always give one same answer.
+        """Cohen's kappa, (observed - expected) / (1 - expected); None if both give the same answer to every pair.
 
         Source: Cohen 1960, A coefficient of agreement for nominal scales.
         """
@@ -50,21 +50,23 @@ class Agreement(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """About 95%, by the standard error of Fleiss, Cohen & Everitt 1969; None where kappa is none."""
+        """The 95% interval of kappa, by the standard error of Fleiss, Cohen & Everitt 1969; None without kappa."""
         kappa = self.kappa
         if kappa is None:
             return None
         n, chance = self.pairs, self.expected
         both, first, second, none = (count / n for count in self.table)
-        ones, others = (both + first, second + none), (both + second, first + none)
-        on = sum(
-            share * (1 - (one + other) * (1 - kappa)) ** 2
-            for share, one, other in zip((both, none), ones, others, strict=True)
+        first_shares, second_shares = (both + first, second + none), (both + second, first + none)
+        diagonal = sum(
+            share * (1 - (row + column) * (1 - kappa)) ** 2
+            for share, row, column in zip((both, none), first_shares, second_shares, strict=True)
         )
-        off = (1 - kappa) ** 2 * (first * (others[0] + ones[1]) ** 2 + second * (others[1] + ones[0]) ** 2)
-        # Rounding may leave a little less than nothing.
-        spread = max(on + off - (kappa - chance * (1 - kappa)) ** 2, 0.0)
-        half = Z * math.sqrt(spread / n) / (1 - chance)
+        off_diagonal = (1 - kappa) ** 2 * (
+            first * (second_shares[0] + first_shares[1]) ** 2 + second * (second_shares[1] + first_shares[0]) ** 2
+        )
+        # Rounding may leave a variance just below 0.
+        variance = max(diagonal + off_diagonal - (kappa - chance * (1 - kappa)) ** 2, 0.0)
+        half = Z * math.sqrt(variance / n) / (1 - chance)
         return max(kappa - half, -1.0), min(kappa + half, 1.0)
 
     def as_dict(self) -> dict[str, Any]:
@@ -84,20 +86,23 @@ class Agreement(NamedTuple):
         }
 
 
-def agreements(answers: Mapping[Any, Mapping[str, str]]) -> list[Agreement]:
-    """Return how far every two labellers agree, by name."""
-    labellers = sorted({name for given in answers.values() for name in given})
-    return [_agreement((one, other), answers.values()) for one, other in combinations(labellers, 2)]
+def pairwise_agreements(answers: Mapping[Any, Mapping[str, str]]) -> list[Agreement]:
+    """Return the agreement of every two labellers, in the order of their names.
+
+    ``answers`` maps each pair to the answer of each of its labellers.
+    """
+    labellers = sorted({name for pair_answers in answers.values() for name in pair_answers})
+    return [_agreement(names, answers.values()) for names in combinations(labellers, 2)]
 
 
 def _agreement(labellers: tuple[str, str], answers: Iterable[Mapping[str, str]]) -> Agreement:
-    one, other = labellers
+    first, second = labellers
     table, unsure = [0, 0, 0, 0], 0
-    for given in answers:
-        if one not in given or other not in given:
+    for pair_answers in answers:
+        if first not in pair_answers or second not in pair_answers:
             continue
-        if {given[one], given[other]} <= {SAME, DIFFERENT}:
-            table[2 * (given[one] == DIFFERENT) + (given[other] == DIFFERENT)] += 1
+        if {pair_answers[first], pair_answers[second]} <= {SAME, DIFFERENT}:
+            table[2 * (pair_answers[first] == DIFFERENT) + (pair_answers[second] == DIFFERENT)] += 1
         else:
             unsure += 1
     return Agreement(labellers, (table[0], table[1], table[2], table[3]), unsure)

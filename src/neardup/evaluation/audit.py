@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,24 +16,24 @@ from neardup.documents.output import OutputFile, check_place
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples
 from neardup.evaluation.estimates import (
-    Cell,
+    StratumCounts,
     allocate,
     duplicates,
+    estimate_duplicates,
     points,
     precision,
     stratify,
-    summed,
 )
 from neardup.evaluation.population import (
     ID_COLUMNS,
     LABEL_COLUMN,
-    Judged,
     Population,
+    SampleLabels,
     Vote,
-    draw,
-    judged,
-    of_classifier,
-    of_recipe,
+    classifier_population,
+    draw_pairs,
+    recipe_population,
+    resolve_votes,
 )
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress
@@ -44,9 +43,6 @@ from neardup.labels.table import positions_by_id
 from neardup.pages.documents import DocumentReader
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
-
-if TYPE_CHECKING:
-    from neardup.evaluation.population import Judged
 
 #: How many pairs of each kind are read out where nothing else is asked for.
 MOST = 20
@@ -58,7 +54,7 @@ KINDS: dict[str, tuple[bool | None, str]] = {
 }
 
 
-def examples_of(drawn: Sample, known: Judged, most: int = MOST) -> Examples:
+def examples_of(drawn: Sample, known: SampleLabels, most: int = MOST) -> Examples:
     """Return the pairs of each kind that stand for most others."""
     if most < 0:
         raise RecipeError(f"{most} pairs of each kind are below 0; give how many to show, such as {MOST}")
@@ -97,9 +93,9 @@ def examples_of(drawn: Sample, known: Judged, most: int = MOST) -> Examples:
     return Examples(shown, total)
 
 
-def _weights(drawn: Sample, known: Judged) -> Sequence[float]:
+def _weights(drawn: Sample, known: SampleLabels) -> Sequence[float]:
     """Return for each drawn pair how many pairs of its stratum a judged one stands for; 0 for the others."""
-    place = drawn.strata_of_pairs
+    place = drawn.pair_strata
     sure = np.array([answer in (SAME, DIFFERENT) for answer in known.answers], np.bool_)
     judged = np.bincount(place[sure], minlength=len(drawn.strata))
     pairs = np.array([stratum.pairs for stratum in drawn.strata])
@@ -168,7 +164,7 @@ class Sample:
         self.population, self.seed, self.inputs = population, seed, tuple(corpus.inputs)
         self.material = DocumentReader(corpus, population.names, content=content)
         scales = population.scale.edges, population.other_scale.edges
-        self.strata, self._place = stratify(population.score, population.returned, population.doubts, *scales)
+        self.strata, self._place = stratify(population.score, population.returned, population.deviations, *scales)
         self.counts = allocate(self.strata, sample)
         if 0 in self.counts:
             least = 2 * max(sum(stratum.returned == side for stratum in self.strata) for side in (True, False))
@@ -176,7 +172,7 @@ class Sample:
                 f"sample {sample} is too small for {len(self.strata)} strata, each of which needs a pair; draw "
                 f"{least}, or better a hundred"
             )
-        self.pairs = draw(population.names, population.left, population.right, self._place, self.counts, seed)
+        self.pairs = draw_pairs(population.names, population.left, population.right, self._place, self.counts, seed)
 
     @property
     def left(self) -> Integers:
@@ -189,7 +185,7 @@ class Sample:
         return self.population.right[self.pairs]
 
     @property
-    def strata_of_pairs(self) -> Integers:
+    def pair_strata(self) -> Integers:
         """The stratum of each drawn pair."""
         return self._place[self.pairs]
 
@@ -199,11 +195,11 @@ class Sample:
         names = self.population.names
         return positions_by_id(names.of_input(np.arange(len(names))).to_pylist())
 
-    def judged(self, votes: Iterable[Vote]) -> Judged:
+    def resolve_votes(self, votes: Iterable[Vote]) -> SampleLabels:
         """Return what votes say of the drawn pairs."""
-        return judged(self.left, self.right, self.population.texts, votes)
+        return resolve_votes(self.left, self.right, self.population.texts, votes)
 
-    def table(self, known: Judged) -> pa.Table:
+    def table(self, known: SampleLabels) -> pa.Table:
         """Return the drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2."""
         self.material.load(np.concatenate([self.left, self.right]))
         sides = [[self.material.shown(at) for at in side.tolist()] for side in (self.left, self.right)]
@@ -212,13 +208,13 @@ class Sample:
         columns = ids | {LABEL_COLUMN: [_WRITTEN[answer] for answer in known.answers]} | texts
         return pa.table({name: pa.array(column, pa.large_string()) for name, column in columns.items()})
 
-    def audit(self, known: Judged) -> Audit:
+    def audit(self, known: SampleLabels) -> Audit:
         """Return what the labels say of the whole."""
         population, strata = self.population, self.strata
-        members = [np.flatnonzero(self.strata_of_pairs == at) for at in range(len(strata))]
+        members = [np.flatnonzero(self.pair_strata == at) for at in range(len(strata))]
         given = [known.counts(mine) for mine in members]
         cells = [
-            Cell(stratum.pairs, count[SAME] + count[DIFFERENT], count[SAME])
+            StratumCounts(stratum.pairs, count[SAME] + count[DIFFERENT], count[SAME])
             for stratum, count in zip(strata, given, strict=True)
         ]
         total = known.counts()
@@ -234,7 +230,7 @@ class Sample:
                     judged=cell.judged,
                     same=cell.same,
                     unsure=given[at][UNSURE],
-                    share=precision(summed([cell]), stratum.pairs),
+                    share=precision(estimate_duplicates([cell]), stratum.pairs),
                 )
             )
         copies, copy_pairs = population.copies
@@ -255,7 +251,7 @@ class Sample:
             missing=total[""],
             outside=known.outside,
             strata=tuple(bands),
-            points=tuple(points(strata, cells, population.own, population.moves)),
+            points=tuple(points(strata, cells, population.own, population.directions)),
             duplicates=duplicates(cells),
             inputs=self.inputs,
         )
@@ -277,7 +273,7 @@ def draw_sample(
     """Find all candidates and draw a stratified random sample of them.
 
     It is a sample of a classifier's result or of a recipe's; ``candidate_rule`` is for a recipe
-    (``population.of_recipe``). The pairs of a smaller sample are among those of a larger one. Raises ``NeardupError``
+    (``population.recipe_population``). A larger sample holds the pairs of a smaller one. Raises ``NeardupError``
     if there is nothing to judge.
     """
     if sample < 1:
@@ -286,7 +282,9 @@ def draw_sample(
         run, corpus, threads=threads, memory=memory, pairs_per_document=None, encoder=encoder, progress=progress
     )
     if recipe is not None and classifier is None:
-        return Sample(corpus, of_recipe(recipe, candidate_rule, once), content=recipe.content, sample=sample, seed=seed)
+        return Sample(
+            corpus, recipe_population(recipe, candidate_rule, once), content=recipe.content, sample=sample, seed=seed
+        )
     if classifier is None or recipe is not None:
         raise RecipeError("an audit is of one thing: give a classifier or a recipe")
     if candidate_rule is not None:
@@ -295,5 +293,9 @@ def draw_sample(
             "leave it out"
         )
     return Sample(
-        corpus, of_classifier(classifier, once), content=classifier.candidate_rule.content, sample=sample, seed=seed
+        corpus,
+        classifier_population(classifier, once),
+        content=classifier.candidate_rule.content,
+        sample=sample,
+        seed=seed,
     )

@@ -9,11 +9,10 @@ from neardup.evaluation.scores import Figure
 from neardup.pages.diff_view import pair_fold
 from neardup.pages.html import (
     Html,
-    clipped,
-    escaped,
+    clip,
+    escape,
     facts,
-    html_of,
-    joined,
+    join_html,
     named_inputs,
     notes,
     opening,
@@ -22,6 +21,7 @@ from neardup.pages.html import (
     table,
     text,
     tiles,
+    to_html,
 )
 from neardup.pages.page import check_drawing, page
 from neardup.version import __version__
@@ -55,7 +55,7 @@ def audit_page(found: AuditResult, *, command: str = "") -> str:
         opening(
             _TITLE,
             named_inputs(found.inputs),
-            joined([text(found.point), "; looked at: ", text(found.candidate_rule)]),
+            join_html([text(found.point), "; looked at: ", text(found.candidate_rule)]),
         ),
         tiles(list(_tiles(found))),
         notes(found.notes(), title="Before you trust the figures"),
@@ -146,8 +146,8 @@ def _strata(found: AuditResult) -> Html:
 
 def _figure(figure: Figure) -> Html:
     if figure.value is None:
-        return escaped("not known")
-    return Html(f"{figure.value:.1%}<small>{escaped(_percent(figure))}</small>")
+        return escape("not known")
+    return Html(f"{figure.value:.1%}<small>{escape(_percent(figure))}</small>")
 
 
 def _examples(found: AuditResult) -> Iterator[Html]:
@@ -167,8 +167,8 @@ def _kind(found: AuditResult, examples: Examples, kind: str) -> Html:
     shown, total = examples.shown[kind], examples.total[kind]
     title, meaning = _KINDS[kind]
     cut = f" {len(shown):,} of {total:,} are shown." if len(shown) < total else ""
-    folds = joined(_example(found, one, opened=at == 0 and kind == "wrong") for at, one in enumerate(shown))
-    return Html(f"<h3>{escaped(title)} ({total:,})</h3><p>{escaped(meaning + cut)}</p>{folds}")
+    folds = join_html(_example(found, one, opened=at == 0 and kind == "wrong") for at, one in enumerate(shown))
+    return Html(f"<h3>{escape(title)} ({total:,})</h3><p>{escape(meaning + cut)}</p>{folds}")
 
 
 def _example(found: AuditResult, one: Example, *, opened: bool) -> Html:
@@ -178,10 +178,10 @@ def _example(found: AuditResult, one: Example, *, opened: bool) -> Html:
         said.append(f"stands for about {one.stands_for:,.0f} {'pair' if round(one.stands_for) == 1 else 'pairs'}")
     else:
         said.append("returned" if one.returned else "not returned")
-    names = joined([text(one.left.id), " and ", text(one.right.id)])
+    names = join_html([text(one.left.id), " and ", text(one.right.id)])
     title = one.left.title or one.right.title
-    lead = joined([" ", text(clipped(title, _NAMED))]) if title else ""
-    summary = Html(f'<strong>{names}</strong>{lead} <small class="dim">{html_of("; ".join(said))}</small>')
+    lead = join_html([" ", text(clip(title, _NAMED))]) if title else ""
+    summary = Html(f'<strong>{names}</strong>{lead} <small class="dim">{to_html("; ".join(said))}</small>')
     return pair_fold(summary, one.left, one.right, opened=opened)
 
 
@@ -195,7 +195,7 @@ def _about(found: AuditResult, command: str) -> Html:
         "precision": _in_words(found.precision),
         "recall among candidates": _in_words(found.recall),
         "seed of the sample": found.seed,
-        "command": Html(f"<code>{escaped(command)}</code>") if command else "",
+        "command": Html(f"<code>{escape(command)}</code>") if command else "",
         "version": f"neardup {__version__}",
     }
     return facts({name: value for name, value in rows.items() if value != ""})

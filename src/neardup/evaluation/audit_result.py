@@ -10,15 +10,15 @@ import pyarrow as pa
 from neardup.evaluation.estimates import Point
 from neardup.evaluation.population import Scale
 from neardup.evaluation.scores import Figure
-from neardup.pages.diff import Shown
+from neardup.pages.diff import ShownDocument
 from neardup.version import __version__
 
 
 class Example(NamedTuple):
     """A drawn pair to read."""
 
-    left: Shown
-    right: Shown
+    left: ShownDocument
+    right: ShownDocument
     #: On the scale of returned or of other pairs.
     score: float
     #: Whether the working point returns it.
@@ -59,7 +59,7 @@ class Band(NamedTuple):
         return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
-def figure_text(figure: Figure) -> str:
+def format_figure(figure: Figure) -> str:
     """Return a share for people: 0.93 (0.88 to 0.96)."""
     return "not known" if figure.value is None else f"{figure.value:.3f} ({interval_text(figure)})"
 
@@ -214,5 +214,5 @@ class AuditResult:
         return band._asdict() | ends | {"share": band.share._asdict()}
 
     def __repr__(self) -> str:
-        figures = f"precision {figure_text(self.precision)}, recall among candidates {figure_text(self.recall)}"
+        figures = f"precision {format_figure(self.precision)}, recall among candidates {format_figure(self.recall)}"
         return f"<audit of {self.candidates:,} pairs by {self.same + self.different:,} labels: {figures}>"

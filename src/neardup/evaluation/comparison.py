@@ -19,17 +19,17 @@ from neardup.documents import Corpus, corpus_of, write_table
 from neardup.documents.output import OutputFile, check_place, is_table_name
 from neardup.errors import OutputError, RecipeError, option
 from neardup.evaluation.scores import (
-    LEAST_GROUPS,
+    MIN_GROUPS,
     RESAMPLES,
     Figure,
     Resamples,
     Tally,
-    accuracies,
-    lead_of,
+    accuracy_figures,
+    f1_lead,
     record_dict,
     resample,
-    scores,
-    tally,
+    score_rows,
+    tally_pairs,
 )
 from neardup.evaluation.systems import (
     FEW_DOCUMENTS,
@@ -38,9 +38,9 @@ from neardup.evaluation.systems import (
     System,
     ThresholdGrid,
     classifier_systems,
-    pairs_of,
+    parse_thresholds,
     recipe_systems,
-    thresholds_of,
+    scored_pairs,
     unique_names,
 )
 from neardup.features.embeddings import Encoder
@@ -79,7 +79,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class SystemScores:
     """What one recipe or classifier reached."""
 
     #: The recipe's, or that of the classifier's file, made unique.
@@ -125,7 +125,7 @@ class Comparison:
 
     Attributes
     ----------
-    recipes : tuple of Scored
+    recipes : tuple of SystemScores
         In the order in which they were asked for.
     best : str
         The name of the one with the highest F1, the first of equals.
@@ -139,7 +139,7 @@ class Comparison:
         What to keep in mind when reading the figures.
     """
 
-    recipes: tuple[Scored, ...]
+    recipes: tuple[SystemScores, ...]
     best: str
     leads: tuple[Lead, ...]
     documents: int
@@ -162,7 +162,7 @@ class Comparison:
             "recipes": [self._scored(scored) for scored in self.recipes],
         }
 
-    def _scored(self, scored: Scored) -> dict[str, Any]:
+    def _scored(self, scored: SystemScores) -> dict[str, Any]:
         per_document = 1000 / max(self.documents, 1)
         recipe, step = scored.recipe, scored.recipe.parsed_second_step
         learned = step is not None and step.measure == "learned"
@@ -302,7 +302,7 @@ def _latex_figure(figure: Figure) -> str:
     return f"{figure.value:.3f}{interval}"
 
 
-def _latex_threshold(scored: Scored, row: Row) -> str:
+def _latex_threshold(scored: SystemScores, row: Row) -> str:
     if scored.scale == "fixed":
         return "--"
     bound = r"$\le$ " if scored.scale == "distance" else ""
@@ -395,7 +395,7 @@ def compare(
     """
 
     def systems_at(thresholds: str | Sequence[float]) -> list[System]:
-        asked = thresholds_of(thresholds)
+        asked = parse_thresholds(thresholds)
         given = classifier_systems(classifiers, title_column, time_column, asked)
         return recipe_systems(recipes, content, asked) + given
 
@@ -434,7 +434,7 @@ def compare(
         if not system.needs_columns:
             once(corpus_of(read.sample))
         result, wall, cpu = _timed(partial(once, corpus))
-        counted = tally(pairs_of(result, system), known, system.grid.cuts)
+        counted = tally_pairs(scored_pairs(result, system), known, system.grid.cuts)
         asked, complaint = _at_home(result, system)
         undecidable = len(result.undecidable)
         runs.append(_Run(name, system.recipe, system.grid, counted, wall, cpu, undecidable, asked, complaint))
@@ -442,7 +442,7 @@ def compare(
 
 
 def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | None, encoder: Encoder | None) -> Result:
-    recipe, classifier = system.loosest
+    recipe, classifier = system.loosest_search
     return run(
         corpus,
         recipe,
@@ -492,16 +492,16 @@ def _look(corpus: Corpus) -> _Read:
 
 def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Comparison:
     draws = resample([one.tally for one in runs], labels)
-    right = accuracies([one.tally for one in runs], labels)
-    scored: list[Scored] = []
+    right = accuracy_figures([one.tally for one in runs], labels)
+    scored: list[SystemScores] = []
     places: list[int] = []
     begin = 0
     for one in runs:
         end = begin + len(one.grid.thresholds)
-        rows = _rows(one, labels, draws.of(begin, end), right[begin:end])
+        rows = _rows(one, labels, draws.select_rows(begin, end), right[begin:end])
         best = max(range(len(rows)), key=lambda at: (_value(rows[at].f1), at))
         costs = one.wall_s, one.cpu_s
-        scored.append(Scored(one.name, one.recipe, one.grid.scale, tuple(rows), rows[best], *costs, one.asked))
+        scored.append(SystemScores(one.name, one.recipe, one.grid.scale, tuple(rows), rows[best], *costs, one.asked))
         places.append(begin + best)
         begin = end
     first = max(range(len(scored)), key=lambda at: (_value(scored[at].best.f1), -at))
@@ -537,17 +537,17 @@ def _rows(one: _Run, labels: Labels, draws: Resamples, right: Sequence[Figure]) 
             f1=score.f1,
             accuracy=right[at],
         )
-        for at, score in enumerate(scores(correct, wrong, duplicates, draws))
+        for at, score in enumerate(score_rows(correct, wrong, duplicates, draws))
     ]
 
 
-def _lead(best: Scored, other: Scored, draws: Resamples, place: int, other_place: int) -> Lead:
-    low, high, groups = lead_of(draws, place, other_place)
-    sure = low is not None and low > 0 and groups >= LEAST_GROUPS
+def _lead(best: SystemScores, other: SystemScores, draws: Resamples, place: int, other_place: int) -> Lead:
+    low, high, groups = f1_lead(draws, place, other_place)
+    sure = low is not None and low > 0 and groups >= MIN_GROUPS
     return Lead(other.name, Figure(_value(best.best.f1) - _value(other.best.f1), low, high), sure, groups)
 
 
-def _of_edges(scored: Sequence[Scored]) -> list[str]:
+def _of_edges(scored: Sequence[SystemScores]) -> list[str]:
     """Return where a threshold beyond those that were tried may be better, with the way to try it."""
     widen = f"widen the range with {option('--thresholds')}"
     copy = option(

@@ -8,24 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from neardup.evaluation.scores import LEAST_GROUPS
-from neardup.pages.charts import COLOURS, FAINT, SHAPES, finished, kinds_of, tooltips, unseen
+from neardup.evaluation.scores import MIN_GROUPS
+from neardup.pages.charts import COLOURS, FAINT, SHAPES, color_scale, finish_chart, hover_marks, tooltips
 from neardup.pages.html import (
     Chart,
     Html,
     closing,
     command,
-    escaped,
+    escape,
     facts,
     figures,
-    html_of,
-    joined,
+    join_html,
     legend,
     notes,
     opening,
     section,
     table,
     tiles,
+    to_html,
 )
 from neardup.pages.page import check_drawing, page
 
@@ -40,7 +40,7 @@ _FIGURES = ("precision", "recall", "f1")
 _SHOWN = "highlight == '' || datum.recipe == highlight"
 
 
-def points_of(recipes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def chart_points(recipes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield a point for each recipe and threshold."""
     for recipe in recipes:
         for row in recipe["rows"]:
@@ -62,7 +62,7 @@ def _coloured(recipes: Sequence[Mapping[str, Any]]) -> alt.Chart:
 
     names = [recipe["name"] for recipe in recipes]
     return alt.Chart().encode(
-        color=alt.Color("recipe:N", **kinds_of(names, legend=False)),
+        color=alt.Color("recipe:N", **color_scale(names, legend=False)),
         opacity=alt.condition(_SHOWN, alt.value(1), alt.value(0.1)),
     )
 
@@ -79,9 +79,9 @@ def _dots(chart: alt.Chart, recipes: Sequence[Mapping[str, Any]]) -> list[alt.Ch
     import altair as alt
 
     names = [recipe["name"] for recipe in recipes]
-    shaped = chart.encode(shape=alt.Shape("recipe:N", **kinds_of(names, SHAPES, legend=False)))
+    shaped = chart.encode(shape=alt.Shape("recipe:N", **color_scale(names, SHAPES, legend=False)))
     best = shaped.transform_filter("datum.best").mark_point(size=150, strokeWidth=2, clip=False)
-    return [shaped.mark_point(filled=True, size=34, clip=False), best, unseen(chart, _told(), size=260)]
+    return [shaped.mark_point(filled=True, size=34, clip=False), best, hover_marks(chart, _told(), size=260)]
 
 
 def precision_recall(points: list[dict[str, Any]], recipes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def precision_recall(points: list[dict[str, Any]], recipes: Sequence[Mapping[str
     chart = _coloured(recipes).encode(x=x, y=y)
     lines = chart.mark_line(strokeWidth=1.5, clip=True).encode(order="threshold:Q")
     layers = [_equal_f1(x, y, defined), lines, *_dots(chart, recipes)]
-    return finished(alt.layer(*layers, data=alt.Data(values=defined)), height=_HEIGHT)
+    return finish_chart(alt.layer(*layers, data=alt.Data(values=defined)), height=_HEIGHT)
 
 
 def _equal_f1(x: alt.X, y: alt.Y, points: list[dict[str, Any]]) -> alt.LayerChart:
@@ -143,7 +143,7 @@ def f1_by_threshold(points: list[dict[str, Any]], recipes: Sequence[Mapping[str,
     layers = [band, chart.mark_line(strokeWidth=1.5, clip=True), *_dots(chart, recipes)]
     if fixed:
         layers.append(rules.properties(data=alt.Data(values=fixed)))
-    return finished(alt.layer(*layers, data=alt.Data(values=moving)), height=_HEIGHT)
+    return finish_chart(alt.layer(*layers, data=alt.Data(values=moving)), height=_HEIGHT)
 
 
 def _floor(points: Sequence[Mapping[str, Any]], name: str) -> float:
@@ -169,7 +169,7 @@ def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
     """Return the page of a comparison."""
     check_drawing("a page")
     recipes = content["recipes"]
-    points = list(points_of(recipes))
+    points = list(chart_points(recipes))
     charts = list(_charts(points, recipes))
     own = ", classifiers also at their own" if any(map(_own_row, recipes)) else ""
     body = [
@@ -196,7 +196,7 @@ def _made(recipes: Sequence[Row], typed: str) -> Html:
     """Return by what the page was made: the command, and what the recipes are."""
     said = [Html("<h3>Command</h3>"), command(typed)] if typed else []
     known = {
-        one["name"]: joined(filter(None, [one["description"], _fingerprints(one)]), Html("<br>")) for one in recipes
+        one["name"]: join_html(filter(None, [one["description"], _fingerprints(one)]), Html("<br>")) for one in recipes
     }
     return section("made", "How this was made", *said, Html("<h3>Recipes</h3>"), facts(known))
 
@@ -278,12 +278,12 @@ def _verdict(content: Mapping[str, Any]) -> str:
     row = best["best"]
     at = "" if best["scale"] == "fixed" else f" at {_threshold(best, row)}"
     head = (
-        f"<strong>{escaped(best['name'])}</strong>{at} has the highest F1: {value_text(row['f1'])} "
+        f"<strong>{escape(best['name'])}</strong>{at} has the highest F1: {value_text(row['f1'])} "
         f"({interval_text(row['f1'])})."
     )
     if not content["leads"]:
         return head
-    return head + "".join(f" {escaped(sentence)}." for sentence in lead_sentences(content))
+    return head + "".join(f" {escape(sentence)}." for sentence in lead_sentences(content))
 
 
 def cell_of(content: Mapping[str, Any]) -> str:
@@ -294,9 +294,7 @@ def cell_of(content: Mapping[str, Any]) -> str:
 def lead_sentences(content: Mapping[str, Any]) -> list[str]:
     """Return which ones the best is better than beyond chance, which it may be, and of which too few groups tell."""
     best, leads = content["best"], content["leads"]
-    few = [
-        lead for lead in leads if lead["groups"] < LEAST_GROUPS and (lead["groups"] or content["groups"] < LEAST_GROUPS)
-    ]
+    few = [lead for lead in leads if lead["groups"] < MIN_GROUPS and (lead["groups"] or content["groups"] < MIN_GROUPS)]
     sure = [lead["over"] for lead in leads if lead["beyond_chance"]]
     alike = [lead["over"] for lead in leads if not lead["beyond_chance"] and lead not in few]
     found = [f"{best} is better than {_listed(sure, 'and')}, beyond chance"] if sure else []
@@ -306,7 +304,7 @@ def lead_sentences(content: Mapping[str, Any]) -> list[str]:
         by_groups.setdefault(lead["groups"], []).append(lead["over"])
     differ = "; ".join(f"from {_listed(over, 'and')} in {groups}" for groups, over in by_groups.items())
     return found + (
-        [f"Too few groups for a test, which needs {LEAST_GROUPS}: {best} differs {differ}"] if by_groups else []
+        [f"Too few groups for a test, which needs {MIN_GROUPS}: {best} differs {differ}"] if by_groups else []
     )
 
 
@@ -326,7 +324,7 @@ def _best_table(content: Mapping[str, Any]) -> Html:
         wall = f"<br><small>wall {recipe['wall_ms_per_document']:.2g}</small>"
         for row in (recipe["best"], *_own_row(recipe)):
             leading = row is recipe["best"]
-            name = Html(f'<span title="{escaped(recipe["description"])}">{escaped(recipe["name"])}</span>')
+            name = Html(f'<span title="{escape(recipe["description"])}">{escape(recipe["name"])}</span>')
             cells = [name, *_cells(recipe, row, ("returned", "correct"), accuracy=partial)]
             cells.insert(3, "" if lead is None or not leading else _with_interval(lead["difference"]))
             cells.append(Html(f"{recipe['cpu_ms_per_document']:.2g}{wall}") if leading else "")
@@ -359,7 +357,7 @@ def _full_table(recipes: Sequence[Row], *, accuracy: bool) -> Html:
 def _cells(recipe: Row, row: Row, counts: Sequence[str], *, accuracy: bool) -> list[object]:
     own = Html("<br><small>its own</small>") if row["own"] else ""
     names = ["f1", "precision", "recall", *(["accuracy"] if accuracy else [])]
-    threshold = Html(f"{html_of(_threshold(recipe, row))}{own}")
+    threshold = Html(f"{to_html(_threshold(recipe, row))}{own}")
     return [threshold, *(_with_interval(row[name]) for name in names), *(row[name] for name in counts)]
 
 
@@ -388,7 +386,7 @@ def _explained(content: Mapping[str, Any]) -> Html:
         "best threshold": "The highest F1, the strictest of equals. It is chosen on these labels, so expect a little "
         "less on other texts.",
         "behind the best": "How much higher the F1 of the best recipe is, over the same draws. If that holds 0, "
-        f"the labels cannot tell the two apart; fewer than {LEAST_GROUPS} groups that differ are too few for a test.",
+        f"the labels cannot tell the two apart; fewer than {MIN_GROUPS} groups that differ are too few for a test.",
         "ms / doc": "Time of the whole run at the loosest threshold, reading included, divided by the documents; "
         "stricter thresholds are faster. Compiling is not counted.",
     }

@@ -17,7 +17,7 @@ from neardup.kernels import Bools, Floats, Integers
 _TAIL = (1 - CONFIDENCE) / 2
 
 
-class Cell(NamedTuple):
+class StratumCounts(NamedTuple):
     """A stratum, and what is known of it."""
 
     pairs: int
@@ -27,7 +27,7 @@ class Cell(NamedTuple):
     same: int
 
 
-class Sum(NamedTuple):
+class DuplicateEstimate(NamedTuple):
     """How many duplicates some strata hold: the estimate, and how far below and above it the limits lie."""
 
     value: float
@@ -36,11 +36,11 @@ class Sum(NamedTuple):
     least: int
     most: int
 
-    def __add__(self, other: object) -> Sum:
+    def __add__(self, other: object) -> DuplicateEstimate:
         """Return the sum over these strata and others."""
-        if not isinstance(other, Sum):
+        if not isinstance(other, DuplicateEstimate):
             return NotImplemented
-        return Sum(
+        return DuplicateEstimate(
             self.value + other.value,
             hypot(self.below, other.below),
             hypot(self.above, other.above),
@@ -49,7 +49,7 @@ class Sum(NamedTuple):
         )
 
 
-def limits(cell: Cell) -> tuple[float, float]:
+def limits(cell: StratumCounts) -> tuple[float, float]:
     """Return the limits of the number of duplicates in a stratum."""
     if cell.judged == cell.pairs:
         return float(cell.same), float(cell.same)
@@ -61,7 +61,7 @@ def limits(cell: Cell) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=1 << 12)
-def exact_limits(cell: Cell) -> tuple[int, int]:
+def exact_limits(cell: StratumCounts) -> tuple[int, int]:
     """Return the fewest and the most duplicates with which such a sample is no surprise on either side.
 
     With K duplicates among N pairs, the number among n judged ones is hypergeometric; K is within the limits if
@@ -71,30 +71,30 @@ def exact_limits(cell: Cell) -> tuple[int, int]:
     step = most = cell.pairs - cell.judged + cell.same
     # Both tails rise or fall with K, so halving finds where they cross.
     while step:
-        if high + step <= most and _at_most(cell, high + step) > _TAIL:
+        if high + step <= most and _lower_tail(cell, high + step) > _TAIL:
             high += step
         else:
             step //= 2
     step = most
     while step:
-        if low + step <= most and _at_least(cell, low + step) <= _TAIL:
+        if low + step <= most and _upper_tail(cell, low + step) <= _TAIL:
             low += step
         else:
             step //= 2
-    return (low if _at_least(cell, low) > _TAIL else low + 1), high
+    return (low if _upper_tail(cell, low) > _TAIL else low + 1), high
 
 
-def _at_most(cell: Cell, duplicates: int) -> float:
-    shares, first = _chances(cell, duplicates)
+def _lower_tail(cell: StratumCounts, duplicates: int) -> float:
+    shares, first = _hypergeometric_shares(cell, duplicates)
     return float(shares[: cell.same - first + 1].sum())
 
 
-def _at_least(cell: Cell, duplicates: int) -> float:
-    shares, first = _chances(cell, duplicates)
+def _upper_tail(cell: StratumCounts, duplicates: int) -> float:
+    shares, first = _hypergeometric_shares(cell, duplicates)
     return float(shares[cell.same - first :].sum())
 
 
-def _chances(cell: Cell, duplicates: int) -> tuple[Floats, int]:
+def _hypergeometric_shares(cell: StratumCounts, duplicates: int) -> tuple[Floats, int]:
     """Return the chance of each number of duplicates among the judged, from the lowest possible on, and that."""
     others = cell.pairs - duplicates
     first, last = max(0, cell.judged - others), min(cell.judged, duplicates)
@@ -105,7 +105,7 @@ def _chances(cell: Cell, duplicates: int) -> tuple[Floats, int]:
     return shares / shares.sum(), first
 
 
-def _wilson(cell: Cell) -> tuple[float, float]:
+def _wilson(cell: StratumCounts) -> tuple[float, float]:
     share = cell.same / cell.judged
     size = cell.judged * (cell.pairs - 1) / (cell.pairs - cell.judged)
     middle = (share + Z * Z / (2 * size)) / (1 + Z * Z / size)
@@ -113,9 +113,9 @@ def _wilson(cell: Cell) -> tuple[float, float]:
     return cell.pairs * max(middle - half, 0.0), cell.pairs * min(middle + half, 1.0)
 
 
-def summed(cells: Sequence[Cell]) -> Sum | None:
+def estimate_duplicates(cells: Sequence[StratumCounts]) -> DuplicateEstimate | None:
     """Return how many duplicates strata hold; None where nothing is judged in one of them."""
-    total = Sum(0.0, 0.0, 0.0, 0, 0)
+    total = DuplicateEstimate(0.0, 0.0, 0.0, 0, 0)
     for cell in cells:
         if not cell.pairs:
             continue
@@ -123,11 +123,11 @@ def summed(cells: Sequence[Cell]) -> Sum | None:
             return None
         value = cell.pairs * cell.same / cell.judged
         low, high = limits(cell)
-        total += Sum(value, value - low, high - value, cell.same, cell.pairs - cell.judged + cell.same)
+        total += DuplicateEstimate(value, value - low, high - value, cell.same, cell.pairs - cell.judged + cell.same)
     return total
 
 
-def number(duplicates: Sum | None) -> Figure:
+def number(duplicates: DuplicateEstimate | None) -> Figure:
     """Return the number of duplicates with its interval; what was found bounds it for certain."""
     if duplicates is None:
         return Figure(None, None, None)
@@ -135,7 +135,7 @@ def number(duplicates: Sum | None) -> Figure:
     return Figure(duplicates.value, max(low, duplicates.least), min(high, duplicates.most))
 
 
-def precision(found: Sum | None, returned: int) -> Figure:
+def precision(found: DuplicateEstimate | None, returned: int) -> Figure:
     """Return the share of duplicates among the returned pairs: ``found`` of so many."""
     if not returned:
         return Figure(None, None, None)
@@ -143,7 +143,7 @@ def precision(found: Sum | None, returned: int) -> Figure:
     return Figure(*(None if value is None else value / returned for value in count))
 
 
-def recall(found: Sum | None, missed: Sum | None) -> Figure:
+def recall(found: DuplicateEstimate | None, missed: DuplicateEstimate | None) -> Figure:
     """Return the share of returned duplicates among all: found / (found + missed), of strata apart from each other.
 
     The limits are the shares r at which the interval of (1 - r) found - r missed ends in 0 (after Fieller 1954).
@@ -151,15 +151,15 @@ def recall(found: Sum | None, missed: Sum | None) -> Figure:
     if found is None or missed is None or found.value + missed.value == 0:
         return Figure(None, None, None)
     a, b = found.value, missed.value
-    low = _share(*_odds(a, b, found.below, missed.above, lower=True)) if a else 0.0
-    high = _share(*_odds(a, b, found.above, missed.below, lower=False))
+    low = _share(*_odds_limit(a, b, found.below, missed.above, lower=True)) if a else 0.0
+    high = _share(*_odds_limit(a, b, found.above, missed.below, lower=False))
     # What was found of both kinds is there for certain.
     low = max(low, _share(found.least, missed.most))
     high = min(high, _share(found.most, missed.least))
     return Figure(a / (a + b), low, high)
 
 
-def _odds(a: float, b: float, of_a: float, of_b: float, *, lower: bool) -> tuple[float, float]:
+def _odds_limit(a: float, b: float, of_a: float, of_b: float, *, lower: bool) -> tuple[float, float]:
     """Return the odds t = p / q at which a - t b = +-sqrt(of_a**2 + t**2 of_b**2), the lower or the upper ones."""
     root = sqrt(max((a * of_b) ** 2 + (b * of_a) ** 2 - (of_a * of_b) ** 2, 0.0))
     if lower:
@@ -172,11 +172,11 @@ def _share(part: float, rest: float) -> float:
 
 
 #: How many strata there are of returned pairs, and of others.
-MOST_RETURNED, MOST_OTHERS = 5, 6
+MAX_RETURNED_STRATA, MAX_UNRETURNED_STRATA = 5, 6
 #: The fewest pairs that are drawn from a stratum that has so many, unless the sample is small.
-FLOOR = 8
+MIN_DRAWN = 8
 #: Pairs are never taken to be surer than where one in twenty-five is not what it seems.
-_LEAST_DOUBT = 0.2
+_MIN_DEVIATION = 0.2
 
 
 class Stratum(NamedTuple):
@@ -190,13 +190,13 @@ class Stratum(NamedTuple):
     weight: float
 
 
-def doubt(probability: Floats) -> Floats:
+def label_deviation(probability: Floats) -> Floats:
     """Return the standard deviation of whether a pair is a duplicate, 0.2 at least."""
-    return np.maximum(np.sqrt(probability * (1 - probability)), _LEAST_DOUBT)
+    return np.maximum(np.sqrt(probability * (1 - probability)), _MIN_DEVIATION)
 
 
 def stratify(
-    score: Floats, returned: Bools, doubts: Floats, edges: Sequence[float], other_edges: Sequence[float]
+    score: Floats, returned: Bools, deviations: Floats, edges: Sequence[float], other_edges: Sequence[float]
 ) -> tuple[list[Stratum], Integers]:
     """Return the strata, the highest scores first and returned pairs before others, and the stratum of each pair.
 
@@ -207,19 +207,19 @@ def stratify(
     """
     strata: list[Stratum] = []
     place = np.zeros(len(score), np.int64)
-    for side, most, begins in ((True, MOST_RETURNED, edges), (False, MOST_OTHERS, other_edges)):
+    for side, most, begins in ((True, MAX_RETURNED_STRATA, edges), (False, MAX_UNRETURNED_STRATA, other_edges)):
         mine = np.flatnonzero(returned == side)
         if not len(mine):
             continue
         values = score[mine]
         lowest, highest = float(values.min()), float(values.max())
         inner = np.array([edge for edge in begins if lowest < edge <= highest], np.float64)
-        chosen = _chosen(values, doubts[mine], inner, most)
+        chosen = _choose_edges(values, deviations[mine], inner, most)
         first = max((edge for edge in begins if edge <= lowest), default=lowest)
         bounds = [first, *chosen, min((edge for edge in begins if edge > highest), default=highest)]
         number = np.searchsorted(np.array(chosen), values, side="right")
         counts = np.bincount(number, minlength=len(chosen) + 1)
-        doubtful = np.bincount(number, doubts[mine], len(chosen) + 1)
+        doubtful = np.bincount(number, deviations[mine], len(chosen) + 1)
         place[mine] = len(strata) + len(chosen) - number
         strata += [
             Stratum(side, bounds[at], bounds[at + 1], int(counts[at]), float(doubtful[at]) / sqrt(counts[at]))
@@ -228,12 +228,12 @@ def stratify(
     return strata, place
 
 
-def _chosen(values: Floats, doubts: Floats, edges: Floats, most: int) -> list[float]:
+def _choose_edges(values: Floats, deviations: Floats, edges: Floats, most: int) -> list[float]:
     """Return at most ``most`` - 1 of the edges, none of which leaves a stratum empty."""
     bins = np.searchsorted(edges, values, side="right")
     counts = np.bincount(bins, minlength=len(edges) + 1)
     held = np.maximum(counts, 1)
-    roots = np.sqrt(counts) * np.bincount(bins, doubts, len(edges) + 1) / held
+    roots = np.sqrt(counts) * np.bincount(bins, deviations, len(edges) + 1) / held
     reached = np.cumsum(roots)
     chosen: list[float] = []
     begin = 0
@@ -261,32 +261,32 @@ def allocate(strata: Sequence[Stratum], sample: int) -> list[int]:
     first = min(sample - second, sizes[0])
     drawn = [0] * len(strata)
     for side, share in zip(sides, (first, second), strict=True):
-        for at, count in zip(side, _apportioned([strata[at] for at in side], share), strict=True):
+        for at, count in zip(side, _apportion([strata[at] for at in side], share), strict=True):
             drawn[at] = count
     return drawn
 
 
-def _apportioned(strata: Sequence[Stratum], share: int) -> list[int]:
+def _apportion(strata: Sequence[Stratum], share: int) -> list[int]:
     drawn = [0] * len(strata)
-    queue = [(_claim(stratum, 0), at) for at, stratum in enumerate(strata)]
+    queue = [(_draw_priority(stratum, 0), at) for at, stratum in enumerate(strata)]
     heapify(queue)
     for _ in range(share):
         at = queue[0][1]
         drawn[at] += 1
-        heapreplace(queue, (_claim(strata[at], drawn[at]), at))
+        heapreplace(queue, (_draw_priority(strata[at], drawn[at]), at))
     return drawn
 
 
-def _claim(stratum: Stratum, drawn: int) -> tuple[int, float]:
+def _draw_priority(stratum: Stratum, drawn: int) -> tuple[int, float]:
     """Return the less the stronger a stratum's claim to one pair more: first all come to the floor, by turns."""
     if drawn >= stratum.pairs:
         return 2, 0.0
-    if drawn < FLOOR:
+    if drawn < MIN_DRAWN:
         return 0, float(drawn)
     return 1, -stratum.weight / sqrt(drawn * (drawn + 1))
 
 
-class Moves(NamedTuple):
+class ThresholdDirections(NamedTuple):
     """Whether scores tell what stricter thresholds would return, and what looser ones would."""
 
     stricter: bool
@@ -307,24 +307,36 @@ class Point(NamedTuple):
     recall: Figure
 
 
-def points(strata: Sequence[Stratum], cells: Sequence[Cell], own: float, moves: Moves) -> list[Point]:
+def points(
+    strata: Sequence[Stratum], cells: Sequence[StratumCounts], own: float, directions: ThresholdDirections
+) -> list[Point]:
     """Return the figures of the working point and of thresholds where strata begin, the strictest first."""
     mine = [stratum for stratum in strata if stratum.returned]
-    stricter = sorted({stratum.low for stratum in mine}, reverse=True)[:-1] if moves.stricter else []
-    looser = sorted({stratum.low for stratum in strata if not stratum.returned}, reverse=True) if moves.looser else []
-    found = [_point(strata, cells, score, within=[s.returned and s.low >= score for s in strata]) for score in stricter]
-    found.append(_point(strata, cells, own, within=[s.returned for s in strata])._replace(own=True))
-    found += [_point(strata, cells, score, within=[s.returned or s.low >= score for s in strata]) for score in looser]
+    stricter = sorted({stratum.low for stratum in mine}, reverse=True)[:-1] if directions.stricter else []
+    looser = (
+        sorted({stratum.low for stratum in strata if not stratum.returned}, reverse=True) if directions.looser else []
+    )
+    found = [
+        _threshold_point(strata, cells, score, within=[s.returned and s.low >= score for s in strata])
+        for score in stricter
+    ]
+    found.append(_threshold_point(strata, cells, own, within=[s.returned for s in strata])._replace(own=True))
+    found += [
+        _threshold_point(strata, cells, score, within=[s.returned or s.low >= score for s in strata])
+        for score in looser
+    ]
     return found
 
 
-def _point(strata: Sequence[Stratum], cells: Sequence[Cell], score: float, *, within: Sequence[bool]) -> Point:
-    inside = summed([cell for cell, is_in in zip(cells, within, strict=True) if is_in])
-    outside = summed([cell for cell, is_in in zip(cells, within, strict=True) if not is_in])
+def _threshold_point(
+    strata: Sequence[Stratum], cells: Sequence[StratumCounts], score: float, *, within: Sequence[bool]
+) -> Point:
+    inside = estimate_duplicates([cell for cell, is_in in zip(cells, within, strict=True) if is_in])
+    outside = estimate_duplicates([cell for cell, is_in in zip(cells, within, strict=True) if not is_in])
     returned = sum(stratum.pairs for stratum, is_in in zip(strata, within, strict=True) if is_in)
     return Point(score, False, returned, precision(inside, returned), recall(inside, outside))
 
 
-def duplicates(cells: Sequence[Cell]) -> Figure:
+def duplicates(cells: Sequence[StratumCounts]) -> Figure:
     """Return how many duplicates there are among the candidates."""
-    return number(summed(cells))
+    return number(estimate_duplicates(cells))

@@ -19,7 +19,7 @@ import numpy as np
 from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, parse_candidate_rule
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
-from neardup.evaluation.estimates import Moves, doubt
+from neardup.evaluation.estimates import ThresholdDirections, label_deviation
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.kernels import Bools, Floats, Integers, Words
 from neardup.labels.store import DIFFERENT, SAME, UNSURE, load_labels
@@ -28,16 +28,18 @@ from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, parse_threshold, similarity_at, threshold_at
 
-_DRAW, _ASK = 0, 1
+_DRAW_SALT, _ORDER_SALT = 0, 1
 
 
-def draw(names: Names, left: Integers, right: Integers, place: Integers, counts: Sequence[int], seed: int) -> Integers:
+def draw_pairs(
+    names: Names, left: Integers, right: Integers, place: Integers, counts: Sequence[int], seed: int
+) -> Integers:
     """Return which pairs are drawn, in an order that tells nothing of their strata.
 
     ``place`` (int64[n]) is the stratum of each pair, and ``counts`` says how many to draw from each stratum.
     """
     documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
-    hashes = _hashes([str(name) for name in names.of_input(documents).to_pylist()], seed)
+    hashes = _id_hashes([str(name) for name in names.of_input(documents).to_pylist()], seed)
     one, other = hashes[index[: len(left)]], hashes[index[len(left) :]]
     low, high = np.minimum(one, other), np.maximum(one, other)
     drawn = [np.zeros(0, np.int64)]
@@ -45,25 +47,25 @@ def draw(names: Names, left: Integers, right: Integers, place: Integers, counts:
     begins = np.searchsorted(place[by_stratum], np.arange(len(counts) + 1))
     for stratum, count in enumerate(counts):
         members = by_stratum[begins[stratum] : begins[stratum + 1]]
-        keys = _mixed(low[members], high[members], _DRAW)
+        keys = _pair_hashes(low[members], high[members], _DRAW_SALT)
         if 0 < count < len(members):
             small = keys <= np.partition(keys, count - 1)[count - 1]
             members, keys = members[small], keys[small]
         drawn.append(members[np.lexsort((high[members], low[members], keys))[:count]])
     chosen = np.concatenate(drawn)
-    keys = _mixed(low[chosen], high[chosen], _ASK)
+    keys = _pair_hashes(low[chosen], high[chosen], _ORDER_SALT)
     order: Integers = chosen[np.lexsort((high[chosen], low[chosen], keys))]
     return order
 
 
-def _hashes(names: Sequence[str], seed: int) -> Words:
+def _id_hashes(names: Sequence[str], seed: int) -> Words:
     digests = b"".join(
         hashlib.blake2b(f"{seed} {name}".encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names
     )
     return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
-def _mixed(low: Words, high: Words, purpose: int) -> Words:
+def _pair_hashes(low: Words, high: Words, purpose: int) -> Words:
     """Return a hash of each pair: splitmix64 of one, added to the other, again."""
     gamma = np.uint64((2 * purpose + 1) * 0x9E3779B97F4A7C15 % (1 << 64))
     return splitmix(splitmix(low + gamma) + high)
@@ -82,7 +84,7 @@ _USUAL_SIMILARITY, _USUAL_DISTANCE = 0.3, 12.0
 _SIMILARITIES = tuple(k / 20 for k in range(21))
 _PROBABILITIES = (0.0, 0.001, 0.01, 0.02, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.999, 1.0)
 #: By how much a similarity differs from the threshold where a pair is taken to be as good as decided.
-_BLUR = 0.05
+_LOGISTIC_SCALE = 0.05
 
 
 class Scale(NamedTuple):
@@ -121,14 +123,14 @@ class Population:
     #: bool[n]: whether the working point returns it.
     returned: Bools
     #: float64[n]: how doubtful it is whether it is a duplicate.
-    doubts: Floats
+    deviations: Floats
     #: Of returned pairs, and of others.
     scale: Scale
     other_scale: Scale
     #: The working point as a score of the scale.
     own: float
     #: Which other thresholds can be told from scores.
-    moves: Moves
+    directions: ThresholdDirections
     point: str
     candidate_rule: str
 
@@ -146,7 +148,7 @@ class Runner(Protocol):
         """Return the result, with all pairs."""
 
 
-def of_classifier(classifier: Classifier, run: Runner) -> Population:
+def classifier_population(classifier: Classifier, run: Runner) -> Population:
     """Return the candidates of a classifier, with their probabilities."""
     every = classifier.everything()
     result = run(every.recipe.changed(keep="first"), classifier=every)
@@ -155,7 +157,7 @@ def of_classifier(classifier: Classifier, run: Runner) -> Population:
     g = np.zeros(0) if vectors is None else classifier.score(vectors)
     probability = classifier.probability(g)
     own = float(classifier.probability(np.array([classifier.cut]))[0])
-    scale = _scale("probability", _PROBABILITIES, own)
+    scale = _make_scale("probability", _PROBABILITIES, own)
     return Population(
         names=result.pairs.names,
         texts=result.texts,
@@ -164,17 +166,17 @@ def of_classifier(classifier: Classifier, run: Runner) -> Population:
         right=pairs.right,
         score=probability,
         returned=classifier.passes(g),
-        doubts=doubt(probability),
+        deviations=label_deviation(probability),
         scale=scale,
         other_scale=scale,
         own=own,
-        moves=Moves(stricter=True, looser=True),
+        directions=ThresholdDirections(stricter=True, looser=True),
         point=f"classifier {classifier.fingerprint}, score >= {classifier.cut:g}",
         candidate_rule=classifier.candidate_rule.in_words(),
     )
 
 
-def of_recipe(recipe: Recipe, candidate_rule: str | None, run: Runner) -> Population:
+def recipe_population(recipe: Recipe, candidate_rule: str | None, run: Runner) -> Population:
     """Return the candidates of a rule, with the similarities that a recipe goes by.
 
     Parameters
@@ -194,15 +196,15 @@ def of_recipe(recipe: Recipe, candidate_rule: str | None, run: Runner) -> Popula
         If it is no candidate rule, or not looser than the recipe.
     """
     recipe = recipe.changed(keep="first")
-    threshold = _looser(recipe, candidate_rule)
+    threshold = _candidate_threshold(recipe, candidate_rule)
     return (
-        _above_another(recipe, candidate_rule or CANDIDATE_RULE, run)
+        _rule_population(recipe, candidate_rule or CANDIDATE_RULE, run)
         if threshold is None
-        else _above(recipe, threshold, run)
+        else _threshold_population(recipe, threshold, run)
     )
 
 
-def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
+def _threshold_population(recipe: Recipe, threshold: float, run: Runner) -> Population:
     """Return the pairs above a looser threshold of the same recipe."""
     loose = recipe.changed(name="candidate_rule", threshold=threshold, second_step="", search="exact")
     every = run(loose)
@@ -212,7 +214,7 @@ def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
     documents = len(every.texts)
     returned = np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
     own = similarity_at(recipe.measure, recipe.exact_threshold)
-    scale = _scale_of(recipe, own, similarity_at(loose.measure, threshold))
+    scale = _recipe_scale(recipe, own, similarity_at(loose.measure, threshold))
     return Population(
         names=every.pairs.names,
         texts=every.texts,
@@ -221,17 +223,17 @@ def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
         right=pairs.right,
         score=pairs.similarity,
         returned=returned,
-        doubts=_doubts(pairs.similarity, own),
+        deviations=_deviations_around(pairs.similarity, own),
         scale=scale,
         other_scale=scale,
         own=own,
-        moves=Moves(stricter=True, looser=plain),
+        directions=ThresholdDirections(stricter=True, looser=plain),
         point=recipe.in_words(),
         candidate_rule=loose.in_words(),
     )
 
 
-def _above_another(recipe: Recipe, candidate_rule: str, run: Runner) -> Population:
+def _rule_population(recipe: Recipe, candidate_rule: str, run: Runner) -> Population:
     """Return the pairs above another measure's threshold, and those that the recipe returns."""
     wide = parse_candidate_rule(candidate_rule, content=recipe.content)
     every, mine = run(wide), run(recipe)
@@ -249,11 +251,11 @@ def _above_another(recipe: Recipe, candidate_rule: str, run: Runner) -> Populati
         score=np.concatenate([found.similarity, wide_score]),
         returned=np.arange(len(found.left) + len(wide_score)) < len(found.left),
         # Nothing is known of these but that the higher the score, the likelier is a duplicate.
-        doubts=np.concatenate([_doubts(found.similarity, own), doubt(wide_score / 2)]),
-        scale=_scale_of(recipe, own, own),
-        other_scale=_scale(rule_measure(wide), _SIMILARITIES, wide.threshold),
+        deviations=np.concatenate([_deviations_around(found.similarity, own), label_deviation(wide_score / 2)]),
+        scale=_recipe_scale(recipe, own, own),
+        other_scale=_make_scale(rule_measure(wide), _SIMILARITIES, wide.threshold),
         own=own,
-        moves=Moves(stricter=not recipe.second_step, looser=False),
+        directions=ThresholdDirections(stricter=not recipe.second_step, looser=False),
         point=recipe.in_words(),
         candidate_rule=wide.in_words(),
     )
@@ -279,11 +281,11 @@ def _keys(pairs: PairArrays, documents: int) -> Integers:
     return pairs.left * documents + pairs.right
 
 
-def _doubts(score: Floats, own: float) -> Floats:
-    return doubt(1 / (1 + np.exp((own - score) / _BLUR)))
+def _deviations_around(score: Floats, own: float) -> Floats:
+    return label_deviation(1 / (1 + np.exp((own - score) / _LOGISTIC_SCALE)))
 
 
-def _looser(recipe: Recipe, candidate_rule: str | None) -> float | None:
+def _candidate_threshold(recipe: Recipe, candidate_rule: str | None) -> float | None:
     """Return the threshold that a candidate rule names; None where it is another measure's."""
     known = measure(recipe.measure)
     single = recipe.features.startswith("checksum") or recipe.signature.startswith("imatch")
@@ -320,14 +322,14 @@ def _looser(recipe: Recipe, candidate_rule: str | None) -> float | None:
         raise RecipeError(f"candidate rule {candidate_rule}: {error}") from None
 
 
-def _scale_of(recipe: Recipe, *scores: float) -> Scale:
+def _recipe_scale(recipe: Recipe, *scores: float) -> Scale:
     if recipe.measure == "hamming":
         bits = tuple(similarity_at("hamming", distance) for distance in range(64, -1, -1))
-        return _scale("bits that differ", bits, *scores, measure="hamming")
-    return _scale(rule_measure(recipe), _SIMILARITIES, *scores, measure=recipe.measure)
+        return _make_scale("bits that differ", bits, *scores, measure="hamming")
+    return _make_scale(rule_measure(recipe), _SIMILARITIES, *scores, measure=recipe.measure)
 
 
-def _scale(name: str, edges: tuple[float, ...], *more: float, measure: str = "") -> Scale:
+def _make_scale(name: str, edges: tuple[float, ...], *more: float, measure: str = "") -> Scale:
     return Scale(name, tuple(sorted({*edges, *more})), measure)
 
 
@@ -339,7 +341,7 @@ LABEL_COLUMN = "label"
 Vote = tuple[int, int, str]
 
 
-class Judged(NamedTuple):
+class SampleLabels(NamedTuple):
     """What is known of drawn pairs."""
 
     #: ``same``, ``different`` or ``unsure`` for each; empty where nobody said anything.
@@ -352,7 +354,7 @@ class Judged(NamedTuple):
         return Counter(self.answers if members is None else [self.answers[at] for at in members.tolist()])
 
 
-def judged(left: Integers, right: Integers, texts: Integers, votes: Iterable[Vote]) -> Judged:
+def resolve_votes(left: Integers, right: Integers, texts: Integers, votes: Iterable[Vote]) -> SampleLabels:
     """Return what votes say of pairs: what most of the sure ones say; ``unsure`` where as many say the other.
 
     A vote is about the texts: it counts for documents with the same ones, too.
@@ -366,10 +368,10 @@ def judged(left: Integers, right: Integers, texts: Integers, votes: Iterable[Vot
         if first != second:
             given.setdefault((min(first, second), max(first, second)), Counter())[answer] += 1
     drawn = [(min(pair), max(pair)) for pair in zip(left.tolist(), right.tolist(), strict=True)]
-    return Judged([_settled(given.get(pair)) for pair in drawn], len(given.keys() - set(drawn)))
+    return SampleLabels([_majority_answer(given.get(pair)) for pair in drawn], len(given.keys() - set(drawn)))
 
 
-def _settled(votes: Counter[str] | None) -> str:
+def _majority_answer(votes: Counter[str] | None) -> str:
     if votes is None:
         return ""
     if votes[SAME] == votes[DIFFERENT]:
@@ -377,7 +379,7 @@ def _settled(votes: Counter[str] | None) -> str:
     return SAME if votes[SAME] > votes[DIFFERENT] else DIFFERENT
 
 
-def votes_of_store(labels: Mapping[tuple[str, str], Mapping[str, str]], place: Mapping[str, int]) -> Iterator[Vote]:
+def store_votes(labels: Mapping[tuple[str, str], Mapping[str, str]], place: Mapping[str, int]) -> Iterator[Vote]:
     """Yield the labels of a store whose documents the corpus holds."""
     for (one, other), answers in labels.items():
         if one in place and other in place:
@@ -385,7 +387,7 @@ def votes_of_store(labels: Mapping[tuple[str, str], Mapping[str, str]], place: M
                 yield place[one], place[other], answer
 
 
-def votes_of(
+def read_votes(
     source: Any,
     place: Mapping[str, int],
     *,
@@ -398,7 +400,7 @@ def votes_of(
     The other parameters and errors are those of ``labels.read_labels``.
     """
     if isinstance(source, str | PathLike) and is_sqlite_file(fspath(source)):
-        return list(votes_of_store(load_labels(source), place))
+        return list(store_votes(load_labels(source), place))
     pairs = LabelTable.read(source).pair_rows(label_column)
     rows, left, right = pairs.table.positions(pairs.ids, place, ignore_unknown=ignore_unknown)
     return [

@@ -2,9 +2,9 @@
 
 With C correct pairs among R returned ones that have a label, and T labelled duplicates: precision = C / R,
 recall = C / T, F1 = 2 C / (R + T). Source: Montanari & Puglisi 2012, section 4 (its T are the returned pairs, its C all
-correct ones). With N pairs labelled as none, accuracy = (C + N - (R - C)) / (T + N). Intervals: percentile bootstrap
-(Efron & Tibshirani 1993, chapter 13) that draws groups of documents with replacement, because pairs of one group stand
-or fall together.
+correct ones). With N pairs labelled as different, accuracy = (C + N - (R - C)) / (T + N). Intervals: percentile
+bootstrap (Efron & Tibshirani 1993, chapter 13) that draws groups of documents with replacement, because pairs of one
+group are not independent.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from neardup.keep.pairs import PairArrays
 from neardup.kernels import Floats, Integers
 from neardup.labels.labels import DUPLICATE, NON_DUPLICATE, Labels
 
-#: How many times groups are drawn, and the cells of counts that are drawn at once.
+#: Bootstrap draws.
 RESAMPLES = 2000
-_CELLS = 1 << 22
-#: Two recipes that differ in fewer groups cannot be told apart.
-LEAST_GROUPS = 6
-#: The share of resamples inside an interval.
+#: Counts that are drawn at a time, which bounds the memory.
+_CELLS_PER_STEP = 1 << 22
+#: The labels cannot distinguish two recipes that differ in fewer groups.
+MIN_GROUPS = 6
+#: The share of the bootstrap draws inside an interval.
 CONFIDENCE = 0.95
-#: So many standard errors reach as far on both sides.
+#: Half the width of an interval with this confidence, in standard errors.
 Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 class Figure(NamedTuple):
-    """A figure with its interval; None where it is not defined, as the precision of nothing."""
+    """A figure with its interval; None where it is undefined, such as the precision of no pairs."""
 
     value: float | None
     low: float | None
@@ -40,7 +41,7 @@ class Figure(NamedTuple):
 
 
 def record_dict(record: Any) -> dict[str, Any]:
-    """Return a record as JSON takes it, with the records in it."""
+    """Return a record and the records in it as dictionaries, ready for JSON."""
     return {
         name: record_dict(value) if hasattr(value, "_asdict") else value for name, value in record._asdict().items()
     }
@@ -55,68 +56,75 @@ class Scores(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What a recipe returned at each of t thresholds, the loosest first."""
+    """Counts of the pairs that a recipe returns at each of t thresholds, the loosest first."""
 
-    #: int64[t]: pairs that carry no label.
+    #: int64[t]: pairs without a label.
     unlabelled: Integers
-    #: int64[c], int64[c], int64[c]: labelled pairs in cells: the strictest threshold that still returns them, their
-    #: group, how many.
+    #: int64[c], int64[c], int64[c]: labelled pairs, counted by the strictest threshold that returns them and by their
+    #: group: the position of the threshold, the group, the count.
     correct: tuple[Integers, Integers, Integers]
     wrong: tuple[Integers, Integers, Integers]
 
     def totals(self, cells: tuple[Integers, Integers, Integers]) -> Integers:
-        """Return how many pairs of the cells each threshold returns: int64[t]."""
+        """Return the number of pairs that each threshold returns: int64[t]."""
         level, _, count = cells
-        return _from_each_on(np.bincount(level, count, len(self.unlabelled)).astype(np.int64))
+        return _reverse_cumsum(np.bincount(level, count, len(self.unlabelled)).astype(np.int64))
 
 
 class Resamples(NamedTuple):
-    """The same draws of groups for r rows."""
+    """Counts of pairs in s bootstrap draws of groups, the same draws for each of r rows (a recipe at a threshold)."""
 
     #: float64[s, r]: pairs in each draw.
     correct: Floats
     wrong: Floats
     #: float64[s, 1]: labelled duplicates in each draw.
     duplicates: Floats
-    #: int64[2 r + 1, k]: what groups hold that are treated alike: correct pairs, wrong ones, labelled duplicates.
+    #: int64[2 r + 1, k]: of each kind of group (groups with equal counts): the correct pairs of each row, the wrong
+    #: ones of each row, the labelled duplicates.
     kinds: Integers
     #: int64[k]: how many groups are of each kind.
-    members: Integers
+    group_counts: Integers
 
-    def of(self, begin: int, end: int) -> Resamples:
-        """Return those of some rows."""
+    def select_rows(self, begin: int, end: int) -> Resamples:
+        """Return the draws of the rows from ``begin`` to ``end``."""
         return self._replace(correct=self.correct[:, begin:end], wrong=self.wrong[:, begin:end])
 
     def f1(self) -> Floats:
-        """Return F1 of each draw and row: float64[s, r], nan where no duplicate was drawn."""
+        """Return the F1 of each draw and row: float64[s, r], nan where a draw holds no duplicate."""
         f1 = ratio(2 * self.correct, self.correct + self.wrong + self.duplicates)
         return np.where(self.duplicates > 0, f1, np.nan)
 
 
-def tally(parts: Iterable[PairArrays], labels: Labels, cuts: Sequence[float]) -> Tally:
-    """Count the pairs of a run at each threshold.
+def tally_pairs(parts: Iterable[PairArrays], labels: Labels, cuts: Sequence[float]) -> Tally:
+    """Count the pairs that a run returns at each threshold.
 
-    ``parts`` are all pairs of the loosest threshold; a pair counts at the ``cuts``, ascending, that its similarity
-    reaches.
+    Parameters
+    ----------
+    parts : iterable of PairArrays
+        All pairs at the loosest threshold.
+    labels : Labels
+        The labels.
+    cuts : sequence of float
+        The similarity that a pair must reach at each threshold, ascending.
     """
     thresholds, documents = np.asarray(cuts, np.float64), len(labels.group)
     unlabelled = np.zeros(len(thresholds) + 1, np.int64)
-    found: dict[int, list[tuple[Integers, Integers]]] = {DUPLICATE: [], NON_DUPLICATE: []}
+    cells: dict[int, list[tuple[Integers, Integers]]] = {DUPLICATE: [], NON_DUPLICATE: []}
     for part in parts:
         level = np.searchsorted(thresholds, part.similarity, side="right").astype(np.int64)
         verdict = labels.pair_labels(part.left, part.right)
         cell = level * documents + labels.pair_groups(part.left, part.right)
-        for wanted, held in found.items():
-            held.append(np.unique(cell[verdict == wanted], return_counts=True))
+        for label, parts_of_label in cells.items():
+            parts_of_label.append(np.unique(cell[verdict == label], return_counts=True))
         unlabelled += np.bincount(level[(verdict != DUPLICATE) & (verdict != NON_DUPLICATE)], minlength=len(unlabelled))
-    correct, wrong = (_cells(held, documents) for held in found.values())
-    return Tally(_from_each_on(unlabelled[1:]), correct, wrong)
+    correct, wrong = (_merge_cells(cells_of_label, documents) for cells_of_label in cells.values())
+    return Tally(_reverse_cumsum(unlabelled[1:]), correct, wrong)
 
 
-def _cells(held: list[tuple[Integers, Integers]], documents: int) -> tuple[Integers, Integers, Integers]:
-    """Return level, group and count of what at least the loosest threshold returns."""
-    codes = np.concatenate([np.zeros(0, np.int64), *(codes for codes, _ in held)])
-    counts = np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in held)])
+def _merge_cells(parts: list[tuple[Integers, Integers]], documents: int) -> tuple[Integers, Integers, Integers]:
+    """Return the level, group and count of the pairs that at least the loosest threshold returns."""
+    codes = np.concatenate([np.zeros(0, np.int64), *(codes for codes, _ in parts)])
+    counts = np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in parts)])
     cells, place = np.unique(codes, return_inverse=True)
     total = np.bincount(place, counts, len(cells)).astype(np.int64)
     returned = cells >= documents
@@ -124,131 +132,141 @@ def _cells(held: list[tuple[Integers, Integers]], documents: int) -> tuple[Integ
     return cells // max(documents, 1) - 1, cells % max(documents, 1), total
 
 
-def _from_each_on(counts: Integers) -> Integers:
+def _reverse_cumsum(counts: Integers) -> Integers:
     return np.cumsum(counts[::-1], axis=0)[::-1]
 
 
 def resample(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES, seed: int = 0) -> Resamples:
     """Draw groups with replacement, as many as there are, and count the pairs in each draw.
 
-    Groups that all recipes treat alike are one kind, and a draw is a draw of how many there are of each kind: the
-    multinomial distribution, so that it costs the same for a hundred groups and for a million.
-
-    The thresholds of the tallies, one recipe after the other, are the rows.
+    Groups with equal counts in all rows are one kind. A draw takes the number of groups of each kind from a multinomial
+    distribution, so it costs the same for a hundred groups and for a million. The rows are the thresholds of the first
+    tally, then those of the second, and so on.
     """
     duplicates = labels.duplicates_by_group()
-    active = _active(tallies, duplicates)
-    rows = [_by_group(one, cells, active) for cells in ("correct", "wrong") for one in tallies]
+    active = _active_groups(tallies, duplicates)
+    rows = [_counts_by_group(tally, cells, active) for cells in ("correct", "wrong") for tally in tallies]
     table = np.concatenate([*rows, duplicates[active][np.newaxis]])
-    drawn, kinds, members = _drawn(table, labels.groups, count, seed)
+    sums, kinds, group_counts = _draw_sums(table, labels.groups, count, seed)
     half = (len(kinds) - 1) // 2
-    return Resamples(drawn[:, :half], drawn[:, half:-1], drawn[:, -1:], kinds, members)
+    return Resamples(sums[:, :half], sums[:, half:-1], sums[:, -1:], kinds, group_counts)
 
 
-def accuracies(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES, seed: int = 0) -> list[Figure]:
-    """Return the share of labelled pairs that each row puts on the right side.
+def accuracy_figures(
+    tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES, seed: int = 0
+) -> list[Figure]:
+    """Return the accuracy of each row: the share of labelled pairs that it classifies correctly.
 
-    Where pairs without a label count as none, nearly all pairs are none, and any row is right about nearly all: then
-    no accuracy is defined.
+    It is undefined where pairs without a label count as different: nearly all pairs are then different, and every row
+    is correct about nearly all of them.
     """
-    rows = sum(len(one.unlabelled) for one in tallies)
+    rows = sum(len(tally.unlabelled) for tally in tallies)
     if labels.complete or labels.keys is None or labels.duplicate is None:
         return [Figure(None, None, None)] * rows
     left, right = np.divmod(labels.keys[~labels.duplicate], len(labels.group))
-    others = np.bincount(labels.pair_groups(left, right), minlength=len(labels.group)).astype(np.int64)
-    labelled = labels.duplicates_by_group() + others
-    active = _active(tallies, labelled)
-    right_ones = [
-        others[active] + _by_group(one, "correct", active) - _by_group(one, "wrong", active) for one in tallies
+    different = np.bincount(labels.pair_groups(left, right), minlength=len(labels.group)).astype(np.int64)
+    labelled = labels.duplicates_by_group() + different
+    active = _active_groups(tallies, labelled)
+    correct_counts = [
+        different[active] + _counts_by_group(tally, "correct", active) - _counts_by_group(tally, "wrong", active)
+        for tally in tallies
     ]
-    table = np.concatenate([*right_ones, labelled[active][np.newaxis]])
-    drawn, _, _ = _drawn(table, labels.groups, count, seed)
+    table = np.concatenate([*correct_counts, labelled[active][np.newaxis]])
+    sums, _, _ = _draw_sums(table, labels.groups, count, seed)
     values = table.sum(axis=1)
-    spread = ratio(drawn[:, :-1], np.broadcast_to(drawn[:, -1:], (count, rows)))
-    return [figure_of(values[row] / values[-1], spread[:, row]) for row in range(rows)]
+    draws = ratio(sums[:, :-1], np.broadcast_to(sums[:, -1:], (count, rows)))
+    return [make_figure(values[row] / values[-1], draws[:, row]) for row in range(rows)]
 
 
-def _active(tallies: Sequence[Tally], held: Integers) -> Integers:
-    """Return the groups that hold something, or of which something is returned."""
-    parts = [cells[1] for one in tallies for cells in (one.correct, one.wrong)]
-    return np.unique(np.concatenate([np.flatnonzero(held), *parts]))
+def _active_groups(tallies: Sequence[Tally], labelled: Integers) -> Integers:
+    """Return the groups with labelled pairs (a count for each group) or with returned ones."""
+    parts = [cells[1] for tally in tallies for cells in (tally.correct, tally.wrong)]
+    return np.unique(np.concatenate([np.flatnonzero(labelled), *parts]))
 
 
-def _drawn(table: Integers, total: int, count: int, seed: int) -> tuple[Floats, Integers, Integers]:
-    """Return the sums of draws of a table's columns, with as many empty ones as make the total; kinds, and members."""
-    kinds, members = np.unique(table, axis=1, return_counts=True)
-    shares = np.append(members / total, max(1 - table.shape[1] / total, 0.0))
-    return sums_of_draws(kinds, shares, total, count, seed), kinds, members
+def _draw_sums(table: Integers, total: int, count: int, seed: int) -> tuple[Floats, Integers, Integers]:
+    """Draw from a table with a column for each group and from empty groups; return sums, kinds, group counts."""
+    kinds, group_counts = np.unique(table, axis=1, return_counts=True)
+    shares = np.append(group_counts / total, max(1 - table.shape[1] / total, 0.0))
+    return bootstrap_sums(kinds, shares, total, count, seed), kinds, group_counts
 
 
-def sums_of_draws(kinds: Integers, shares: Floats, groups: int, count: int, seed: int) -> Floats:
-    """Return the sums of draws of groups with replacement: float64[count, r].
+def bootstrap_sums(kinds: Integers, shares: Floats, groups: int, count: int, seed: int) -> Floats:
+    """Return the sums of counts over draws of groups with replacement: float64[count, r].
 
-    ``kinds`` (int64[r, k]) is what a group of each kind holds, ``shares`` (float64[k]) how many of the groups are of
-    each kind; the last one may be of groups that hold nothing. So many groups as there are, are drawn each time.
+    Parameters
+    ----------
+    kinds : int64[r, k]
+        The r counts of a group of each kind.
+    shares : float64[k] or float64[k + 1]
+        The share of the groups that are of each kind; a last one stands for groups whose counts are all 0.
+    groups : int
+        The number of groups, and of groups in each draw.
+    count, seed : int
+        The number of draws, and their random seed.
     """
     random = np.random.default_rng(seed)
-    drawn = np.empty((count, len(kinds)))
-    step = max(_CELLS // max(len(shares), 1), 1)
+    sums = np.empty((count, len(kinds)))
+    step = max(_CELLS_PER_STEP // max(len(shares), 1), 1)
     for begin in range(0, count, step):
         draws = random.multinomial(groups, shares, size=min(step, count - begin))[:, : kinds.shape[1]]
-        drawn[begin : begin + step] = draws.astype(np.float64) @ kinds.T.astype(np.float64)
-    return drawn
+        sums[begin : begin + step] = draws.astype(np.float64) @ kinds.T.astype(np.float64)
+    return sums
 
 
-def _by_group(one: Tally, cells: str, active: Integers) -> Integers:
-    level, group, count = getattr(one, cells)
-    table = np.zeros((len(one.unlabelled), len(active)), np.int64)
+def _counts_by_group(tally: Tally, cells: str, active: Integers) -> Integers:
+    level, group, count = getattr(tally, cells)
+    table = np.zeros((len(tally.unlabelled), len(active)), np.int64)
     np.add.at(table, (level, np.searchsorted(active, group)), count)
-    return _from_each_on(table)
+    return _reverse_cumsum(table)
 
 
-def scores(correct: Integers, wrong: Integers, duplicates: int, draws: Resamples) -> list[Scores]:
+def score_rows(correct: Integers, wrong: Integers, duplicates: int, draws: Resamples) -> list[Scores]:
     """Return precision, recall and F1 of each row, with intervals.
 
-    Of the returned pairs (int64[r]), ``correct`` are duplicates and ``wrong`` are known to be none.
+    ``correct`` and ``wrong`` (int64[r]) count the returned pairs that are labelled as duplicates and as different.
     """
     values = (
         ratio(correct, correct + wrong),
         correct / duplicates,
         2 * correct / (correct + wrong + duplicates),
     )
-    spread = (
+    drawn = (
         ratio(draws.correct, draws.correct + draws.wrong),
         ratio(draws.correct, np.broadcast_to(draws.duplicates, draws.correct.shape)),
         draws.f1(),
     )
     return [
-        Scores(*(figure_of(v[r], s[:, r]) for v, s in zip(values, spread, strict=True))) for r in range(len(correct))
+        Scores(*(make_figure(v[r], s[:, r]) for v, s in zip(values, drawn, strict=True))) for r in range(len(correct))
     ]
 
 
-def lead_of(draws: Resamples, better: int, other: int) -> tuple[float | None, float | None, int]:
-    """Return the interval of the difference in F1 of two rows over the same draws, and in how many groups they differ.
+def f1_lead(draws: Resamples, better: int, other: int) -> tuple[float | None, float | None, int]:
+    """Return the interval of the difference in F1 of two rows over the same draws, and how many groups differ.
 
-    Fewer than six groups could all favour one row by chance (a sign test over five: 2 / 2**5 > 0.05), and draws of so
-    few groups cannot tell.
+    The interval means nothing with fewer than six such groups, which could all favour one row by chance (a sign test
+    over five: 2 / 2**5 > 0.05).
     """
     f1 = draws.f1()
-    low, high = interval(f1[:, better] - f1[:, other])
+    low, high = percentile_interval(f1[:, better] - f1[:, other])
     half = draws.correct.shape[1]
     differs = (draws.kinds[[better, half + better]] != draws.kinds[[other, half + other]]).any(axis=0)
-    return low, high, int(draws.members[differs].sum())
+    return low, high, int(draws.group_counts[differs].sum())
 
 
-def interval(values: Floats) -> tuple[float | None, float | None]:
-    """Return the percentiles that hold the middle of the values that are numbers; None where there are none."""
-    held = values[np.isfinite(values)]
-    if not len(held):
+def percentile_interval(values: Floats) -> tuple[float | None, float | None]:
+    """Return the percentiles that enclose the central 95% of the finite values; None if no value is finite."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return None, None
     tail = 50 * (1 - CONFIDENCE)
-    low, high = np.percentile(held, [tail, 100 - tail])
+    low, high = np.percentile(finite, [tail, 100 - tail])
     return float(low), float(high)
 
 
-def figure_of(value: float, spread: Floats) -> Figure:
-    """Return a figure from its value and those in draws; not defined if the value is no number."""
-    return Figure(float(value), *interval(spread)) if np.isfinite(value) else Figure(None, None, None)
+def make_figure(value: float, drawn: Floats) -> Figure:
+    """Return a figure from its value and the values in the draws; undefined if the value is not finite."""
+    return Figure(float(value), *percentile_interval(drawn)) if np.isfinite(value) else Figure(None, None, None)
 
 
 def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Floats:

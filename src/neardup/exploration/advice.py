@@ -2,16 +2,17 @@
 
 The rule, in four steps:
 
-1. **Features**: of the n-grams that were compared, those with the widest gap between what unrelated pairs reach and
-   what 90% of similar pairs score at least (``separation_of``); of lengths within 0.02 of the widest gap the longest,
-   whose features are rarer. Character q-grams, which cost more to compare, replace words where they widen the gap by
-   0.05. Where the sample has fewer than 10 similar pairs: the shortest n-grams whose unrelated pairs stay below 0.1.
+1. **Features**: the n-grams with the widest gap between the similarity that unrelated pairs reach and the one that 90%
+   of similar pairs have at least (``measure_separation``). Among lengths within 0.02 of the widest gap, the longest
+   wins, because its features are rarer. Character q-grams cost more to compare, so they replace words only if they
+   widen the gap by 0.05. If the sample has fewer than 10 similar pairs: the shortest n-grams whose unrelated pairs
+   stay below 0.1.
 2. **Measure**: Jaccard, whose formula people know and whose join is the fastest.
-3. **Pairs**: those of the whole corpus from the curve's lowest threshold on: a sample of a large corpus has few related
-   pairs, but the exact join has them all. Those of the sample where there is no curve, or too many pairs for one.
-4. **Threshold**: the cut in the valley (``valley_of``) of these, in steps of 0.05, and no lower than the lowest
-   threshold of the curve. Where there is no valley: 0.5, where two documents of equal size share two thirds of their
-   features, or what unrelated pairs reach, if that is more.
+3. **Pairs**: all pairs of the corpus at or above the curve's lowest threshold, because a sample of a large corpus has
+   few related pairs. Without a curve, or with too many pairs for one: the pairs of the sample.
+4. **Threshold**: the cut in the valley of these pairs (``find_valley``), rounded to a step of 0.05 and no lower than
+   the curve's lowest threshold. Without a valley: 0.5, where two documents of equal size share two thirds of their
+   features, or the similarity that unrelated pairs reach, if it is higher.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from neardup.exploration.curve import Curve
-from neardup.exploration.valley import FEWEST_CLEAR, Valley, valley_of
+from neardup.exploration.valley import FEWEST_CLEAR, Valley, find_valley
 from neardup.exploration.views import BINS, View
 from neardup.kernels import Floats
 from neardup.recipe import Recipe
@@ -141,7 +142,7 @@ def similar_pairs(views: Sequence[View]) -> int:
     return int(median_low(view.at_least(_SIMILAR) for view in views)) if views else 0
 
 
-def separation_of(view: View, similar: int, corpus_pairs: int) -> Separation:
+def measure_separation(view: View, similar: int, corpus_pairs: int) -> Separation:
     """Return how far apart unrelated and similar pairs are in a view.
 
     The ``similar`` closest pairs count as similar. The more pairs the corpus has, the further its most similar
@@ -179,7 +180,7 @@ def choose(views: Sequence[View], corpus_pairs: int) -> Choice:
     grams = [view for view in views if view.n is not None and view.measure == _MEASURE]
     asked = grams or list(views)
     similar = similar_pairs(asked)
-    found = tuple((view, separation_of(view, similar, corpus_pairs)) for view in asked)
+    found = tuple((view, measure_separation(view, similar, corpus_pairs)) for view in asked)
     words = [one for one in found if one[0].features.startswith("words")] or list(found)
     others = [one for one in found if one not in words]
     if words[0][1].level is None:
@@ -223,7 +224,7 @@ def advise(
         places = [at for at in range(1, BINS + 1) if at in exact]
         pairs, known = np.full(BINS + 1, documents * (documents - 1) / 2), places[0]
         pairs[places] = [exact[at] for at in places]
-    valley, recipe = valley_of(pairs, known), view.recipe
+    valley, recipe = find_valley(pairs, known), view.recipe
     if not measure(recipe.measure).distance:
         recipe = replace(recipe, threshold=_threshold(valley, choice.own.reach, lowest) / BINS)
     return Advice(

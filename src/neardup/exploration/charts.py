@@ -12,17 +12,17 @@ from neardup.pages.charts import (
     FAINT,
     NOTHING,
     count_axis,
-    finished,
+    finish_chart,
     histogram,
+    hover_marks,
     line,
-    log_counts,
-    rule_at,
-    similarities,
+    log_count_axis,
+    similarity_axis,
+    threshold_rule,
     tooltips,
-    unseen,
 )
 from neardup.pages.html import Chart, Html, bar, table
-from neardup.pages.numbers import counted, rate, share
+from neardup.pages.numbers import format_count, format_rate, format_share
 
 if TYPE_CHECKING:
     from neardup.exploration.advice import Advice
@@ -68,13 +68,13 @@ def overlaid(key: str, title: str, views: Sequence[View], advice: Advice, advise
     if here and advice.valley is not None:
         where = "whole corpus" if advice.whole else "sample"
         note += f" Shaded: the valley of {advice.features} in the {where}, the sparse stretch above unrelated pairs."
-    nothing = [f"{share(view.zero, view.pairs)} of {view.name}" for view in (views[0], views[-1])]
+    nothing = [f"{format_share(view.zero, view.pairs)} of {view.name}" for view in (views[0], views[-1])]
     told = (
         f"Numbers of pairs on a logarithmic scale by similarity from 0 to 1, a line each for "
-        f"{', '.join(view.name for view in views)}; of {counted(views[0].pairs, 'pair')} "
+        f"{', '.join(view.name for view in views)}; of {format_count(views[0].pairs, 'pair')} "
         f"{' and '.join(dict.fromkeys(nothing))} share nothing"
     )
-    drawn = finished(_outlines(advice if here else None, _most(views), chosen=here), height=340)
+    drawn = finish_chart(_outlines(advice if here else None, _most(views), chosen=here), height=340)
     data = {"steps": _steps(views, advised, together), "valley": _stretch(advice.valley if here else None)}
     behind, missing = _bins_table(views, together), "" if _any_shared(views) else _NONE_SHARED
     return Chart(key, title, note, told, drawn | {"datasets": data}, behind, missing)
@@ -105,7 +105,7 @@ def _outlines(advice: Advice | None, most: int, *, chosen: bool, named: Sequence
     from neardup.pages.plot import Plot
 
     style = _line_style(named)
-    x, y = similarities("low", "similarity of a pair"), log_counts("shown", "pairs (logarithmic)", most=most)
+    x, y = similarity_axis("low", "similarity of a pair"), log_count_axis("shown", "pairs (logarithmic)", most=most)
     valley = alt.Chart(alt.NamedData(name="valley")).encode(x=x)
     chart = alt.Chart(alt.NamedData(name="steps")).encode(x=x, y=y, **style)
     area = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen").mark_area(interpolate="step-after")
@@ -115,11 +115,11 @@ def _outlines(advice: Advice | None, most: int, *, chosen: bool, named: Sequence
     layers = [
         valley.mark_rect(color=FAINT, opacity=0.16, clip=True).encode(x2="high:Q"),
         valley.mark_text(baseline="top", dy=22, fontSize=12).encode(x="middle:Q", y=alt.value(0), text="name:N"),
-        *([] if advice is None else rule_at(advice.threshold, threshold_name(advice))),
+        *([] if advice is None else threshold_rule(advice.threshold, threshold_name(advice))),
         # Without rows it would have no extent.
         *([filled] if chosen else []),
         chart.mark_line(interpolate="step-after", strokeJoin="round"),
-        unseen(chart, told).encode(x="middle:Q"),
+        hover_marks(chart, told).encode(x="middle:Q"),
     ]
     return Plot(layer=layers)
 
@@ -170,9 +170,9 @@ def _line_style(named: Sequence[View] = ()) -> dict[str, Any]:
 
 def _bins_table(views: Sequence[View], together: int) -> Any:
     """Return the figures of histograms: rows of similarity, bins of nothing left out."""
-    binned = [list(_binned(view, together)) for view in views]
+    length_bins = [list(_binned(view, together)) for view in views]
     rows: list[list[object]] = [["0, nothing shared", *(view.zero for view in views)]]
-    for bins in zip(*binned, strict=True):
+    for bins in zip(*length_bins, strict=True):
         if any(pairs for _, _, pairs in bins):
             low, high, _ = bins[0]
             rows.append([f"{low:.2f} to {high:.2f}", *(pairs for _, _, pairs in bins)])
@@ -184,7 +184,7 @@ def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
     """Return the pairs at or above each of the cutoffs as a table, per million."""
     head = ["compared", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "= 1"]
     rows = [
-        [view.name, *(rate(per_million(pairs, view.pairs)) for _, pairs in (*view.above, (1, view.equal)))]
+        [view.name, *(format_rate(per_million(pairs, view.pairs)) for _, pairs in (*view.above, (1, view.equal)))]
         for view in views
     ]
     best = {at for at, view in enumerate(views) if view is advised}
@@ -206,7 +206,9 @@ def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
         "Pairs of the whole corpus",
         "The axis of pairs is logarithmic.",
         told,
-        _stepped(rows, log_counts("number", "matching pairs", most=most), "matching pairs", COLOURS[0], advice, curve),
+        _stepped(
+            rows, log_count_axis("number", "matching pairs", most=most), "matching pairs", COLOURS[0], advice, curve
+        ),
         points_table(curve, curve.points, advice, tall=True),
         "" if rows else "no two documents match at any of these thresholds",
     )
@@ -223,7 +225,7 @@ def dropped_by_threshold(curve: Curve, advice: Advice) -> Chart:
     return Chart(
         "dropped-by-threshold",
         "Dropped documents",
-        f"Of {counted(curve.documents, 'document')}, including exact copies.",
+        f"Of {format_count(curve.documents, 'document')}, including exact copies.",
         told,
         _stepped(rows, y, "dropped documents", COLOURS[1], advice, curve),
         points_table(curve, curve.points, advice, tall=True),
@@ -243,17 +245,17 @@ def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall:
 
 
 def _part(point: Point, curve: Curve) -> Html:
-    return bar(point.dropped / max(curve.documents, 1), share(point.dropped, curve.documents))
+    return bar(point.dropped / max(curve.documents, 1), format_share(point.dropped, curve.documents))
 
 
 def _stepped(rows: Sequence[Any], y: Any, name: str, colour: str, advice: Advice, curve: Curve) -> dict[str, Any]:
     import altair as alt
 
-    x = similarities("threshold", "threshold", lowest=curve.points[0].threshold)
+    x = similarity_axis("threshold", "threshold", lowest=curve.points[0].threshold)
     drawn = line(rows, x, y, tooltips(threshold=("~g", "threshold"), number=(",", name)), colour)
     # Its name stands below the line, which falls from the left.
-    rule = rule_at(advice.threshold, threshold_name(advice), low=True)
-    return finished(alt.layer(*rule, *drawn), height=_HEIGHT)
+    rule = threshold_rule(advice.threshold, threshold_name(advice), low=True)
+    return finish_chart(alt.layer(*rule, *drawn), height=_HEIGHT)
 
 
 def _ends(points: Sequence[Point], name: str) -> str:
@@ -291,8 +293,8 @@ def lengths_chart(lengths: Lengths) -> Chart:
     return Chart(
         "lengths",
         "Lengths in words",
-        f"Of {counted(lengths.documents, 'document')}; {lengths.empty:,} empty, {lengths.one:,} of length one.",
+        f"Of {format_count(lengths.documents, 'document')}; {lengths.empty:,} empty, {lengths.one:,} of length one.",
         told_of,
-        finished(drawn, height=180),
+        finish_chart(drawn, height=180),
         behind,
     )

@@ -15,7 +15,7 @@ from neardup.pipeline.pipeline import collect_features
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, reaches_threshold, similarities
 from neardup.runtime import Clock
-from neardup.search.engines import PAIRS_PER_DOCUMENT, find_pairs, most_pairs
+from neardup.search.engines import PAIRS_PER_DOCUMENT, find_pairs, pair_limit
 from neardup.search.findings import Documents, Findings, assemble_findings
 from neardup.search.margin import select_pairs
 from neardup.search.matches import Matches
@@ -107,9 +107,9 @@ class ThresholdSearch:
         self._corpus, self._recipe = corpus, recipe.changed(threshold=lowest)
         self._threads, self._clock, self._progress = threads, clock, progress
         self._read = collect_features(corpus, recipe, threads=threads, memory=memory, report=progress, clock=clock)
-        self._most = most_pairs(PAIRS_PER_DOCUMENT, len(self._read.names))
+        self._most = pair_limit(PAIRS_PER_DOCUMENT, len(self._read.names))
         with clock.stage("join"):
-            self._matches = self._find(self._recipe, give_up=True)
+            self._matches = self._find(self._recipe, all_or_none=True)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -158,19 +158,19 @@ class ThresholdSearch:
             matches = select_pairs(known, reached)
         else:
             with self._clock.stage("join"):
-                matches = self._find(recipe, give_up=recipe.is_weighted)
+                matches = self._find(recipe, all_or_none=recipe.is_weighted)
             if recipe.is_weighted and not matches.complete:
                 return None, None
         read, pairs = self._read, self._pairs(matches, recipe)
         documents = Documents(read.names, read.keep_order, read.store.text_digests, read.store.text_bytes, read.present)
         found = assemble_findings(self._corpus, recipe, documents, matches, pairs, classifier=None, margin=None)
-        point = Point(threshold=recipe.threshold, dropped=int(found.goes.sum()))
+        point = Point(threshold=recipe.threshold, dropped=int(found.dropped_mask.sum()))
         if matches.complete:
             sizes = found.families.documents
             point = replace(point, pairs=len(pairs), families=len(sizes), largest_family=int(sizes.max(initial=0)))
         return found, point
 
-    def _find(self, recipe: Recipe, *, give_up: bool) -> Matches:
+    def _find(self, recipe: Recipe, *, all_or_none: bool) -> Matches:
         return find_pairs(
             self._read.store,
             recipe,
@@ -178,8 +178,8 @@ class ThresholdSearch:
             threads=self._threads,
             excluded=~self._read.present,
             keep_order=self._read.keep_order,
-            most_pairs=self._most,
-            give_up=give_up,
+            max_pairs=self._most,
+            all_or_none=all_or_none,
             progress=partial(self._progress, "join"),
         )
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from neardup.classifier.measurer import Measurer
 from neardup.classifier.vector import Vector
-from neardup.exploration.sample import Survey, hashes_of
+from neardup.exploration.sample import Survey, row_hashes
 from neardup.exploration.views import CUTOFFS
 from neardup.keep.keepers import find_families
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.kernels import Integers
-from neardup.pages.diff import Shown
+from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.text.alignment import SuffixAutomaton
 from neardup.text.normalize import normalize, tokens
@@ -64,8 +64,8 @@ class ExamplePair:
     """Two documents to read side by side."""
 
     #: The documents; left comes first in the input.
-    left: Shown
-    right: Shown
+    left: ShownDocument
+    right: ShownDocument
     #: Of the view that the examples are for.
     similarity: float
     #: The files that they come from; empty where the input is one file.
@@ -112,10 +112,10 @@ class _Band:
     pairs: PairArrays
 
 
-def examples_of(
+def choose_examples(
     pairs: PairArrays,
     survey: Survey,
-    material: DocumentReader,
+    reader: DocumentReader,
     *,
     family: Integers,
     whole: Pairs | None = None,
@@ -135,11 +135,11 @@ def examples_of(
     bands = [_band(*place, pairs, whole) for place in _places(cutoffs)]
     able = [_spread(band.pairs, survey, family, _TRIED * count, seed) for band in bands]
     wanted = [one[at] for band, at in zip(bands, able, strict=True) for one in band.pairs[:2]]
-    material.load(np.concatenate([np.zeros(0, np.int64), *wanted]))
+    reader.load(np.concatenate([np.zeros(0, np.int64), *wanted]))
     found = []
     for band, places in zip(bands, able, strict=True):
-        chosen = _unlike(band.pairs, places, count, material)
-        shown = [_shown(band.pairs, place, shared, survey, material) for place, shared in chosen]
+        chosen = _unlike(band.pairs, places, count, reader)
+        shown = [_shown(band.pairs, place, shared, survey, reader) for place, shared in chosen]
         shown.sort(key=lambda pair: -pair.similarity)
         found.append(Examples(band.cutoff, band.low, band.high, len(band.pairs.left), band.origin, tuple(shown)))
     return tuple(found)
@@ -149,8 +149,8 @@ def examples_of(
 _FACTS, _ASKED, _SUSPECTS = Vector.parse("facts, swapped(names), swapped(numbers)"), 200, 3
 
 
-def suspects_of(
-    pairs: PairArrays, survey: Survey, material: DocumentReader, *, family: Integers
+def choose_suspects(
+    pairs: PairArrays, survey: Survey, reader: DocumentReader, *, family: Integers
 ) -> tuple[ExamplePair, ...]:
     """Choose matching pairs that may be different documents, the most suspicious first; no two of one family.
 
@@ -166,22 +166,22 @@ def suspects_of(
     left, right = pairs.left[order], pairs.right[order]
     asked, places = np.unique(np.concatenate([left, right]), return_inverse=True)
     measurer = Measurer(_FACTS, {})
-    prepared = measurer.prepare(material.records(asked, _FACTS))
+    prepared = measurer.prepare(reader.records(asked, _FACTS))
     facts, *swapped = measurer.measure(prepared, places[: len(order)], places[len(order) :]).T
     chosen: dict[int, int] = {}
     for at in np.lexsort((-sum(swapped), facts)).tolist():
         if swapped[0][at] + swapped[1][at] > 0 and len(chosen) < _SUSPECTS:
             chosen.setdefault(int(family[left[at]]) or -at - 1, int(order[at]))
-    texts = {place: [material.shown(int(ends[place])).text for ends in pairs[:2]] for place in chosen.values()}
-    return tuple(_shown(pairs, place, longest_shared(*texts[place]), survey, material) for place in chosen.values())
+    texts = {place: [reader.shown(int(ends[place])).text for ends in pairs[:2]] for place in chosen.values()}
+    return tuple(_shown(pairs, place, longest_shared(*texts[place]), survey, reader) for place in chosen.values())
 
 
-def _unlike(pairs: PairArrays, places: Integers, count: int, material: DocumentReader) -> list[tuple[int, SharedRun]]:
+def _unlike(pairs: PairArrays, places: Integers, count: int, reader: DocumentReader) -> list[tuple[int, SharedRun]]:
     """Return the places of ``count`` pairs, first those whose shared passage no pair before them has."""
     had: list[set[str]] = []
     chosen, others = [], []
     for place in places.tolist():
-        texts = [material.shown(int(ends[place])).text for ends in pairs[:2]]
+        texts = [reader.shown(int(ends[place])).text for ends in pairs[:2]]
         shared = longest_shared(*texts)
         words = set(shared.words)
         if any(len(words & before) > _SAME * len(words | before) for before in had):
@@ -227,7 +227,7 @@ def _within(pairs: PairArrays, low: float, high: float) -> PairArrays:
     return PairArrays(pairs.left[inside], pairs.right[inside], pairs.similarity[inside])
 
 
-def families_of(pairs: PairArrays, documents: int) -> Integers:
+def sample_families(pairs: PairArrays, documents: int) -> Integers:
     """Return the families that pairs of a sample from 0.5 on make: the number of each document's, 0 for none."""
     close = pairs.similarity >= _FAMILY
     return find_families(np.arange(documents), pairs.left[close], pairs.right[close], pairs.similarity[close]).family
@@ -240,7 +240,7 @@ def _spread(pairs: PairArrays, survey: Survey, family: Integers, count: int, see
     of lengths that were had the least, the pair with the smallest hash.
     """
     rows = survey.names.rows
-    keys = hashes_of(rows[pairs.left], seed) ^ hashes_of(rows[pairs.right], seed + 1)
+    keys = row_hashes(rows[pairs.left], seed) ^ row_hashes(rows[pairs.right], seed + 1)
     order = np.argsort(keys, kind="stable")[:_LOOKED_AT]
     ends = np.stack([pairs.left[order], pairs.right[order]], axis=1)
     of_family = family[ends].tolist()
@@ -265,10 +265,10 @@ def _spread(pairs: PairArrays, survey: Survey, family: Integers, count: int, see
     return order[np.array(chosen, np.int64)]
 
 
-def _shown(pairs: PairArrays, place: int, shared: SharedRun, survey: Survey, material: DocumentReader) -> ExamplePair:
+def _shown(pairs: PairArrays, place: int, shared: SharedRun, survey: Survey, reader: DocumentReader) -> ExamplePair:
     left, right = int(pairs.left[place]), int(pairs.right[place])
     sources = [survey.sources[survey.source[one]] if len(survey.sources) > 1 else "" for one in (left, right)]
-    shown = material.shown(left), material.shown(right)
+    shown = reader.shown(left), reader.shown(right)
     return ExamplePair(
         left=shown[0],
         right=shown[1],

@@ -18,21 +18,21 @@ from neardup.documents.output import check_place
 from neardup.errors import InputError, RecipeError
 from neardup.exploration.advice import Advice, advise, choose
 from neardup.exploration.curve import Curve, ThresholdSearch
-from neardup.exploration.examples import ExamplePair, examples_of, families_of, suspects_of
+from neardup.exploration.examples import ExamplePair, choose_examples, choose_suspects, sample_families
 from neardup.exploration.messages import incomplete_curve
 from neardup.exploration.observations import Observations
 from neardup.exploration.options import ExplorationOptions
-from neardup.exploration.profile import profile_of
+from neardup.exploration.profile import profile_corpus
 from neardup.exploration.sample import Sample, Survey, draw_sample
 from neardup.exploration.views import (
     BINS,
     NONE_CLOSE,
     View,
+    build_view,
     check_comparable,
-    frequencies_of,
+    count_frequencies,
+    extract_vectors,
     texts_array,
-    vectors_of,
-    view_of,
 )
 from neardup.features.reading import Progress, ignore_progress
 from neardup.features.statistics import Statistics
@@ -118,9 +118,9 @@ class Exploration(Observations):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the advice, and the pairs per million above each cutoff."""
-        from neardup.exploration.page import cell_of
+        from neardup.exploration.page import notebook_cell
 
-        return cell_of(self)
+        return notebook_cell(self)
 
 
 def explore(
@@ -149,8 +149,8 @@ def explore(
 def _matching(pairs: PairArrays, advice: Advice, findings: Findings | None) -> PairArrays:
     """Return what matches at the advised threshold: dropped documents with their keepers, or pairs of the sample."""
     if findings is not None:
-        gone = np.flatnonzero(findings.goes)
-        return PairArrays(findings.kept.keeper[gone], gone, findings.kept.similarity[gone])
+        gone = np.flatnonzero(findings.dropped_mask)
+        return PairArrays(findings.keepers.keeper[gone], gone, findings.keepers.similarity[gone])
     close = pairs.similarity >= similarity_at(advice.measure, advice.threshold)
     return PairArrays(pairs.left[close], pairs.right[close], pairs.similarity[close])
 
@@ -213,7 +213,7 @@ class _Run:
         )
         advice, whole = self._advise(choice.view.recipe, advised)
         findings = whole.findings
-        material = DocumentReader(
+        reader = DocumentReader(
             self._corpus,
             sample.names,
             content=options.content,
@@ -222,11 +222,11 @@ class _Run:
             threads=self._threads,
         )
         with self._clock.stage("profile"):
-            profile = profile_of(
+            profile = profile_corpus(
                 survey,
                 sample,
                 self._corpus,
-                material,
+                reader,
                 findings=findings,
                 content=options.content,
                 threads=self._threads,
@@ -234,14 +234,14 @@ class _Run:
                 report=self._report,
             )
         pairs = PairArrays(sample.positions[close.left], sample.positions[close.right], close.similarity)
-        family = families_of(pairs, len(survey)) if findings is None else findings.families.family
+        family = sample_families(pairs, len(survey)) if findings is None else findings.families.family
         with self._clock.stage("examples"):
-            examples = examples_of(
-                pairs, survey, material, family=family, whole=whole.pairs, count=options.examples, seed=options.seed
+            examples = choose_examples(
+                pairs, survey, reader, family=family, whole=whole.pairs, count=options.examples, seed=options.seed
             )
             suspects: tuple[ExamplePair, ...] = ()
             if advice.given and options.examples:
-                suspects = suspects_of(_matching(pairs, advice, findings), survey, material, family=family)
+                suspects = choose_suspects(_matching(pairs, advice, findings), survey, reader, family=family)
         return Exploration(
             sample=sample,
             views=tuple(views),
@@ -305,7 +305,7 @@ class _Run:
         if recipe.second_step:
             self._notes.append(f"Recipe {recipe.name!r} was compared without its second step, {recipe.second_step}.")
         if recipe.needs_statistics:
-            self._statistics[recipe] = frequencies_of(
+            self._statistics[recipe] = count_frequencies(
                 self._corpus, recipe, self._texts, threads=self._threads, report=self._report
             )
         # Of a large sample there may be too many close pairs to hold them for every view.
@@ -317,9 +317,9 @@ class _Run:
 
     def _compared(self, recipe: Recipe, least: int) -> tuple[View, PairArrays]:
         statistics = self._statistics.get(recipe)
-        vectors = vectors_of(self._texts, recipe, statistics, threads=self._threads)
+        vectors = extract_vectors(self._texts, recipe, statistics, threads=self._threads)
         name = "" if recipe.name == _NAME else recipe.name
-        return view_of(vectors, recipe, statistics, name=name, least=least, threads=self._threads)
+        return build_view(vectors, recipe, statistics, name=name, least=least, threads=self._threads)
 
     def _close_pairs(self, view: View) -> PairArrays:
         """Return the pairs of the sample that a view says are close, by their places in the sample."""

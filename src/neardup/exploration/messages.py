@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from neardup.errors import option
 from neardup.exploration.advice import COPIES, FEWEST_DOCUMENTS
-from neardup.pages.numbers import counted, share
+from neardup.pages.numbers import format_count, format_share
 from neardup.recipe.measures import measure
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ _NAMED = 3
 
 def compared(sample: Sample) -> str:
     """Return which pairs were compared."""
-    pairs = counted(sample.pairs, "pair")
+    pairs = format_count(sample.pairs, "pair")
     if len(sample) == sample.documents:
-        return f"all {counted(sample.documents, 'document')} compared pairwise: {pairs}"
-    return f"{len(sample):,} of {counted(sample.documents, 'document')} sampled and compared pairwise: {pairs}"
+        return f"all {format_count(sample.documents, 'document')} compared pairwise: {pairs}"
+    return f"{len(sample):,} of {format_count(sample.documents, 'document')} sampled and compared pairwise: {pairs}"
 
 
 def advised_rule(advice: Advice) -> str:
@@ -42,8 +42,9 @@ def advised_rule(advice: Advice) -> str:
 def no_advice(advice: Advice) -> str:
     """Return why nothing is advised, and what is shown in its place."""
     return (
-        f"No advice: {counted(advice.documents, 'document')} are too few to say where related pairs begin; it takes "
-        f"{FEWEST_DOCUMENTS} or more. Figures here are those of {advised_rule(advice)}: read the pairs and choose."
+        f"No advice: {format_count(advice.documents, 'document')} are too few to say where related pairs begin; it "
+        f"takes {FEWEST_DOCUMENTS} or more. Figures here are those of {advised_rule(advice)}: "
+        "read the pairs and choose."
     )
 
 
@@ -65,10 +66,13 @@ def doubts(exploration: Observations) -> list[str]:
     documents = exploration.sample.documents
     if point is not None and point.dropped > _MUCH * documents:
         stricter = None if exploration.curve is None else exploration.curve.at(COPIES)
-        other = f" A threshold of {COPIES:g} would drop {share(stricter.dropped, documents)}." if stricter else ""
+        other = (
+            f" A threshold of {COPIES:g} would drop {format_share(stricter.dropped, documents)}." if stricter else ""
+        )
         said.append(
-            f"It would drop {share(point.dropped, documents)} of all documents. Where so many match, many may be one "
-            f"form with other facts, such as adverts for different jobs.{other if advice.threshold < COPIES else ''}"
+            f"It would drop {format_share(point.dropped, documents)} of all documents. Where so many match, many may "
+            f"be one form with other facts, such as adverts for different jobs."
+            f"{other if advice.threshold < COPIES else ''}"
         )
     if exploration.suspects:
         count = len(exploration.suspects)
@@ -96,8 +100,8 @@ def would_drop(exploration: Observations) -> str:
     point, sample = at_advised(exploration), exploration.sample
     if point is None:
         return ""
-    dropped = f"{point.dropped:,} of {counted(sample.documents, 'document')}"
-    return f"It would drop {dropped} ({share(point.dropped, sample.documents)})."
+    dropped = f"{point.dropped:,} of {format_count(sample.documents, 'document')}"
+    return f"It would drop {dropped} ({format_share(point.dropped, sample.documents)})."
 
 
 def advised_view(exploration: Observations) -> View | None:
@@ -143,35 +147,37 @@ def band_in_words(examples: Examples) -> str:
     """Return which pairs are examples of a cutoff, and how many there are."""
     upper = "to 1" if examples.high > 1 else f"to {examples.high:g}"
     where = "the sample" if examples.origin == "sample" else "the whole corpus; the sample has none there"
-    return f"{counted(examples.found, 'pair')} from {examples.low:g} {upper} in {where}"
+    return f"{format_count(examples.found, 'pair')} from {examples.low:g} {upper} in {where}"
 
 
 def copies_in_words(copies: Copies) -> str:
     """Return how many exact copies there are: 17 copies of 13 texts."""
     return (
-        f"{counted(copies.copies, 'copy', 'copies')} of {counted(copies.groups, 'text')}" if copies.copies else "none"
+        f"{format_count(copies.copies, 'copy', 'copies')} of {format_count(copies.groups, 'text')}"
+        if copies.copies
+        else "none"
     )
 
 
 def contents(profile: CorpusProfile) -> dict[str, list[str]]:
     """Return what a corpus is made of in short: a few lines for each kind of thing."""
     boilerplate, found = profile.boilerplate, profile.scripts
-    scripts = [f"{one.name} {share(one.documents, found.documents)}" for one in found.scripts[:_NAMED]]
+    scripts = [f"{one.name} {format_share(one.documents, found.documents)}" for one in found.scripts[:_NAMED]]
     others = sum(one.documents for one in found.scripts[_NAMED:])
-    scripts += [f"others {share(others, found.documents)}"] if others else []
-    families = counted(profile.families_found, "family", "families")
+    scripts += [f"others {format_share(others, found.documents)}"] if others else []
+    families = format_count(profile.families_found, "family", "families")
     largest = f", the largest of {profile.families[0].documents:,} documents" if profile.families else ""
     return {
         "lengths": [lengths_in_words(profile.words)],
         "scripts": [", ".join(scripts)],
         "exact copies": [copies_in_words(profile.copies)],
         "boilerplate": [
-            f"{counted(boilerplate.found, 'passage')} of {boilerplate.run} words or more in "
-            f"{counted(boilerplate.documents, 'document')}, {boilerplate.share_of_words:.1%} of all words",
+            f"{format_count(boilerplate.found, 'passage')} of {boilerplate.run} words or more in "
+            f"{format_count(boilerplate.documents, 'document')}, {boilerplate.share_of_words:.1%} of all words",
             *(f"{passage.documents:,} times: {passage.text}" for passage in boilerplate.passages[:_NAMED]),
         ],
         "templates": [
-            f"{counted(one.documents, 'document')}, {counted(len(one.slots), 'slot')}, "
+            f"{format_count(one.documents, 'document')}, {format_count(len(one.slots), 'slot')}, "
             f"{one.constant:,} words that never change"
             for one in profile.templates[:_NAMED]
         ],
@@ -181,5 +187,5 @@ def contents(profile: CorpusProfile) -> dict[str, list[str]]:
 
 def templates_in_words(profile: CorpusProfile) -> str:
     """Return how many templates there are, and what they are."""
-    examined = counted(profile.families_examined, "largest family", "largest families")
+    examined = format_count(profile.families_examined, "largest family", "largest families")
     return f"{profile.templates_found:,} of the {examined} are one text with slots that each document fills differently"

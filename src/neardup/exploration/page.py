@@ -22,20 +22,20 @@ from neardup.pages.html import (
     Chart,
     Html,
     bar,
-    clipped,
+    clip,
     command,
-    escaped,
+    escape,
     excerpt,
-    excerpt_of,
     facts,
     figures,
     fold,
-    joined,
+    format_rest,
+    join_html,
     legend,
+    make_excerpt,
     named_inputs,
     notes,
     opening,
-    rest_of,
     search_field,
     section,
     stages_table,
@@ -43,7 +43,7 @@ from neardup.pages.html import (
     text,
     tiles,
 )
-from neardup.pages.numbers import counted, share, short, sized, sparkline
+from neardup.pages.numbers import format_count, format_share, format_short, format_size, sparkline
 from neardup.pages.page import check_drawing, page
 from neardup.pages.sweep import rule_in_words
 
@@ -64,7 +64,7 @@ def exploration_page(exploration: Observations) -> str:
     body = [
         opening(
             "How similar is this corpus to itself?",
-            joined([named_inputs(exploration.inputs), f": {messages.compared(exploration.sample)}."]),
+            join_html([named_inputs(exploration.inputs), f": {messages.compared(exploration.sample)}."]),
         ),
         _headline(exploration),
         _advice(exploration),
@@ -83,49 +83,49 @@ def exploration_page(exploration: Observations) -> str:
 
 
 def _paragraph(words: str) -> Html:
-    return Html(f"<p>{escaped(words)}</p>")
+    return Html(f"<p>{escape(words)}</p>")
 
 
 def _part(title: str, gist: str, *content: str) -> Html:
     """Return a part that opens: its title, what it comes to in a line, and the rest."""
-    return fold(Html(f"<h3>{escaped(title)}</h3><small>{escaped(gist)}</small>"), *content)
+    return fold(Html(f"<h3>{escape(title)}</h3><small>{escape(gist)}</small>"), *content)
 
 
 def _headline(exploration: Observations) -> Html:
     sample, advice, copies = exploration.sample, exploration.advice, exploration.profile.copies
     drawn = "of all documents" if len(sample) == sample.documents else f"of {len(sample):,} drawn at random"
     rows = [
-        (f"{sample.documents:,}", "documents", f"{sized(sample.bytes)} of text"),
+        (f"{sample.documents:,}", "documents", f"{format_size(sample.bytes)} of text"),
         (f"{sample.pairs:,}", "pairs compared", drawn),
     ]
     if advice.given:
         rows.append((advice.features, "advised", f"{advice.measure}, threshold {advice.threshold:g}"))
     point = messages.at_advised(exploration)
     if point is not None:
-        families = "" if point.families is None else f" in {counted(point.families, 'family', 'families')}"
+        families = "" if point.families is None else f" in {format_count(point.families, 'family', 'families')}"
         at = "" if advice.given else f" at {advice.threshold:g}"
-        dropped = f"{counted(point.dropped, 'document')}{families}{at}"
-        rows.append((share(point.dropped, sample.documents), "would be dropped", dropped))
-    of = f"copies of {counted(copies.groups, 'text')}" if copies.copies else ""
+        dropped = f"{format_count(point.dropped, 'document')}{families}{at}"
+        rows.append((format_share(point.dropped, sample.documents), "would be dropped", dropped))
+    of = f"copies of {format_count(copies.groups, 'text')}" if copies.copies else ""
     rows.append((f"{copies.copies:,}", "exact copies", of))
     return tiles(rows)
 
 
 def _advice(exploration: Observations) -> Html:
     advice = exploration.advice
-    begin = escaped(messages.advised_rule(advice))
+    begin = escape(messages.advised_rule(advice))
     if not advice.given:
-        return section("advice", "Where to begin", Html(f'<p class="begin">{escaped(messages.no_advice(advice))}</p>'))
+        return section("advice", "Where to begin", Html(f'<p class="begin">{escape(messages.no_advice(advice))}</p>'))
     suspects = [_pair(pair) for pair in exploration.suspects]
     return section(
         "advice",
         "Where to begin",
-        Html(f'<p class="begin">Begin with <strong>{begin}</strong>. {escaped(messages.would_drop(exploration))}</p>'),
+        Html(f'<p class="begin">Begin with <strong>{begin}</strong>. {escape(messages.would_drop(exploration))}</p>'),
         rule_in_words(advice.recipe),
         advice.reason,
         command(messages.advised_command(advice)),
         notes(messages.doubts(exploration), title="What this advice is not sure of"),
-        joined([Html('<div id="suspects">'), *suspects, Html("</div>")]) if suspects else "",
+        join_html([Html('<div id="suspects">'), *suspects, Html("</div>")]) if suspects else "",
     )
 
 
@@ -184,11 +184,11 @@ def _separated(found: Separation | None) -> list[str]:
 
 def _figures(view: View) -> list[object]:
     valley = view.valley
-    nothing = share(view.zero, view.pairs)
+    nothing = format_share(view.zero, view.pairs)
     if valley is None:
         return ["none", "", nothing]
     unclear = Html("" if valley.clear else "<small>not clear</small>")
-    return [joined([f"{valley.low:g} to {valley.high:g}", unclear]), valley.after, nothing]
+    return [join_html([f"{valley.low:g} to {valley.high:g}", unclear]), valley.after, nothing]
 
 
 def _cutoffs(exploration: Observations) -> Html:
@@ -209,7 +209,7 @@ def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
         drawn = [pairs_by_threshold(curve, advice), dropped_by_threshold(curve, advice)]
     charts += drawn
     intro = (
-        f"What neardup dedup would find at each threshold in all {counted(curve.documents, 'document')}, by "
+        f"What neardup dedup would find at each threshold in all {format_count(curve.documents, 'document')}, by "
         f"{curve.recipe.features} and {curve.recipe.measure}, exactly."
     )
     content = [figures(drawn)] if drawn else [messages.incomplete_curve(curve)]
@@ -232,34 +232,34 @@ def _pairs(exploration: Observations) -> Html:
         "sources and lengths. Differences are marked. Set the threshold where pairs stop being duplicates."
     )
     field = search_field("examples", label="Find pairs by id or word", noun="pairs")
-    whole = joined([Html('<div id="examples">'), *map(_band, exploration.examples), Html("</div>")])
+    whole = join_html([Html('<div id="examples">'), *map(_band, exploration.examples), Html("</div>")])
     return section("pairs", "Read pairs at each cutoff", field, whole, intro=intro)
 
 
 def _band(examples: Examples) -> Html:
     gist = messages.band_in_words(examples)
     if not examples.pairs:
-        return Html(f'<p class="band"><strong>Near {examples.cutoff:g}</strong> <small>{escaped(gist)}</small></p>')
+        return Html(f'<p class="band"><strong>Near {examples.cutoff:g}</strong> <small>{escape(gist)}</small></p>')
     return _part(f"Near {examples.cutoff:g}", gist, *map(_pair, examples.pairs))
 
 
 def _pair(pair: ExamplePair) -> Html:
-    ids = joined((text(shown.title or shown.id) for shown in (pair.left, pair.right)), Html(" &middot; "))
+    ids = join_html((text(shown.title or shown.id) for shown in (pair.left, pair.right)), Html(" &middot; "))
     summary = Html(f'<strong class="figure">{pair.similarity:.3f}</strong> {ids}')
     return pair_fold(summary, pair.left, pair.right, head=_head(pair))
 
 
 def _head(pair: ExamplePair) -> Html:
     """Return how similar two documents are, what they share, and where they come from."""
-    parts = [escaped(f"similarity {pair.similarity:.4g}")]
+    parts = [escape(f"similarity {pair.similarity:.4g}")]
     if pair.words:
-        passage = text(clipped(pair.passage, _LONGEST_PASSAGE))
-        parts.append(Html(f"longest shared run ({counted(pair.words, 'word')}): <q>{passage}</q>"))
+        passage = text(clip(pair.passage, _LONGEST_PASSAGE))
+        parts.append(Html(f"longest shared run ({format_count(pair.words, 'word')}): <q>{passage}</q>"))
     else:
         parts.append(Html("no word in common"))
     sources = [source for source in dict.fromkeys((pair.left_source, pair.right_source)) if source]
     if sources:
-        parts.append(Html(f"from {joined(map(text, sources), ' and ')}"))
+        parts.append(Html(f"from {join_html(map(text, sources), ' and ')}"))
     return Html("; ".join(parts))
 
 
@@ -283,7 +283,7 @@ def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
         parts.append(_part("Templates", messages.templates_in_words(profile), *map(_template, profile.templates)))
     parts.append(_part("The largest families", gists["families"], _families(profile)))
     intro = (
-        f"{counted(profile.documents, 'document')}, {sized(profile.bytes)} of text; of those in the sample "
+        f"{format_count(profile.documents, 'document')}, {format_size(profile.bytes)} of text; of those in the sample "
         f"{messages.lengths_in_words(profile.words)}."
     )
     return section("contents", "What is the corpus made of?", *filter(None, parts), intro=intro)
@@ -291,13 +291,16 @@ def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
 
 def _scripts(profile: CorpusProfile) -> Html:
     found = profile.scripts
-    rows = [[one.name, _ids(one.ids[:1]), one.documents, bar(one.share, share(one.share, 1))] for one in found.scripts]
-    caption = f"By the letters of {counted(found.documents, 'document')} of the sample"
+    rows = [
+        [one.name, _ids(one.ids[:1]), one.documents, bar(one.share, format_share(one.share, 1))]
+        for one in found.scripts
+    ]
+    caption = f"By the letters of {format_count(found.documents, 'document')} of the sample"
     return table(["script", "such as", "documents", "of the sample"], rows, caption=caption, left=2)
 
 
 def _ids(ids: Sequence[str]) -> Html:
-    return joined(map(text, ids), ", ")
+    return join_html(map(text, ids), ", ")
 
 
 def _copies(profile: CorpusProfile) -> Html:
@@ -306,12 +309,12 @@ def _copies(profile: CorpusProfile) -> Html:
         return _paragraph("No two texts that are not empty are equal byte for byte.")
     verb = "equals" if copies.copies == 1 else "equal"
     said = _paragraph(
-        f"{counted(copies.copies, 'document')} ({share(copies.copies, profile.documents)}) {verb} an earlier one byte "
-        f"for byte: {sized(copies.bytes)} of text."
+        f"{format_count(copies.copies, 'document')} ({format_share(copies.copies, profile.documents)}) {verb} an "
+        f"earlier one byte for byte: {format_size(copies.bytes)} of text."
     )
-    rows = [[text(one.begins), _ids(one.ids), one.documents, sized(one.bytes)] for one in copies.largest]
+    rows = [[text(one.begins), _ids(one.ids), one.documents, format_size(one.bytes)] for one in copies.largest]
     head = ["begins", "such as", "documents", "each"]
-    return joined([said, table(head, rows, caption="The most frequent texts", left=2, tall=True)])
+    return join_html([said, table(head, rows, caption="The most frequent texts", left=2, tall=True)])
 
 
 def _boilerplate(profile: CorpusProfile) -> Html:
@@ -321,30 +324,30 @@ def _boilerplate(profile: CorpusProfile) -> Html:
     listed = "" if found.found == len(found.passages) else f"; the {len(found.passages)} largest are listed"
     said = _paragraph(f"Each has at least {found.run} words and is in {found.least:,} texts or more{listed}.")
     items = "".join(f"<li>{_passage(passage)}</li>" for passage in found.passages)
-    return joined([said, Html(f'<ol class="passages">{items}</ol>')])
+    return join_html([said, Html(f'<ol class="passages">{items}</ol>')])
 
 
 def _passage(passage: Passage) -> Html:
     unlike = "" if passage.unlike is None else f", {passage.unlike:,} of which otherwise differ"
     about = (
-        f"{counted(passage.documents, 'document')} ({share(passage.share, 1)}){unlike}; "
-        f"{counted(passage.words, 'word')}; such as "
+        f"{format_count(passage.documents, 'document')} ({format_share(passage.share, 1)}){unlike}; "
+        f"{format_count(passage.words, 'word')}; such as "
     )
     quoted = excerpt(_EMPTY_LINES.sub("\n", passage.text), _QUOTED)
-    return Html(f'<p class="dim">{escaped(about)}{_ids(passage.ids)}</p><blockquote dir="auto">{quoted}</blockquote>')
+    return Html(f'<p class="dim">{escape(about)}{_ids(passage.ids)}</p><blockquote dir="auto">{quoted}</blockquote>')
 
 
 def _template(template: Template) -> Html:
     summary = Html(
-        f"<strong>{counted(template.documents, 'document')}</strong>, {counted(len(template.slots), 'slot')}, "
-        f"{template.constant:,} words that never change ({share(template.share, 1)} of each)"
+        f"<strong>{format_count(template.documents, 'document')}</strong>, {format_count(len(template.slots), 'slot')}"
+        f", {template.constant:,} words that never change ({format_share(template.share, 1)} of each)"
     )
-    pieces = joined(_pieces(template))
+    pieces = join_html(_pieces(template))
     rows = [[f"{at}", _fillers(slot), slot.distinct] for at, slot in enumerate(template.slots, 1)]
-    compared = f"{counted(template.compared, 'distinct text')} compared; such as "
+    compared = f"{format_count(template.compared, 'distinct text')} compared; such as "
     return fold(
         summary,
-        Html(f'<p class="dim">{escaped(compared)}{_ids(template.ids)}</p>'),
+        Html(f'<p class="dim">{escape(compared)}{_ids(template.ids)}</p>'),
         Html(f'<blockquote dir="auto">{pieces}</blockquote>'),
         table(["slot", "most often", "different fillers"], rows, caption="What the slots hold", tall=True, left=2),
     )
@@ -354,12 +357,12 @@ def _pieces(template: Template) -> Iterator[Html]:
     """Yield what all texts say, and in each slot what one of them says, up to where it is enough."""
     room = _QUOTED
     for at, (piece, slot) in enumerate(template.pieces):
-        found = excerpt_of(_EMPTY_LINES.sub("\n", piece), room)
+        found = make_excerpt(_EMPTY_LINES.sub("\n", piece), room)
         slotted = f'<mark class="slot"><sup>{slot + 1}</sup><bdi>{found.html or "&nbsp;"}</bdi></mark>'
         yield found.html if slot < 0 else Html(slotted)
         room -= found.size
         if found.rest:
-            yield rest_of(found.rest + sum(len(other) for other, _ in template.pieces[at + 1 :]))
+            yield format_rest(found.rest + sum(len(other) for other, _ in template.pieces[at + 1 :]))
             return
 
 
@@ -377,7 +380,7 @@ def _families(profile: CorpusProfile) -> Html:
     head = ["begins", "such as", "documents", "matching pairs", "least similar", "mean", "all match all"]
     said = _paragraph("A family is all documents that matching pairs connect.")
     listed = table(head, rows, caption="The largest families", tall=True, left=2) if rows else ""
-    return joined([said, listed])
+    return join_html([said, listed])
 
 
 def _how_to_read(exploration: Observations) -> Html:
@@ -423,25 +426,25 @@ def _about(exploration: Observations) -> Html:
 _SPARK = 20
 
 
-def cell_of(exploration: Observations) -> str:
+def notebook_cell(exploration: Observations) -> str:
     """Return an exploration as HTML for a notebook's cell, its texts escaped."""
     advice, advised = exploration.advice, messages.advised_view(exploration)
     rows = [
         (
             f"{view.name}{' (advised)' if view is advised and advice.given else ''}",
             Html(f'<span style="white-space:pre">{sparkline(view.counts, _SPARK)}</span>'),
-            *(short(per_million(pairs, view.pairs)) for _, pairs in view.above),
+            *(format_short(per_million(pairs, view.pairs)) for _, pairs in view.above),
             messages.valley_in_short(view),
         )
         for view in exploration.views
     ]
     head = ("compared", "similarity 0 to 1", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "valley")
-    begin = f"<strong>{escaped(messages.advised_rule(advice))}</strong>. {escaped(messages.would_drop(exploration))} "
-    said = begin + escaped(advice.reason) if advice.given else escaped(messages.no_advice(advice))
-    typed = f"<p><code>{escaped(messages.advised_command(advice))}</code></p>" if advice.given else ""
+    begin = f"<strong>{escape(messages.advised_rule(advice))}</strong>. {escape(messages.would_drop(exploration))} "
+    said = begin + escape(advice.reason) if advice.given else escape(messages.no_advice(advice))
+    typed = f"<p><code>{escape(messages.advised_command(advice))}</code></p>" if advice.given else ""
     return (
         # A notebook has no page's style.
-        f'<div class="neardup" style="overflow-x:auto"><p>{escaped(messages.compared(exploration.sample))}</p>'
+        f'<div class="neardup" style="overflow-x:auto"><p>{escape(messages.compared(exploration.sample))}</p>'
         f"<p>{said}</p>"
         "<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
         f"{table(head, rows, left=2)}{typed}</div>"

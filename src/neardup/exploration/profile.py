@@ -16,14 +16,14 @@ from neardup.exploration.sample import Sample, Survey
 from neardup.exploration.shared_passages import (
     RUN,
     Boilerplate,
-    Growing,
-    Grown,
+    GrownPassage,
     Passage,
-    least_texts,
+    PassageGrower,
+    fewest_texts,
     shared_runs,
     written,
 )
-from neardup.exploration.templates import LONGEST, Template, pattern_of
+from neardup.exploration.templates import LONGEST, Template, find_pattern
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress
 from neardup.kernels import Bools, Integers
@@ -36,16 +36,16 @@ from neardup.search.second_step import text_representatives
 #: The quantiles, in per cent.
 QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
 #: Bins of a power of ten, as far as whole numbers allow.
-_A_DECADE = 10
+_BINS_PER_DECADE = 10
 
 
-def words_of(texts: Sequence[str]) -> Integers:
+def word_counts(texts: Sequence[str]) -> Integers:
     """Return how many words texts have, as the normalizer ``words`` makes them: int64[n]."""
     counting = Extractor(Recipe(features="words:1", normalize="words"), None, LISTED)
     return counting(pa.array(texts, pa.large_string())).sizes
 
 
-def binned(lengths: Integers) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def length_bins(lengths: Integers) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return where logarithmic bins begin, and where the last ends, and how many lengths are in each.
 
     The bins go from that of the shortest to that of the longest; lengths of 0 are in none. Bin i holds
@@ -58,7 +58,7 @@ def binned(lengths: Integers) -> tuple[tuple[int, ...], tuple[int, ...]]:
     step = 0
     while edges[-1] <= some.max():
         step += 1
-        edge = round(10 ** (step / _A_DECADE))
+        edge = round(10 ** (step / _BINS_PER_DECADE))
         if edge > edges[-1]:
             edges.append(edge)
     counts = np.histogram(some, np.array(edges))[0]
@@ -66,7 +66,7 @@ def binned(lengths: Integers) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(edges[first:]), tuple(counts[first:].tolist())
 
 
-def quantiles_of(lengths: Integers) -> tuple[tuple[float, int], ...]:
+def length_quantiles(lengths: Integers) -> tuple[tuple[float, int], ...]:
     """Return the lengths that so large a part of all is at most: with the part, the smallest such length."""
     ordered = np.sort(lengths)
     if not len(ordered):
@@ -76,24 +76,24 @@ def quantiles_of(lengths: Integers) -> tuple[tuple[float, int], ...]:
 
 
 #: Scripts by the first word of what Unicode calls their letters.
-_TITLED = (
+_TITLE_CASE_SCRIPTS = (
     "LATIN CYRILLIC GREEK ARABIC HEBREW BOPOMOFO HANGUL THAI LAO KHMER MYANMAR TIBETAN DEVANAGARI BENGALI GURMUKHI "
     "GUJARATI TAMIL TELUGU KANNADA MALAYALAM SINHALA ARMENIAN GEORGIAN ETHIOPIC SYRIAC THAANA MONGOLIAN CHEROKEE "
     "TIFINAGH YI JAVANESE"
 )
-_SCRIPTS = {name: name.title() for name in _TITLED.split()} | {
+_SCRIPT_NAMES = {name: name.title() for name in _TITLE_CASE_SCRIPTS.split()} | {
     **dict.fromkeys(("CJK", "IDEOGRAPHIC"), "Han"),
     **dict.fromkeys(("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"), "Kana"),
     "ORIYA": "Odia",
     "CANADIAN": "Canadian Aboriginal",
 }
 #: So much of the letters makes a script the main one.
-_MAIN = 2 / 3
+_MAIN_SHARE = 2 / 3
 #: From so much kana on among kana and Han, a text is written in both, as Japanese is.
-_KANA = 0.1
+_KANA_SHARE = 0.1
 #: This many characters of a text say what script it is in.
-_READ = 2_000
-_IDS = 3
+_CHARACTERS_READ = 2_000
+_IDS_OF_SCRIPT = 3
 _MIXED, _NONE, _OTHER = "mixed", "none", "other"
 
 
@@ -125,35 +125,35 @@ def main_script(text: str) -> str:
     """
     found: Counter[str] = Counter()
     for letter, times in Counter(text).items():
-        found[_script_of(letter)] += times
+        found[_letter_script(letter)] += times
     del found[""]
     letters = found.total()
     if not letters:
         return _NONE
-    east = found["Han"] + found["Kana"]
-    if east >= _MAIN * letters:
-        return "Kana" if found["Kana"] >= _KANA * east else "Han"
+    han_and_kana = found["Han"] + found["Kana"]
+    if han_and_kana >= _MAIN_SHARE * letters:
+        return "Kana" if found["Kana"] >= _KANA_SHARE * han_and_kana else "Han"
     name, times = max(found.items(), key=lambda item: (item[1], item[0]))
-    return name if times >= _MAIN * letters else _MIXED
+    return name if times >= _MAIN_SHARE * letters else _MIXED
 
 
 @cache
-def _script_of(character: str) -> str:
+def _letter_script(character: str) -> str:
     """Return the script of a letter, "" for what is none."""
     if unicodedata.category(character)[0] != "L":
         return ""
     # A fullwidth or a ligature counts as what it stands for.
     plain = unicodedata.normalize("NFKC", character)[0]
-    return _SCRIPTS.get(unicodedata.name(plain, "").partition(" ")[0], _OTHER)
+    return _SCRIPT_NAMES.get(unicodedata.name(plain, "").partition(" ")[0], _OTHER)
 
 
-def scripts_of(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
+def count_scripts(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
     """Return the scripts of texts, which go by their first 2,000 characters."""
     members: defaultdict[str, list[str]] = defaultdict(list)
     for text, name in zip(texts, ids, strict=True):
-        members[main_script(text[:_READ])].append(name)
+        members[main_script(text[:_CHARACTERS_READ])].append(name)
     counts = [
-        ScriptCount(script, len(names), len(names) / len(texts), tuple(names[:_IDS]))
+        ScriptCount(script, len(names), len(names) / len(texts), tuple(names[:_IDS_OF_SCRIPT]))
         for script, names in members.items()
     ]
     return Scripts(len(texts), tuple(sorted(counts, key=lambda one: (-one.documents, one.name))))
@@ -239,90 +239,113 @@ class CorpusProfile:
 #: What is listed, at most.
 FAMILIES, TEMPLATES = 20, 10
 #: How many of the largest families are examined, how many texts of each, and how many characters in all.
-_EXAMINED, _COMPARED, _CHARACTERS = 40, 12, 5_000_000
+_MOST_EXAMINED, _TEXTS_OF_FAMILY, _MOST_CHARACTERS = 40, 12, 5_000_000
 _IDS_OF_FAMILY = 5
 #: Characters that say how a text begins.
-_BEGINS = 120
+_BEGINNING_LENGTH = 120
 
 
-def core_of(family: Integers, representative: Integers, left: Integers, right: Integers, texts: Integers) -> Integers:
+def family_core(
+    family: Integers, representative: Integers, left: Integers, right: Integers, texts: Integers
+) -> Integers:
     """Return the distinct texts of a family that match the one which matches most of them, that one first.
 
     Of the documents of a family (int64[m], ascending), ``representative`` and ``texts`` (int64[n]) name the first one
     with equal features, and with the same text; ``left`` and ``right`` (int64[k]) are the pairs of representatives.
     """
-    own = representative[family]
-    nodes, copies = np.unique(own, return_counts=True)
+    family_representatives = representative[family]
+    nodes, copies = np.unique(family_representatives, return_counts=True)
     inside = np.isin(left, nodes)
     ends = np.searchsorted(nodes, np.concatenate([left[inside], right[inside]]))
     matched = copies.astype(np.float64)
     matched += np.bincount(ends, copies[np.roll(ends, len(ends) // 2)], len(nodes))
     centre = int(nodes[matched.argmax()])
-    near = np.unique(np.concatenate([[centre], right[inside & (left == centre)], left[inside & (right == centre)]]))
-    distinct = family[np.isin(own, near) & (texts[family] == family)]
+    matched_nodes = np.unique(
+        np.concatenate([[centre], right[inside & (left == centre)], left[inside & (right == centre)]])
+    )
+    distinct = family[np.isin(family_representatives, matched_nodes) & (texts[family] == family)]
     first = distinct[representative[distinct] == centre][:1]
     return np.concatenate([first, distinct[~np.isin(distinct, first)]])
 
 
 def beginning(text: str) -> str:
     """Return how a text begins, in a line."""
-    line = " ".join(text[: 2 * _BEGINS].split())
-    return line if len(line) <= _BEGINS and len(text) <= 2 * _BEGINS else line[:_BEGINS].rstrip() + " …"
+    line = " ".join(text[: 2 * _BEGINNING_LENGTH].split())
+    return (
+        line
+        if len(line) <= _BEGINNING_LENGTH and len(text) <= 2 * _BEGINNING_LENGTH
+        else line[:_BEGINNING_LENGTH].rstrip() + " …"
+    )
 
 
 class LargestFamilies:
     """The largest families of a run.
 
-    ``texts`` (int64[n]): for each document the first one with the same text. ``found`` is how many families there are,
-    ``wanted`` (int64[k]) the documents that have to be read, ``examined`` how many were examined as templates.
+    Parameters
+    ----------
+    findings : Findings or None
+        The findings of the run; without them there are no families.
+    texts : int64[n]
+        For each document, the first document with the same text.
+
+    Attributes
+    ----------
+    count : int
+        The number of families of the run.
+    documents_to_read : int64[k]
+        The documents whose texts the summaries and templates need.
+    examined_count : int
+        The number of families that ``templates`` examined.
     """
 
     def __init__(self, findings: Findings | None, texts: Integers) -> None:
         self._findings = findings
-        self.found = 0 if findings is None else len(findings.families.documents)
-        self.examined = 0
-        #: Of each family its number, its documents, and those that are compared.
+        self.count = 0 if findings is None else len(findings.families.documents)
+        self.examined_count = 0
+        #: Of each family: its number, its documents, and the documents to compare.
         self._largest: list[tuple[int, Integers, Integers]] = []
         if findings is not None:
             sizes, family = findings.families.documents, findings.families.family
-            for place in np.argsort(-sizes, kind="stable")[:_EXAMINED].tolist():
+            for place in np.argsort(-sizes, kind="stable")[:_MOST_EXAMINED].tolist():
                 members = np.flatnonzero(family == place + 1)
-                self._largest.append((place + 1, members, _spread(_core(findings, members, texts))))
-        self.wanted = np.concatenate([np.zeros(0, np.int64), *(compared for _, _, compared in self._largest)])
+                self._largest.append((place + 1, members, _evenly_spaced(_core(findings, members, texts))))
+        self.documents_to_read = np.concatenate(
+            [np.zeros(0, np.int64), *(compared for _, _, compared in self._largest)]
+        )
 
-    def listed(self, material: DocumentReader) -> tuple[LargeFamily, ...]:
-        """Return the largest ones for people."""
+    def summaries(self, reader: DocumentReader) -> tuple[LargeFamily, ...]:
+        """Return summaries of the largest families; empty without findings."""
         if self._findings is None:
             return ()
-        known = self._findings.families
+        families = self._findings.families
         return tuple(
             LargeFamily(
                 number=number,
                 documents=len(members),
-                pairs=int(known.pairs[number - 1]),
-                smallest=float(known.smallest[number - 1]),
-                mean=float(known.mean[number - 1]),
-                complete=int(known.pairs[number - 1]) == len(members) * (len(members) - 1) // 2,
-                ids=tuple(material.id(place) for place in members[:_IDS_OF_FAMILY].tolist()),
-                begins=beginning(material.shown(int(compared[0])).text),
+                pairs=int(families.pairs[number - 1]),
+                smallest=float(families.smallest[number - 1]),
+                mean=float(families.mean[number - 1]),
+                complete=int(families.pairs[number - 1]) == len(members) * (len(members) - 1) // 2,
+                ids=tuple(reader.id(place) for place in members[:_IDS_OF_FAMILY].tolist()),
+                begins=beginning(reader.shown(int(compared[0])).text),
             )
             for number, members, compared in self._largest[:FAMILIES]
         )
 
-    def templates(self, material: DocumentReader) -> list[Template]:
-        """Return those that are templates, the largest first."""
+    def templates(self, reader: DocumentReader) -> list[Template]:
+        """Return the families that are templates, the largest first."""
         found = []
-        left = _CHARACTERS
-        self.examined = 0
+        left = _MOST_CHARACTERS
+        self.examined_count = 0
         for number, members, compared in self._largest:
             if left <= 0:
                 break
-            self.examined += 1
-            texts = [material.shown(place).text for place in compared.tolist()]
+            self.examined_count += 1
+            texts = [reader.shown(place).text for place in compared.tolist()]
             left -= sum(min(len(text), LONGEST) for text in texts)
-            pattern = pattern_of(texts)
+            pattern = find_pattern(texts)
             if pattern is not None:
-                ids = tuple(material.id(int(compared[at])) for at in pattern.members[:_IDS_OF_FAMILY])
+                ids = tuple(reader.id(int(compared[at])) for at in pattern.members[:_IDS_OF_FAMILY])
                 found.append(
                     Template(
                         family=number,
@@ -341,25 +364,25 @@ class LargestFamilies:
 
 def _core(findings: Findings, members: Integers, texts: Integers) -> Integers:
     matches = findings.matches
-    return core_of(members, matches.representative, matches.left, matches.right, texts)
+    return family_core(members, matches.representative, matches.left, matches.right, texts)
 
 
-def _spread(documents: Integers) -> Integers:
+def _evenly_spaced(documents: Integers) -> Integers:
     """Return the first document and, of the others, some from everywhere among them."""
-    if len(documents) <= _COMPARED:
+    if len(documents) <= _TEXTS_OF_FAMILY:
         return documents
-    return documents[np.linspace(0, len(documents) - 1, _COMPARED).astype(np.int64)]
+    return documents[np.linspace(0, len(documents) - 1, _TEXTS_OF_FAMILY).astype(np.int64)]
 
 
 #: What is listed of each kind, at most; what there is more is counted.
 PASSAGES, COPIES = 20, 10
 
 
-def profile_of(
+def profile_corpus(
     survey: Survey,
     sample: Sample,
     corpus: Corpus,
-    material: DocumentReader,
+    reader: DocumentReader,
     *,
     findings: Findings | None = None,
     content: str = "",
@@ -377,20 +400,20 @@ def profile_of(
     counting = copies > 0
     if findings is not None:
         counting = np.zeros(len(texts), np.bool_)
-        counting[texts[findings.stays]] = True
+        counting[texts[findings.kept_mask]] = True
     found = shared_runs(
         corpus,
         copies > 0,
         counting,
         run=RUN,
-        least=least_texts(int(counting.sum())),
+        least=fewest_texts(int(counting.sum())),
         content=content,
         text_bytes=int(survey.text_bytes.sum()),
         threads=threads,
         memory=memory,
         report=report,
     )
-    grown, complete = Growing(found, counting).passages()
+    grown, complete = PassageGrower(found, counting).passages()
     firsts = [_holders(one, counting) for one in grown[:PASSAGES]]
     # What matches nothing has no copies that a run would drop.
     comparable = survey.text_bytes > 0 if findings is None else findings.matches.representative >= 0
@@ -399,27 +422,29 @@ def profile_of(
     often = np.argsort(-repeated, kind="stable")[:COPIES]
     often = often[repeated[often] > 1]
     families = LargestFamilies(findings, texts)
-    material.load(np.concatenate([[holders[0] for holders in firsts], often, families.wanted]).astype(np.int64))
+    reader.load(
+        np.concatenate([[holders[0] for holders in firsts], often, families.documents_to_read]).astype(np.int64)
+    )
     documents = len(survey)
     passages = [
         Passage(
-            text=written(material.shown(holders[0]).text, int(one.places[one.texts == holders[0]][0]), one.words),
+            text=written(reader.shown(holders[0]).text, int(one.places[one.texts == holders[0]][0]), one.words),
             words=one.words,
             documents=int(copies[one.texts].sum()),
             texts=len(one.texts),
             unlike=None if findings is None else one.often,
             share=int(copies[one.texts].sum()) / documents,
-            ids=tuple(map(material.id, holders)),
+            ids=tuple(map(reader.id, holders)),
         )
         for one, holders in zip(grown, firsts, strict=False)
     ]
-    templates = families.templates(material)
+    templates = families.templates(reader)
     return CorpusProfile(
         documents=documents,
         bytes=int(survey.text_bytes.sum()),
-        words=_lengths(words_of(sample.texts)),
-        scripts=scripts_of(sample.texts, [str(sample.names.name_at(place)) for place in sample.positions.tolist()]),
-        copies=_copies(survey, texts, repeated, often, material),
+        words=_lengths(word_counts(sample.texts)),
+        scripts=count_scripts(sample.texts, [str(sample.names.name_at(place)) for place in sample.positions.tolist()]),
+        copies=_copies(survey, texts, repeated, often, reader),
         boilerplate=Boilerplate(
             passages=tuple(passages),
             found=len(grown),
@@ -430,25 +455,25 @@ def profile_of(
             complete=complete,
         ),
         templates=tuple(templates[:TEMPLATES]),
-        families=families.listed(material),
-        families_found=families.found,
+        families=families.summaries(reader),
+        families_found=families.count,
         templates_found=len(templates),
-        families_examined=families.examined,
+        families_examined=families.examined_count,
     )
 
 
-def _holders(one: Grown, counting: Bools) -> list[int]:
+def _holders(one: GrownPassage, counting: Bools) -> list[int]:
     """Return the first documents that hold a passage, of those that count."""
     return [int(first) for first in one.texts[counting[one.texts]][:_IDS_OF_FAMILY]]
 
 
 def _lengths(lengths: Integers) -> Lengths:
-    edges, counts = binned(lengths)
+    edges, counts = length_bins(lengths)
     return Lengths(
         documents=len(lengths),
         edges=edges,
         counts=counts,
-        quantiles=quantiles_of(lengths),
+        quantiles=length_quantiles(lengths),
         mean=float(lengths.mean()) if len(lengths) else 0.0,
         total=int(lengths.sum()),
         empty=int((lengths == 0).sum()),
@@ -456,14 +481,14 @@ def _lengths(lengths: Integers) -> Lengths:
     )
 
 
-def _copies(survey: Survey, texts: Integers, copies: Integers, often: Integers, material: DocumentReader) -> Copies:
+def _copies(survey: Survey, texts: Integers, copies: Integers, often: Integers, reader: DocumentReader) -> Copies:
     surplus = np.maximum(copies - 1, 0)
     largest = []
     for first in often.tolist():
         members = np.flatnonzero(texts == first)
-        ids = tuple(material.id(place) for place in members[:_IDS_OF_FAMILY].tolist())
+        ids = tuple(reader.id(place) for place in members[:_IDS_OF_FAMILY].tolist())
         size = int(survey.text_bytes[first])
-        largest.append(CopyGroup(len(members), size, ids, beginning(material.shown(first).text)))
+        largest.append(CopyGroup(len(members), size, ids, beginning(reader.shown(first).text)))
     return Copies(
         copies=int(surplus.sum()),
         groups=int((copies > 1).sum()),

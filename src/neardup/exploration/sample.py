@@ -79,12 +79,12 @@ class Sample:
         }
 
 
-class _Piece(NamedTuple):
+class _TextBatch(NamedTuple):
     """What is known of some texts: themselves (or their contents), their lengths in bytes, and their digests."""
 
     texts: pa.LargeStringArray
     sizes: Integers
-    marks: Words
+    digests: Words
 
 
 def draw_sample(
@@ -103,34 +103,34 @@ def draw_sample(
 
     Raises ``InputError`` where several documents have one id.
     """
-    draw, seen, rows = _Draw(sample, seed), DocumentColumns(), deque[Integers]()
-    sizes, marks = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
+    smallest, columns, rows = _BottomSample(sample, seed), DocumentColumns(), deque[Integers]()
+    sizes, digests = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
 
-    def see(batch: Batch) -> None:
-        seen.add(batch)
+    def add_batch(batch: Batch) -> None:
+        columns.add(batch)
         if len(batch.rows):
             rows.append(batch.rows)
 
-    for piece in map_in_order(partial(_looked_at, content), pieces(corpus, "sample", report, see), threads):
+    for piece in map_in_order(partial(_measure_texts, content), pieces(corpus, "sample", report, add_batch), threads):
         head = rows.popleft()
-        draw.enter(head[: len(piece.sizes)], piece.texts)
+        smallest.add(head[: len(piece.sizes)], piece.texts)
         if len(head) > len(piece.sizes):
             rows.appendleft(head[len(piece.sizes) :])
         sizes.append(piece.sizes)
-        marks.append(piece.marks)
-    names = seen.names()
+        digests.append(piece.digests)
+    names = columns.names()
     corpus.check_unique_ids(names)
     codes, sources = corpus.sources_of(names.rows)
     survey = Survey(
         names=names,
         text_bytes=np.concatenate(sizes),
-        text_digests=np.concatenate(marks),
+        text_digests=np.concatenate(digests),
         source=codes,
         sources=sources,
     )
-    drawn, texts = draw.drawn()
+    drawn_rows, texts = smallest.result()
     found = Sample(
-        positions=np.searchsorted(names.rows, drawn),
+        positions=np.searchsorted(names.rows, drawn_rows),
         texts=texts,
         names=names,
         documents=len(names),
@@ -140,14 +140,14 @@ def draw_sample(
     return found, survey
 
 
-def _looked_at(content: str, texts: pa.LargeStringArray) -> _Piece:
+def _measure_texts(content: str, texts: pa.LargeStringArray) -> _TextBatch:
     if content:
         texts = extract_contents(texts, content_method(content))
     data, offsets = text_buffers(texts)
-    return _Piece(texts, np.diff(offsets), text_digests(data, offsets))
+    return _TextBatch(texts, np.diff(offsets), text_digests(data, offsets))
 
 
-class _Draw:
+class _BottomSample:
     """Holds the texts of the rows with the smallest hashes so far."""
 
     def __init__(self, count: int, seed: int) -> None:
@@ -156,9 +156,9 @@ class _Draw:
         self._rows = np.zeros(0, np.int64)
         self._texts: list[str] = []
 
-    def enter(self, rows: Integers, texts: pa.LargeStringArray) -> None:
+    def add(self, rows: Integers, texts: pa.LargeStringArray) -> None:
         """Look at documents: their rows and texts."""
-        keys = hashes_of(rows, self._seed)
+        keys = row_hashes(rows, self._seed)
         full = len(self._keys) == self._count
         small = np.flatnonzero(keys < self._keys[-1]) if full else np.arange(len(keys))
         if not len(small):
@@ -170,13 +170,13 @@ class _Draw:
         self._keys, self._rows = keys[order], np.concatenate([self._rows, rows[small]])[order]
         self._texts = [found[place] for place in order.tolist()]
 
-    def drawn(self) -> tuple[Integers, list[str]]:
+    def result(self) -> tuple[Integers, list[str]]:
         """Return the rows that are drawn, ascending, and their texts."""
         order = np.argsort(self._rows)
         return self._rows[order], [self._texts[place] for place in order.tolist()]
 
 
-def hashes_of(rows: Integers, seed: int) -> Words:
+def row_hashes(rows: Integers, seed: int) -> Words:
     """Return a hash of each row, different for different rows: splitmix64 of both, twice."""
     words = rows.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64))
     return splitmix(splitmix(words))

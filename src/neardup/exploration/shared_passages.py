@@ -28,10 +28,10 @@ from neardup.runtime import map_in_order
 from neardup.text.normalize import tokens
 
 #: Up to here the counts of the table stand for themselves (``kernels.counts``).
-_EXACT = 127
+_LARGEST_COUNT = 127
 #: The table has a slot or two for each word, but not more than 2**28, nor than this part of a budget.
-_SMALLEST, _LARGEST, _PART = 16, 28, 8
-_BYTES_A_WORD = 5
+_FEWEST_BITS, _MOST_BITS, _MEMORY_SHARE = 16, 28, 8
+_BYTES_PER_WORD = 5
 #: Places that are held, of 24 bytes each; beyond, what is held must occur more often.
 MOST_PLACES = 1 << 25
 
@@ -82,22 +82,22 @@ def shared_runs(
     few enough, to 127 at most.
     """
     recipe = Recipe(content=content, features=f"words:{run}", normalize="words")
-    shift = np.uint64(64 - _bits(text_bytes, memory))
-    table = _counted(corpus, recipe, counting, shift, threads, report)
-    finder = _Finder(recipe, table, shift, distinct, min(least, _EXACT))
-    held = _Held(finder, most_places)
+    shift = np.uint64(64 - _table_bits(text_bytes, memory))
+    table = _count_runs(corpus, recipe, counting, shift, threads, report)
+    finder = _Finder(recipe, table, shift, distinct, min(least, _LARGEST_COUNT))
+    held = _PlaceStore(finder, most_places)
     for part in map_in_order(finder, _numbered(pieces(corpus, "boilerplate", report)), threads):
         held.add(part)
-    return _exact(held, run, max(least, finder.cut if held.raised else 0), counting)
+    return _count_exactly(held, run, max(least, finder.cut if held.raised else 0), counting)
 
 
-def _bits(text_bytes: int, memory: int | None) -> int:
-    wanted = ceil(log2(2 * text_bytes / _BYTES_A_WORD + 2))
-    room = _LARGEST if memory is None else int(log2(max(memory // _PART, 2)))
-    return max(_SMALLEST, min(wanted, room, _LARGEST))
+def _table_bits(text_bytes: int, memory: int | None) -> int:
+    wanted = ceil(log2(2 * text_bytes / _BYTES_PER_WORD + 2))
+    room = _MOST_BITS if memory is None else int(log2(max(memory // _MEMORY_SHARE, 2)))
+    return max(_FEWEST_BITS, min(wanted, room, _MOST_BITS))
 
 
-def _counted(
+def _count_runs(
     corpus: Corpus, recipe: Recipe, counting: Bools, shift: np.uint64, threads: int, report: Progress | None
 ) -> npt.NDArray[np.uint8]:
     """Return the table of counts: of runs whose hashes begin with a slot's number, in how many texts they are."""
@@ -121,7 +121,7 @@ def _numbered(batches: Iterable[pa.LargeStringArray]) -> Iterator[tuple[int, pa.
         first += len(texts)
 
 
-class _Part(NamedTuple):
+class _RunPlaces(NamedTuple):
     """Places of one batch: hashes of runs, documents, words; and how many words the distinct texts have."""
 
     hashes: Words
@@ -142,7 +142,7 @@ class _Finder:
         self._runs = Extractor(recipe, None, LISTED)
         self._single = Extractor(recipe.changed(features="words:1"), None, LISTED)
 
-    def __call__(self, numbered: tuple[int, pa.LargeStringArray]) -> _Part:
+    def __call__(self, numbered: tuple[int, pa.LargeStringArray]) -> _RunPlaces:
         first, texts = numbered
         block = self._runs(texts)
         hashes = np.maximum(block.features, np.uint64(1))
@@ -152,43 +152,43 @@ class _Finder:
         words[single] = self._single(texts.take(pa.array(single))).sizes
         wanted = self._distinct[first : first + len(texts)]
         able = np.repeat(wanted & (words >= self._run), block.sizes)
-        found = np.flatnonzero(able & self.may(hashes))
+        found = np.flatnonzero(able & self.may_be_frequent(hashes))
         ends = np.cumsum(block.sizes)
         owners = np.searchsorted(ends, found, side="right")
         places = found - (ends - block.sizes)[owners]
-        return _Part(hashes[found], owners + first, places, int(words[wanted].sum()))
+        return _RunPlaces(hashes[found], owners + first, places, int(words[wanted].sum()))
 
-    def may(self, hashes: Words) -> Bools:
+    def may_be_frequent(self, hashes: Words) -> Bools:
         """Return which runs may occur often enough."""
         slots = (hashes >> self._shift).astype(np.int64)
         return np.asarray(self._table.take(slots) >= self.cut)
 
 
-class _Held:
+class _PlaceStore:
     """The places that were found, and no more than fit."""
 
     def __init__(self, finder: _Finder, most: int) -> None:
-        self._finder, self._most = finder, most
+        self._finder, self._most_places = finder, most
         self.raised = False
-        self.parts = [_Part(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64), 0)]
+        self.parts = [_RunPlaces(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64), 0)]
         self._size = 0
 
-    def add(self, part: _Part) -> None:
+    def add(self, part: _RunPlaces) -> None:
         # A part that was under way when the count was raised holds too many.
-        self.parts.append(self._fewer(part) if self.raised else part)
+        self.parts.append(self._select_frequent(part) if self.raised else part)
         self._size += len(self.parts[-1].hashes)
-        while self._size > self._most and self._finder.cut < _EXACT:
-            self._finder.cut = min(2 * self._finder.cut, _EXACT)
+        while self._size > self._most_places and self._finder.cut < _LARGEST_COUNT:
+            self._finder.cut = min(2 * self._finder.cut, _LARGEST_COUNT)
             self.raised = True
-            self.parts = [self._fewer(part) for part in self.parts]
+            self.parts = [self._select_frequent(part) for part in self.parts]
             self._size = sum(len(part.hashes) for part in self.parts)
 
-    def _fewer(self, part: _Part) -> _Part:
-        stays = self._finder.may(part.hashes)
-        return _Part(part.hashes[stays], part.texts[stays], part.places[stays], part.words)
+    def _select_frequent(self, part: _RunPlaces) -> _RunPlaces:
+        stays = self._finder.may_be_frequent(part.hashes)
+        return _RunPlaces(part.hashes[stays], part.texts[stays], part.places[stays], part.words)
 
 
-def _exact(held: _Held, run: int, least: int, counting: Bools) -> SharedRuns:
+def _count_exactly(held: _PlaceStore, run: int, least: int, counting: Bools) -> SharedRuns:
     hashes, texts, places = (np.concatenate([part[field] for part in held.parts]) for field in range(3))
     _, runs = np.unique(hashes, return_inverse=True)
     runs = runs.reshape(-1).astype(np.int64)
@@ -207,17 +207,17 @@ def _exact(held: _Held, run: int, least: int, counting: Bools) -> SharedRuns:
 #: Words of a run.
 RUN = 8
 #: A run counts as shared from this many texts on, or from one in this many.
-_FEWEST, _ONE_IN = 5, 1000
+_FEWEST_TEXTS, _TEXTS_PER_RUN = 5, 1000
 #: A passage continues while at least this part of the texts with its first run continue it.
-_LOYAL = 0.75
+_CONTINUING_SHARE = 0.75
 #: What grew is a new passage if more than this part of its runs is in no earlier passage.
-_FRESH = 0.5
+_NEW_SHARE = 0.5
 #: A run in this many times as many texts belongs to another passage.
-_STEP = 1.5
+_FREQUENCY_STEP = 1.5
 #: Runs that passages are grown from.
 MOST_GROWN = 5_000
 #: Closing characters right after the last word.
-_CLOSING = re.compile(r"[^\w\s([{<«“‘]{1,3}")
+_CLOSING_CHARACTERS = re.compile(r"[^\w\s([{<«“‘]{1,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ class Boilerplate:
     complete: bool = True
 
 
-class Grown(NamedTuple):
+class GrownPassage(NamedTuple):
     """A passage as it was found."""
 
     words: int
@@ -273,7 +273,7 @@ class Grown(NamedTuple):
     places: Integers
 
 
-class _Grew(NamedTuple):
+class _Growth(NamedTuple):
     """What grew from a run."""
 
     #: int64[k]: the runs.
@@ -286,37 +286,37 @@ class _Grew(NamedTuple):
     left: bool
     right: bool
 
-    def own(self, shared: int) -> Integers:
+    def own_runs(self, shared: int) -> Integers:
         """Return the runs without those whose first, or last, words are such a run's: so many on each side."""
         return self.chain[shared if self.left else 0 : len(self.chain) - (shared if self.right else 0)]
 
 
-def least_texts(texts: int) -> int:
+def fewest_texts(texts: int) -> int:
     """Return in how many of these texts a run must be to count as shared: five, or one in a thousand."""
-    return max(_FEWEST, -(-texts // _ONE_IN))
+    return max(_FEWEST_TEXTS, -(-texts // _TEXTS_PER_RUN))
 
 
-class Growing:
+class PassageGrower:
     """Grows passages from shared runs."""
 
     def __init__(self, found: SharedRuns, counting: Bools) -> None:
         self._found, self._counting = found, counting
         runs, texts, places = found.runs, found.texts, found.places
         # Whether the next place is that of the next word.
-        self._goes_on = np.zeros(len(runs), np.bool_)
-        self._goes_on[:-1] = (texts[1:] == texts[:-1]) & (places[1:] == places[:-1] + 1)
+        self._is_continued = np.zeros(len(runs), np.bool_)
+        self._is_continued[:-1] = (texts[1:] == texts[:-1]) & (places[1:] == places[:-1] + 1)
         self._order = np.argsort(runs, kind="stable")
-        self._heads = np.concatenate([[0], np.cumsum(np.bincount(runs, minlength=len(found.often)))]).astype(np.int64)
+        self._offsets = np.concatenate([[0], np.cumsum(np.bincount(runs, minlength=len(found.often)))]).astype(np.int64)
         # The run that always stands behind each one, and the one before.
-        self._always = {step: self._neighbours(step) for step in (1, -1)}
+        self._fixed_neighbours = {step: self._neighbours(step) for step in (1, -1)}
 
-    def passages(self, most: int = MOST_GROWN) -> tuple[list[Grown], bool]:
+    def passages(self, most: int = MOST_GROWN) -> tuple[list[GrownPassage], bool]:
         """Return the passages, those that fill most first, and whether these are all.
 
         They are grown from at most ``most`` runs, the most promising first.
         """
         used = np.zeros(len(self._found.often), np.bool_)
-        grown: list[Grown] = []
+        grown: list[GrownPassage] = []
         taken = 0
         for seed in self._seeds().tolist():
             if used[seed]:
@@ -325,14 +325,14 @@ class Growing:
                 break
             taken += 1
             grew = self._grow(seed)
-            chain = grew.own(self._found.run - 1)
+            chain = grew.own_runs(self._found.run - 1)
             fresh = len(chain) - int(used[chain].sum())
             used[grew.chain] = True
-            if len(chain) and fresh > _FRESH * len(chain):
-                at = grew.at + grew.before if len(chain) == len(grew.chain) else self._standing(chain)
+            if len(chain) and fresh > _NEW_SHARE * len(chain):
+                at = grew.at + grew.before if len(chain) == len(grew.chain) else self._chain_places(chain)
                 texts, first = np.unique(self._found.texts[at], return_index=True)
                 words, often = len(chain) + self._found.run - 1, int(self._counting[texts].sum())
-                grown.append(Grown(words, often, texts, self._found.places[at[first]]))
+                grown.append(GrownPassage(words, often, texts, self._found.places[at[first]]))
         grown.sort(key=lambda one: (-one.often * one.words, int(one.texts[0]), int(one.places[0])))
         return grown, bool(used.all())
 
@@ -342,18 +342,18 @@ class Growing:
         often = found.often[found.runs]
         begins = np.ones(len(often), np.bool_)
         fewer, more = np.minimum(often[1:], often[:-1]), np.maximum(often[1:], often[:-1])
-        begins[1:] = ~self._goes_on[:-1] | (_STEP * fewer <= more)
+        begins[1:] = ~self._is_continued[:-1] | (_FREQUENCY_STEP * fewer <= more)
         stretch = np.cumsum(begins) - 1
         length = np.bincount(stretch) if len(stretch) else stretch
         fills = (length[stretch] + found.run - 1) * often
         best = np.zeros(len(found.often), np.int64)
         np.maximum.at(best, found.runs, fills)
-        return np.lexsort((self._order[self._heads[:-1]], -best))
+        return np.lexsort((self._order[self._offsets[:-1]], -best))
 
-    def _grow(self, seed: int) -> _Grew:
+    def _grow(self, seed: int) -> _Growth:
         """Return what grows from a run."""
-        at = self._order[self._heads[seed] : self._heads[seed + 1]]
-        needed = max(_LOYAL * int(self._found.often[seed]), 1)
+        at = self._order[self._offsets[seed] : self._offsets[seed + 1]]
+        needed = max(_CONTINUING_SHARE * int(self._found.often[seed]), 1)
         chain = {seed}
         sides: list[list[int]] = []
         ended: list[bool] = []
@@ -361,47 +361,47 @@ class Growing:
             side: list[int] = []
             last, count, more = seed, int(self._found.often[seed]), False
             while not more:
-                last, going = int(self._always[step][last]), at
+                last, going = int(self._fixed_neighbours[step][last]), at
                 if last < 0:
-                    last, going = self._step(at, step * len(side), step)
-                    count = self._counted(going)
+                    last, going = self._most_common_step(at, step * len(side), step)
+                    count = self._count_texts(going)
                 # What repeats itself would go on for as long as it does.
                 if last in chain or count < needed:
                     break
-                more = bool(self._found.often[last] >= _STEP * count)
+                more = bool(self._found.often[last] >= _FREQUENCY_STEP * count)
                 if not more:
                     at = going
                     chain.add(last)
                     side.append(last)
             sides.append(side)
             ended.append(more)
-        return _Grew(np.array([*sides[1][::-1], seed, *sides[0]], np.int64), at, -len(sides[1]), ended[1], ended[0])
+        return _Growth(np.array([*sides[1][::-1], seed, *sides[0]], np.int64), at, -len(sides[1]), ended[1], ended[0])
 
-    def _standing(self, chain: Integers) -> Integers:
+    def _chain_places(self, chain: Integers) -> Integers:
         """Return where runs stand one behind the other: the places of the first."""
         runs = chain.tolist()
-        at = self._order[self._heads[runs[0]] : self._heads[runs[0] + 1]]
+        at = self._order[self._offsets[runs[0]] : self._offsets[runs[0] + 1]]
         for step, (before, after) in enumerate(pairwise(runs)):
-            if self._always[1][before] != after:
-                at = at[self._goes_on[at + step]]
+            if self._fixed_neighbours[1][before] != after:
+                at = at[self._is_continued[at + step]]
                 at = at[self._found.runs[at + step + 1] == after]
         return at
 
     def _neighbours(self, step: int) -> Integers:
         """Return for each run the one that stands next to it wherever it stands, -1 where there is none."""
         runs, count = self._found.runs, len(self._found.often)
-        first = np.flatnonzero(self._goes_on)
+        first = np.flatnonzero(self._is_continued)
         at, other = (first, first + 1) if step > 0 else (first + 1, first)
         least, most = np.full(count, count), np.full(count, -1)
         np.minimum.at(least, runs[at], runs[other])
         np.maximum.at(most, runs[at], runs[other])
-        always = (least == most) & (np.bincount(runs[at], minlength=count) == np.diff(self._heads))
+        always = (least == most) & (np.bincount(runs[at], minlength=count) == np.diff(self._offsets))
         return np.where(always, most, -1)
 
-    def _step(self, at: Integers, ahead: int, step: int) -> tuple[int, Integers]:
+    def _most_common_step(self, at: Integers, ahead: int, step: int) -> tuple[int, Integers]:
         """Return the run that most texts go on with, and the places of those that do."""
         # Before the first place of all there is the last one, which nothing follows.
-        going = at[self._goes_on[at + ahead + min(step, 0)]]
+        going = at[self._is_continued[at + ahead + min(step, 0)]]
         after = self._found.runs[going + ahead + step]
         counted = after[self._counting[self._found.texts[going]]]
         if not len(counted):
@@ -410,7 +410,7 @@ class Growing:
         run = int(runs[often.argmax()])
         return run, going[after == run]
 
-    def _counted(self, at: Integers) -> int:
+    def _count_texts(self, at: Integers) -> int:
         """Return in how many texts that count these places are."""
         texts = self._found.texts[at]
         texts = texts[self._counting[texts]]
@@ -420,5 +420,5 @@ class Growing:
 def written(text: str, place: int, words: int) -> str:
     """Return words of a text from a place on, as they are written there, with what closes the last one."""
     found = tokens(text)[place : place + words]
-    closing = _CLOSING.match(text, found[-1].end)
+    closing = _CLOSING_CHARACTERS.match(text, found[-1].end)
     return text[found[0].start : closing.end() if closing else found[-1].end]

@@ -30,15 +30,15 @@ from neardup.text.alignment import matching_blocks
 from neardup.text.normalize import Token, normalize, tokens
 
 #: The rule, as it stands above.
-_TEXTS, _CONSTANT, _OPEN = 4, 0.5, 0.1
-_FILLED, _WORDS, _DIFFERENT, _SAME, _USUAL = 0.75, 12, 4, 1 / 3, 0.5
+_FEWEST_TEXTS, _CONSTANT_SHARE, _OPEN_SHARE = 4, 0.5, 0.1
+_FILLED_SHARE, _MOST_FILLER_WORDS, _FEWEST_DISTINCT, _SAME_SHARE, _COMMON_WORD_SHARE = 0.75, 12, 4, 1 / 3, 0.5
 #: A text that lacks more than this part of the words that all others have is left out, as long as three in four stay.
-_LACKS, _STAY = 0.02, 0.75
+_MISSING_SHARE, _MEMBER_SHARE = 0.02, 0.75
 #: A run of fewer constant words than these, this many times shorter than what differs on both sides of it, is chance.
-_SURE, _LONGER = 5, 3
+_FEWEST_CERTAIN, _CHANCE_RATIO = 5, 3
 #: Of longer texts only this many characters are compared.
 LONGEST = 20_000
-_FILLERS = 8
+_MOST_FILLERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,52 +88,57 @@ class Pattern(NamedTuple):
     slots: tuple[Slot, ...]
 
 
-def pattern_of(texts: Sequence[str]) -> Pattern | None:
+def find_pattern(texts: Sequence[str]) -> Pattern | None:
     """Return what texts have in common and where they differ, if they are a template; None if they are not.
 
     The others are compared with the first, the first 20,000 characters of each.
     """
     texts = [text[:LONGEST] for text in texts]
     words = [normalize(text).split() for text in texts]
-    if len(texts) < _TEXTS or not all(words):
+    if len(texts) < _FEWEST_TEXTS or not all(words):
         return None
-    found = _matched(words)
-    members = _fitting(found)
+    matches = _match_words(words)
+    members = _select_members(matches)
     # Where the constant words stand in each text, with what is before the first and behind the last.
     ends = np.array([len(words[m]) for m in members])[:, None]
-    places = np.hstack([np.full_like(ends, -1), found[members][:, (found[members] >= 0).all(axis=0)], ends])
-    places = _without_chance(places)
+    places = np.hstack([np.full_like(ends, -1), matches[members][:, (matches[members] >= 0).all(axis=0)], ends])
+    places = _drop_chance_runs(places)
     constant = places.shape[1] - 2
     share = sum(constant / len(words[m]) for m in members) / len(members)
-    if len(members) < _TEXTS or share < _CONSTANT:
+    if len(members) < _FEWEST_TEXTS or share < _CONSTANT_SHARE:
         return None
     filled = np.flatnonzero((np.diff(places) > 1).any(axis=0)).tolist()
     fillers = [
         [tuple(words[m][places[at, slot] + 1 : places[at, slot + 1]]) for at, m in enumerate(members)]
         for slot in filled
     ]
-    if sum(map(_is_open, fillers)) < max(_OPEN * len(fillers), 1):
+    if sum(map(_is_open, fillers)) < max(_OPEN_SHARE * len(fillers), 1):
         return None
-    standing = [tokens(texts[m]) for m in members]
+    text_tokens = [tokens(texts[m]) for m in members]
     slots = [
-        _slot(inside, [_written(texts[m], standing[at], *places[at, slot : slot + 2]) for at, m in enumerate(members)])
+        _build_slot(
+            inside,
+            [_text_between(texts[m], text_tokens[at], *places[at, slot : slot + 2]) for at, m in enumerate(members)],
+        )
         for slot, inside in zip(filled, fillers, strict=True)
     ]
-    return Pattern(tuple(members), constant, share, _pieces(texts[0], standing[0], places[0], filled), tuple(slots))
+    return Pattern(
+        tuple(members), constant, share, _split_pieces(texts[0], text_tokens[0], places[0], filled), tuple(slots)
+    )
 
 
-def _matched(words: Sequence[Sequence[str]]) -> Integers:
+def _match_words(words: Sequence[Sequence[str]]) -> Integers:
     """Return where in each text each of the first one's words is matched, -1 where it is not."""
-    found = np.full((len(words), len(words[0])), -1)
-    found[0] = np.arange(len(words[0]))
+    matches = np.full((len(words), len(words[0])), -1)
+    matches[0] = np.arange(len(words[0]))
     for number, other in enumerate(words[1:], 1):
         for block in matching_blocks(words[0], other):
             ahead = np.arange(block.length)
-            found[number, block.left + ahead] = block.right + ahead
-    return found
+            matches[number, block.left + ahead] = block.right + ahead
+    return matches
 
 
-def _without_chance(places: Integers) -> Integers:
+def _drop_chance_runs(places: Integers) -> Integers:
     """Return the places of constant words without those that are few between much that differs."""
     gaps = np.diff(places).max(axis=0) - 1
     begins = [0, *(np.flatnonzero(gaps[:-1]) + 1).tolist()]
@@ -144,56 +149,58 @@ def _without_chance(places: Integers) -> Integers:
         if not run:
             continue
         before = int((places[:, run[0]] - places[:, kept[-1]]).max()) - 1
-        if len(run) >= _SURE or len(run) * _LONGER > min(before, int(gaps[end - 1])):
+        if len(run) >= _FEWEST_CERTAIN or len(run) * _CHANCE_RATIO > min(before, int(gaps[end - 1])):
             kept += run
     return places[:, [*kept, places.shape[1] - 1]]
 
 
-def _fitting(found: Integers) -> list[int]:
+def _select_members(matches: Integers) -> list[int]:
     """Return the texts that stay when those are left out that alone lack words which all others have."""
-    stay = list(range(len(found)))
-    most = len(found) - int(_STAY * len(found))
+    members = list(range(len(matches)))
+    most = len(matches) - int(_MEMBER_SHARE * len(matches))
     for _ in range(most):
-        lacking = found[stay] < 0
+        lacking = matches[members] < 0
         alone = lacking[:, lacking.sum(axis=0) == 1].sum(axis=1)
         worst = int(alone.argmax())
-        if alone[worst] <= max(_LACKS * found.shape[1], 1):
+        if alone[worst] <= max(_MISSING_SHARE * matches.shape[1], 1):
             break
-        del stay[worst]
-    return stay
+        del members[worst]
+    return members
 
 
-def _written(text: str, words: Sequence[Token], before: int, after: int) -> str:
+def _text_between(text: str, words: Sequence[Token], before: int, after: int) -> str:
     """Return what stands between two words as the text writes it."""
     return text[words[before + 1].start : words[after - 1].end] if after > before + 1 else ""
 
 
-def _slot(fillers: Sequence[tuple[str, ...]], written: Sequence[str]) -> Slot:
+def _build_slot(fillers: Sequence[tuple[str, ...]], written: Sequence[str]) -> Slot:
     counts = Counter(fillers)
     # The first text that has them says how they are written.
     first = dict(zip(reversed(fillers), reversed(written), strict=True))
     ranked = sorted(counts, key=lambda words: (-counts[words], words))
-    return Slot(tuple((first[words], counts[words]) for words in ranked[:_FILLERS]), len(counts))
+    return Slot(tuple((first[words], counts[words]) for words in ranked[:_MOST_FILLERS]), len(counts))
 
 
 def _is_open(fillers: Sequence[tuple[str, ...]]) -> bool:
     """Return whether documents fill in, each its own."""
-    if sum(map(bool, fillers)) < _FILLED * len(fillers) or median(map(len, fillers)) > _WORDS:
+    if sum(map(bool, fillers)) < _FILLED_SHARE * len(fillers) or median(map(len, fillers)) > _MOST_FILLER_WORDS:
         return False
-    bare = [frozenset(map(_without_marks, words)) for words in fillers]
-    counts = Counter(word for words in bare for word in words)
-    usual = {word for word, times in counts.items() if times > _USUAL * len(fillers)}
-    groups = Counter(words - usual for words in bare)
-    return len(groups) >= _DIFFERENT and max(groups.values()) <= max(_SAME * len(fillers), 1)
+    bare_fillers = [frozenset(map(_strip_accents, words)) for words in fillers]
+    counts = Counter(word for words in bare_fillers for word in words)
+    common_words = {word for word, times in counts.items() if times > _COMMON_WORD_SHARE * len(fillers)}
+    groups = Counter(words - common_words for words in bare_fillers)
+    return len(groups) >= _FEWEST_DISTINCT and max(groups.values()) <= max(_SAME_SHARE * len(fillers), 1)
 
 
 @cache
-def _without_marks(word: str) -> str:
+def _strip_accents(word: str) -> str:
     """Return a word without accents and vowel signs."""
     return "".join(one for one in unicodedata.normalize("NFD", word) if unicodedata.category(one) != "Mn")
 
 
-def _pieces(text: str, words: Sequence[Token], places: Integers, filled: Sequence[int]) -> tuple[tuple[str, int], ...]:
+def _split_pieces(
+    text: str, words: Sequence[Token], places: Integers, filled: Sequence[int]
+) -> tuple[tuple[str, int], ...]:
     """Return a text as what is constant and what fills slots, in order."""
     number = {slot: at for at, slot in enumerate(filled)}
     cuts: list[tuple[int, int, int]] = []

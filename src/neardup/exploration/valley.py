@@ -50,7 +50,7 @@ class Valley:
     sparse: bool = True
 
 
-def valley_of(above: Sequence[float] | npt.NDArray[np.float64], known: int = 0) -> Valley | None:
+def find_valley(above: Sequence[float] | npt.NDArray[np.float64], known: int = 0) -> Valley | None:
     """Return the valley of a distribution of similarities.
 
     ``above`` are 101 numbers: how many pairs are at or above each hundredth, all pairs first. From ``known`` on they

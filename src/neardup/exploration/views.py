@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup.documents import Corpus
 from neardup.errors import RecipeError
-from neardup.exploration.valley import Valley, valley_of
+from neardup.exploration.valley import Valley, find_valley
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, gather_statistics, largest_square_sum, pieces
 from neardup.features.statistics import Statistics
@@ -226,7 +226,7 @@ class _Counted(NamedTuple):
     features: Words
 
 
-def frequencies_of(
+def count_frequencies(
     corpus: Corpus,
     recipe: Recipe,
     texts: pa.LargeStringArray,
@@ -286,7 +286,7 @@ def texts_array(texts: Sequence[str]) -> pa.LargeStringArray:
     return pa.array(texts, pa.large_string())
 
 
-def vectors_of(
+def extract_vectors(
     texts: pa.LargeStringArray, recipe: Recipe, statistics: Statistics | None = None, *, threads: int = 1
 ) -> Vectors:
     """Return the features of texts, which are contents already where the recipe asks for these."""
@@ -298,7 +298,7 @@ def vectors_of(
         return store.vectors()
 
 
-def view_of(
+def build_view(
     vectors: Vectors,
     recipe: Recipe,
     statistics: Statistics | None = None,
@@ -328,4 +328,4 @@ def view_of(
         edges=tuple(found.edges.tolist()),
         valley=None,
     )
-    return replace(view, valley=valley_of(view.cumulative())), found.close
+    return replace(view, valley=find_valley(view.cumulative())), found.close

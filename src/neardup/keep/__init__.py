@@ -1,1 +1,1 @@
-"""Who stays: keep orders, keepers, families, and the pairs of documents that say why."""
+"""Keep orders, keepers, families, verdicts, and pairs of documents."""

@@ -1,7 +1,7 @@
-"""Who stays: keepers in keep order, and families for reading.
+"""Keepers and families: which documents are kept, and which ones belong together.
 
-Go through the documents in keep order and keep one unless a kept one matches it. So each dropped document has
-a direct pair with a kept one, no two kept ones match, nothing chains, and the answer is unique: the
+Documents are visited in keep order; one is kept unless it matches a kept one. So each dropped document is in a
+matching pair with a kept one, no two kept ones match, nothing chains, and the result is unique: the
 lexicographically first maximal independent set of the graph of pairs.
 """
 
@@ -28,15 +28,15 @@ class Graph(NamedTuple):
 
 
 class Keepers(NamedTuple):
-    """The verdict on each document.
+    """The keeper of each document.
 
     Attributes
     ----------
     keeper : int64[n]
-        The document itself where it stays, else its most similar kept document before it in keep order, the
-        first of equals.
+        The document itself if it is kept; else the most similar kept document before it in keep order, the first
+        one of several.
     similarity : float64[n]
-        To the keeper; 1 for a kept document.
+        The similarity to the keeper; 1 for a kept document.
     """
 
     keeper: Integers
@@ -44,7 +44,7 @@ class Keepers(NamedTuple):
 
     @property
     def dropped(self) -> Bools:
-        """bool[n], whether each document goes."""
+        """bool[n], which documents are dropped."""
         return np.not_equal(self.keeper, np.arange(len(self.keeper)))
 
 
@@ -56,9 +56,9 @@ class Families(NamedTuple):
     family : int64[n]
         The family of each document, numbered from 1 in the order of their first documents; 0 for none.
     documents, pairs : int64[f]
-        How many documents and matching pairs each family has.
+        The number of documents and of matching pairs of each family.
     smallest, mean : float64[f]
-        Over the similarities of its matching pairs.
+        The smallest and the mean similarity of its matching pairs.
     """
 
     family: Integers
@@ -69,7 +69,7 @@ class Families(NamedTuple):
 
 
 def build_graph(count: int, left: Integers, right: Integers, similarity: Floats) -> Graph:
-    """Return the graph of count documents and the given pairs."""
+    """Return the graph of ``count`` documents with these pairs as edges."""
     ends = np.concatenate([left, right])
     order = np.argsort(ends, kind="stable")
     heads = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=count))]).astype(np.int64)
@@ -78,94 +78,92 @@ def build_graph(count: int, left: Integers, right: Integers, similarity: Floats)
 
 
 class KeepRanking(NamedTuple):
-    """Representatives in keep order, before it is known who stays.
+    """Documents and their representatives in keep order.
 
     Attributes
     ----------
-    place : int64[n]
-        Where each document is in keep order.
-    top : int64[n]
-        The first document in keep order of those that each representative stands for, -1 for others.
+    places : int64[n]
+        The place of each document in keep order.
+    firsts : int64[n]
+        For each representative, the first of its documents in keep order; -1 for a document that is none.
     nodes : int64[r]
-        The representatives, in keep order of these.
-    given : int
-        How many of these, the first ones, stay whatever they match: they stand for reference documents.
+        The representatives, in the keep order of their first documents.
+    reference_nodes : int
+        How many of the nodes, the first ones, stand for reference documents: they are kept whatever they match.
     """
 
-    place: Integers
-    top: Integers
+    places: Integers
+    firsts: Integers
     nodes: Integers
-    given: int
+    reference_nodes: int
 
     def kept_nodes(self, pairs: Graph) -> Bools:
-        """Return which representatives stay, each as its first document; the others' documents all go: bool[n]."""
-        stays = np.zeros(len(self.place), np.bool_)
-        stays[self.nodes[: self.given]] = True
-        select_kept(self.nodes[self.given :], pairs.heads, pairs.neighbours, stays)
-        return stays
+        """Return bool[n], the representatives whose first document is kept; of all others, every one is dropped."""
+        kept = np.zeros(len(self.places), np.bool_)
+        kept[self.nodes[: self.reference_nodes]] = True
+        select_kept(self.nodes[self.reference_nodes :], pairs.heads, pairs.neighbours, kept)
+        return kept
 
 
 def rank_documents(representative: Integers, order: Integers, reference: int = 0) -> KeepRanking:
-    """Return who comes before whom; the parameters are those of ``find_keepers``."""
+    """Return the documents and representatives in keep order; the parameters are those of ``find_keepers``."""
     count = len(representative)
-    place = np.empty(count, np.int64)
-    place[order] = np.arange(count)
+    places = np.empty(count, np.int64)
+    places[order] = np.arange(count)
     in_order = order[representative[order] >= 0]
     nodes = representative[in_order]
-    top = np.full(count, -1, np.int64)
-    # Of several values for one place the last one stays: here the first in keep order.
-    top[nodes[::-1]] = in_order[::-1]
-    given = int((top >= count - reference).sum())
-    return KeepRanking(place, top, nodes[top[nodes] == in_order], given)
+    firsts = np.full(count, -1, np.int64)
+    # Of several assignments to one place the last one counts: here, the first document in keep order.
+    firsts[nodes[::-1]] = in_order[::-1]
+    reference_nodes = int((firsts >= count - reference).sum())
+    return KeepRanking(places, firsts, nodes[firsts[nodes] == in_order], reference_nodes)
 
 
 def find_keepers(representative: Integers, pairs: Graph, order: Integers, reference: int = 0) -> Keepers:
-    """Return who stays.
+    """Return the keeper of each document.
 
     Parameters
     ----------
     representative : int64[n]
-        The first document with the same features; -1 for one that matches nothing, which stays.
+        The first document with the same features; -1 for one that can match nothing, which is kept.
     pairs : Graph
         The matching pairs of representatives.
     order : int64[n]
-        The documents in keep order: of two that match, the one that comes first is preferred.
+        The documents in keep order: of two that match, the earlier one is preferred.
     reference : int
-        How many of the documents, the last ones, are of a reference: they stand first in keep order, and all stay.
+        How many of the documents, the last ones, are of a reference: they come first in keep order and are all kept.
     """
     count = len(representative)
     ranked = rank_documents(representative, order, reference)
-    kept = Keepers(np.arange(count), np.ones(count))
+    keepers = Keepers(np.arange(count), np.ones(count))
     assign_keepers(
         representative,
-        ranked.place,
-        ranked.top,
+        ranked.places,
+        ranked.firsts,
         ranked.kept_nodes(pairs),
         (pairs.heads, pairs.neighbours, pairs.similarity),
-        kept.keeper,
-        kept.similarity,
+        keepers.keeper,
+        keepers.similarity,
     )
-    own = count - reference
-    kept.keeper[own:], kept.similarity[own:] = np.arange(own, count), 1.0
-    return kept
+    input_count = count - reference
+    keepers.keeper[input_count:], keepers.similarity[input_count:] = np.arange(input_count, count), 1.0
+    return keepers
 
 
 def find_families(
     representative: Integers, left: Integers, right: Integers, similarity: Floats, reference: int = 0
 ) -> Families:
-    """Return the families of documents that the pairs of representatives, and equal sets, connect.
+    """Return the families: documents connected by pairs of representatives and by equal features.
 
-    Pairs inside a reference, which is the last so many documents, connect nothing and are not counted.
+    The last ``reference`` documents are of a reference: pairs among them connect nothing and are not counted.
     """
     count = len(representative)
-    own = count - reference
     root = np.arange(count)
     connect_components(left, right, root)
-    able = representative >= 0
-    rooted = np.where(able, root[representative], np.arange(count))
-    # A representative is the first of its equals, so the smallest node of a component is its first document.
+    rooted = np.where(representative >= 0, root[representative], np.arange(count))
+    # A representative is the first of equal documents, so the smallest node of a component is its first document.
     members = np.bincount(rooted, minlength=count)
-    roots = np.flatnonzero(members[:own] > 1)
+    roots = np.flatnonzero(members[: count - reference] > 1)
     number = np.zeros(count, np.int64)
     number[roots] = np.arange(1, len(roots) + 1)
     weight, equal = document_pair_counts(representative, left, right, reference)
@@ -180,15 +178,15 @@ def find_families(
 def document_pair_counts(
     representative: Integers, left: Integers, right: Integers, reference: int = 0
 ) -> tuple[Integers, Integers]:
-    """Return how many pairs of documents each pair of representatives is, and each representative with its equals.
+    """Return int64[k], the pairs of documents behind each pair of representatives, and int64[n], those of equal ones.
 
-    Those inside a reference, which is the last so many documents, are no pairs: int64[k] and int64[n].
+    The last ``reference`` documents are of a reference: pairs among them do not count.
     """
     count = len(representative)
     pairs, equal = np.zeros(len(left), np.int64), np.zeros(count, np.int64)
     for sign, first in ((1, 0), (-1, count - reference)):
-        known = representative[first:]
-        copies = np.bincount(known[known >= 0], minlength=count).astype(np.int64)
+        present = representative[first:]
+        copies = np.bincount(present[present >= 0], minlength=count).astype(np.int64)
         pairs += sign * copies[left] * copies[right]
         equal += sign * copies * (copies - 1) // 2
     return pairs, equal

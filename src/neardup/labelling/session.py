@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from neardup.errors import InputError
-from neardup.evaluation.agreement import Agreement, agreements
+from neardup.evaluation.agreement import Agreement, pairwise_agreements
 from neardup.evaluation.audit import Audit, Sample
 from neardup.evaluation.audit_result import interval_text
-from neardup.evaluation.population import votes_of_store
+from neardup.evaluation.population import store_votes
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import REASONS, Fact, FixedQueue, LabelQueue, Question
 from neardup.labels.store import ANSWERS, SKIP, IdPair, Judgement, OpenPair, labeller_name
@@ -108,7 +108,7 @@ class Session:
 
     def _facts(self, labeller: str) -> list[dict[str, str]]:
         """Return the figures of the labels so far."""
-        agreed = [one for one in agreements(self._labels.answers) if labeller in one.labellers]
+        agreed = [one for one in pairwise_agreements(self._labels.answers) if labeller in one.labellers]
         facts = [*self._queue.facts(), *(agreement_fact(one, labeller) for one in agreed)]
         return [fact._asdict() for fact in facts]
 
@@ -192,7 +192,7 @@ class SampleQueue(FixedQueue):
     def facts(self) -> list[Fact]:
         """Return precision and recall, if they are known."""
         sample = self._sample
-        return [*_facts(sample.audit(sample.judged(votes_of_store(self._store.labels, sample.places))))]
+        return [*_facts(sample.audit(sample.resolve_votes(store_votes(self._store.labels, sample.places))))]
 
 
 def _facts(found: Audit) -> Iterator[Fact]:

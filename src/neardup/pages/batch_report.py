@@ -15,13 +15,13 @@ from neardup.classifier.evidence import EvidenceTable
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
 from neardup.kernels import Integers
-from neardup.pages.builder import About, Sources, build_report, listed_rows, named
-from neardup.pages.diff import Shown
+from neardup.pages.builder import ReportContext, ReportSources, build_report, document_lead, listed_rows
+from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
-from neardup.pages.html import html_of, table
+from neardup.pages.html import table, to_html
 from neardup.pages.page import check_drawing
-from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Extent, Report, binned
-from neardup.pages.sweep import shared_in_words, similarity_of
+from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Extent, Report, bin_similarities
+from neardup.pages.sweep import shared_in_words, similarity_name
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe.measures import SET_MEASURES
 from neardup.recipe.recipe import CHAIN_VERSION
@@ -30,7 +30,7 @@ from neardup.search.margin import Criterion, has_threshold
 from neardup.search.matches import Matches
 
 
-class PageOptions(TypedDict, total=False):
+class ReportSettings(TypedDict, total=False):
     """What a report is called, and how much of a run it shows."""
 
     #: The heading, and the command that made it; by default the usual one, and none.
@@ -46,19 +46,19 @@ class PageOptions(TypedDict, total=False):
     time_column: str
 
 
-def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[PageOptions]) -> Report:
+def run_report(found: Findings, summary: Mapping[str, Any], **asked: Unpack[ReportSettings]) -> Report:
     """Return the report of a run.
 
     The corpus is read once more, for the documents that are shown.
     """
     known: Mapping[str, Any] = asked
     for name in known:
-        if name not in PageOptions.__annotations__:
+        if name not in ReportSettings.__annotations__:
             raise RecipeError(
-                f"{name!r} is no option of a report; its options are {', '.join(PageOptions.__annotations__)}"
+                f"{name!r} is no option of a report; its options are {', '.join(ReportSettings.__annotations__)}"
             )
     extent = Extent(**{field.name: known[field.name] for field in fields(Extent) if field.name in known})
-    verdicts, recipe = verdicts_of(found), found.recipe
+    verdicts, recipe = run_verdicts(found), found.recipe
     material = DocumentReader(
         found.corpus,
         found.documents.names,
@@ -68,12 +68,12 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[PageO
         time_column=asked.get("time_column", ""),
     )
     documents = _RunDocuments(found, material, listed_rows(verdicts, extent))
-    about = About(
+    about = ReportContext(
         title=asked.get("title") or "What was dropped, and why",
         command=asked.get("command", ""),
         inputs=_inputs(found.corpus),
         recipe=recipe,
-        scale=found.scale,
+        scale=found.criterion,
         movable=found.matches.complete and has_threshold(recipe),
         quarantined=sorted(summary["rejected"].items(), key=lambda item: (-item[1], item[0])),
         stages=list(summary["stages"]),
@@ -81,7 +81,7 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[PageO
         versions=_versions(found),
         notes=[] if found.matches.complete else [_pair_limit_note()],
     )
-    sources = Sources(
+    sources = ReportSources(
         texts=documents.texts, words=documents.words, evidence=documents.evidence, matching=documents.matching
     )
     return build_report(verdicts, about, sources, extent, known_pairs(found))
@@ -95,14 +95,14 @@ def _inputs(corpus: Corpus) -> list[str]:
     return [f"{', '.join(corpus.inputs) or 'the documents'} against {known or 'a reference'}"]
 
 
-def verdicts_of(found: Findings) -> Verdicts:
+def run_verdicts(found: Findings) -> Verdicts:
     """Return what became of the documents of a run."""
-    goes, keeper = found.goes, found.kept.keeper
+    goes, keeper = found.dropped_mask, found.keepers.keeper
     marks, same = found.documents.text_digests, found.matches.representative
     return Verdicts(
         ids=found.documents.names.labels(),
         of=np.where(goes, keeper, ORIGINAL),
-        similarity=found.kept.similarity,
+        similarity=found.keepers.similarity,
         exact=(marks == marks[keeper]).all(axis=1),
         equal=same == same[keeper],
         present=found.documents.present,
@@ -113,14 +113,14 @@ def verdicts_of(found: Findings) -> Verdicts:
 
 def _reason_numbers(found: Findings) -> Integers:
     """Return the reason of each document by its number."""
-    return np.where(found.copies, 1, np.where(found.equals, 2, np.where(found.goes, 3, 0)))
+    return np.where(found.text_copies, 1, np.where(found.feature_copies, 2, np.where(found.dropped_mask, 3, 0)))
 
 
 def known_pairs(found: Findings) -> KnownPairs:
     """Return the pairs that a run knows: those that match, and those beyond the threshold if it looked for them."""
-    around, scale, own = found.margin, found.scale, found.matches
+    around, scale, own = found.margin, found.criterion, found.matches
     wide = None if around is None else around.matches
-    every, loosest = (own, scale.threshold) if around is None or wide is None else (wide, around.loosest)
+    every, loosest = (own, scale.threshold) if around is None or wide is None else (wide, around.relaxed_threshold)
     count = len(every.representative)
     matching = np.isin(every.left * count + every.right, own.left * count + own.right)
     return KnownPairs(
@@ -158,12 +158,12 @@ class _RunDocuments:
         self._edges: dict[int, int] = {}
         self._learned: dict[int, str] = {}
 
-    def texts(self, places: list[int]) -> Mapping[int, Shown]:
+    def texts(self, places: list[int]) -> Mapping[int, ShownDocument]:
         found = self._found
         # The list of removed documents is made from the same reading.
         self._material.load(np.unique(np.concatenate([np.array(places, np.int64), self._rows])))
-        gone = np.array([place for place in places if found.goes[place]], np.int64)
-        edges = found.edges(gone, found.kept.keeper[gone])
+        gone = np.array([place for place in places if found.dropped_mask[place]], np.int64)
+        edges = found.edges(gone, found.keepers.keeper[gone])
         self._edges = dict(zip(gone.tolist(), edges.tolist(), strict=True))
         if found.classifier is not None and found.matches.vectors is not None:
             learned = EvidenceTable(found.classifier, found.matches.vectors, edges)
@@ -171,7 +171,7 @@ class _RunDocuments:
         return {place: self._material.shown(place) for place in places}
 
     def words(self, places: Integers) -> Mapping[int, str]:
-        return {place: named(self._material.shown(place)) for place in places.tolist()}
+        return {place: document_lead(self._material.shown(place)) for place in places.tolist()}
 
     def evidence(self, place: int) -> str:
         edge = self._edges[place]
@@ -179,15 +179,15 @@ class _RunDocuments:
             return "equal in all that is compared"
         if place in self._learned:
             return f"pushed by {self._learned[place]}"
-        return _numbers_of(self._found.scale, self._found.matches, edge)
+        return _numbers_of(self._found.criterion, self._found.matches, edge)
 
-    def matching(self, texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
+    def matching(self, texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
         found = self._found
         if not found.matches.complete:
             return None
         together: dict[int, list[int]] = {}
         for place in sorted(texts):
-            together.setdefault(int(found.kept.keeper[place]), []).append(place)
+            together.setdefault(int(found.keepers.keeper[place]), []).append(place)
         pairs = [pair for members in together.values() for pair in combinations(members, 2)]
         if not pairs:
             return set()
@@ -200,8 +200,9 @@ def similarity_plot(found: Findings) -> Any:
     from neardup.pages.report_charts import similarity_chart
 
     check_drawing("a chart")
-    title = similarity_of(found.scale, found.recipe)
-    return similarity_chart(binned(found.kept.similarity[found.goes]), title, y="dropped documents")
+    title = similarity_name(found.criterion, found.recipe)
+    similarities = bin_similarities(found.keepers.similarity[found.dropped_mask])
+    return similarity_chart(similarities, title, y="dropped documents")
 
 
 def _missing_pairs_note(found: Findings) -> str:
@@ -261,7 +262,7 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     return facts
 
 
-def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
+def notebook_html(found: Findings, summary: Mapping[str, Any]) -> str:
     """Return a result as HTML for a notebook's cell, its texts escaped."""
     why = _reason_numbers(found)
     head = f"{summary['documents']:,} documents: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
@@ -272,4 +273,4 @@ def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
     rows += [["families", f"{summary['families']:,}, the largest of {summary['largest_family']:,}"]]
     rows += [["pairs", f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents")]]
     rows += [["by", f"{found.recipe.in_words()}, keep {found.recipe.keep}"]]
-    return f'<div class="neardup"><p><strong>{html_of(head)}</strong></p>{table([], rows, left=2)}</div>'
+    return f'<div class="neardup"><p><strong>{to_html(head)}</strong></p>{table([], rows, left=2)}</div>'

@@ -12,8 +12,8 @@ import numpy as np
 
 from neardup.errors import option
 from neardup.kernels import Bools, Floats, Integers
-from neardup.pages.diff import Shown
-from neardup.pages.html import clipped
+from neardup.pages.diff import ShownDocument
+from neardup.pages.html import clip
 from neardup.pages.report import (
     BATCH,
     BITS,
@@ -27,26 +27,34 @@ from neardup.pages.report import (
     Report,
     Row,
     Wording,
-    binned,
+    bin_similarities,
 )
-from neardup.pages.sweep import Swept, name_of, rule_in_words, similarity_at, similarity_of, swept, value_of
-from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, REASONS, KnownPairs, Verdicts, lags_of, time_text
+from neardup.pages.sweep import (
+    SweepResult,
+    format_similarity,
+    rule_in_words,
+    similarity_at,
+    similarity_name,
+    sweep_thresholds,
+    threshold_name,
+)
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, REASONS, KnownPairs, Verdicts, duplicate_lags, format_time
 from neardup.recipe import Recipe
 from neardup.search.margin import Criterion
 from neardup.version import __version__
 
 #: Texts of documents by their places; those that are not there any more are missing.
-Texts = Callable[[list[int]], Mapping[int, Shown]]
+Texts = Callable[[list[int]], Mapping[int, ShownDocument]]
 #: How the texts of documents begin, in a line, for the search, by their places; those that are not there are missing.
 Words = Callable[[Integers], Mapping[int, str]]
 #: Why a removed document matches its keeper, in a line, by its place; empty where that is not known.
 Evidence = Callable[[int], str]
 #: Which of some documents with the same keeper match each other, as pairs of places; None where that is not known.
-Matching = Callable[[Mapping[int, Shown]], set[tuple[int, int]] | None]
+Matching = Callable[[Mapping[int, ShownDocument]], set[tuple[int, int]] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class ReportSources:
     """Where a report has from what it says of single documents; ``texts`` is asked first, for all that is shown."""
 
     texts: Texts
@@ -56,7 +64,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class ReportContext:
     """What a report says besides its verdicts."""
 
     #: The heading, and what was typed.
@@ -92,9 +100,9 @@ _LOOKED_AT = 2000
 _NAME = 90
 
 
-def named(document: Shown) -> str:
+def document_lead(document: ShownDocument) -> str:
     """Return a document's title, or how its text begins, for a line of a list."""
-    return clipped(document.title or document.text, _NAME)
+    return clip(document.title or document.text, _NAME)
 
 
 class _ListedFamily(NamedTuple):
@@ -230,7 +238,7 @@ _UNKNOWN = (
 
 
 def build_report(
-    verdicts: Verdicts, about: About, sources: Sources, extent: Extent, known: KnownPairs | None = None
+    verdicts: Verdicts, about: ReportContext, sources: ReportSources, extent: Extent, known: KnownPairs | None = None
 ) -> Report:
     """Return the report of a run or of a flow."""
     scale, recipe = about.scale, about.recipe
@@ -242,7 +250,7 @@ def build_report(
     reported = len(verdicts) - verdicts.before if verdicts.present is None else int(verdicts.present.sum())
     if about.movable and reported:
         bands = recipe.search == "lsh" and not scale.second
-        moved = swept(verdicts, scale, known, watched=members, everything=about.everything, whole=not bands)
+        moved = sweep_thresholds(verdicts, scale, known, watched=members, everything=about.everything, whole=not bands)
     places = {*members.tolist(), *(place for one in examples.every for place in one[:2])}
     places |= {int(verdicts.of[place]) for place in list(places) if verdicts.of[place] >= 0}
     view = _ReportDocuments(verdicts, scale, known, sources, sources.texts(sorted(places)), chosen)
@@ -267,8 +275,8 @@ def build_report(
         versions={"neardup": __version__, **about.versions, "Python": platform.python_version()},
         reasons=_reasons(verdicts),
         quarantined=about.quarantined,
-        similarity=binned(verdicts.similarity[removed]),
-        similarity_of=similarity_of(scale, recipe),
+        similarity=bin_similarities(verdicts.similarity[removed]),
+        similarity_of=similarity_name(scale, recipe),
         threshold=similarity_at(scale, scale.threshold),
         families=[view.family(listed) for listed in chosen],
         families_total=int((alive > 0).sum()),
@@ -277,7 +285,7 @@ def build_report(
         below=[view.example(pair) for pair in examples.below],
         unknown=known.note,
         sweep=moved.sweep if moved else None,
-        pair_similarity=binned(similar) if known.known else (),
+        pair_similarity=bin_similarities(similar) if known.known else (),
         stages=about.stages,
         rows=[
             Row(
@@ -298,7 +306,7 @@ def build_report(
             *_notes(verdicts, about, extent, len(chosen)),
         ],
         wording=words,
-        lags=lags_of(verdicts),
+        lags=duplicate_lags(verdicts),
         left=about.left,
     )
 
@@ -320,14 +328,14 @@ def _reasons(verdicts: Verdicts) -> list[tuple[str, int, str]]:
     ]
 
 
-def _empty_input_notes(about: About, words: Wording, reported: int) -> list[str]:
+def _empty_input_notes(about: ReportContext, words: Wording, reported: int) -> list[str]:
     """Return that nothing came, where that is so."""
     if reported or about.quarantined:
         return []
     return ["The input had no document." if words is BATCH else "No item arrived."]
 
 
-def _notes(verdicts: Verdicts, about: About, extent: Extent, shown: int) -> list[str]:
+def _notes(verdicts: Verdicts, about: ReportContext, extent: Extent, shown: int) -> list[str]:
     """Return what a reader of the page must know: what is sampled or cut."""
     found, words = [], FLOW if verdicts.times is not None else BATCH
     families = int((np.unique(verdicts.family[verdicts.duplicates]) > 0).sum())
@@ -368,8 +376,8 @@ class _ReportDocuments:
         verdicts: Verdicts,
         scale: Criterion,
         known: KnownPairs,
-        sources: Sources,
-        texts: Mapping[int, Shown],
+        sources: ReportSources,
+        texts: Mapping[int, ShownDocument],
         chosen: Sequence[_ListedFamily],
     ) -> None:
         self._verdicts, self._scale, self._known, self._sources, self._texts = verdicts, scale, known, sources, texts
@@ -378,7 +386,7 @@ class _ReportDocuments:
         self._matching = sources.matching({place: texts[place] for place in asked if place in texts})
         self._goes: dict[int, str] = {}
 
-    def watch(self, moved: Swept, members: Integers) -> None:
+    def watch(self, moved: SweepResult, members: Integers) -> None:
         """Say from now on what other thresholds would do to these documents."""
         self._goes = dict(zip(members.tolist(), map(_states, moved.gone.T), strict=True))
 
@@ -395,7 +403,7 @@ class _ReportDocuments:
             kept=count - len(repeated),
             members=members,
             # A text that has left is called by one that repeats it.
-            lead=next(filter(None, (named(member.document) for member in members)), ""),
+            lead=next(filter(None, (document_lead(member.document) for member in members)), ""),
             equal=bool(equal.all()),
             smallest=float(verdicts.similarity[repeated].min() if connected is None else connected.smallest[at]),
             apart=None if apart is None else sum(map(len, apart.values())) // 2,
@@ -408,10 +416,10 @@ class _ReportDocuments:
         every = (count * (count - 1) - others * (others - 1)) // 2
         return replace(family, pairs=pairs, mean=float(connected.mean[at]), complete=pairs == every)
 
-    def _shown(self, place: int) -> Shown:
-        shown = self._texts.get(place) or Shown(self._verdicts.id(place), "", "", gone=True)
+    def _shown(self, place: int) -> ShownDocument:
+        shown = self._texts.get(place) or ShownDocument(self._verdicts.id(place), "", "", gone=True)
         times = self._verdicts.times
-        return shown if times is None else shown._replace(time=time_text(int(times[place])))
+        return shown if times is None else shown._replace(time=format_time(int(times[place])))
 
     def _member(self, place: int, apart: Sequence[int]) -> Member:
         verdicts, goes = self._verdicts, self._goes.get(place, "")
@@ -421,7 +429,9 @@ class _ReportDocuments:
         return Member(
             document=self._shown(place),
             why=verdicts.reason(place),
-            keeper=Shown(verdicts.keeper(place), "", "", gone=True) if other == ELSEWHERE else self._shown(other),
+            keeper=ShownDocument(verdicts.keeper(place), "", "", gone=True)
+            if other == ELSEWHERE
+            else self._shown(other),
             similarity=float(verdicts.similarity[place]),
             to_keeper=verdicts.to_keeper(place),
             evidence=self._sources.evidence(place),
@@ -444,8 +454,8 @@ class _ReportDocuments:
     def example(self, pair: _ExamplePair) -> Example:
         """Return two documents to read side by side."""
         scale, known = self._scale, self._known
-        what = name_of(scale)
-        value = value_of(what, pair.similarity, distance=scale.distance)
+        what = threshold_name(scale)
+        value = format_similarity(what, pair.similarity, distance=scale.distance)
         numbers = known.numbers(pair.edge) if known.numbers is not None and pair.edge >= 0 and what != BITS else ""
         alike = f"{value} apart" if what == BITS else f"{what} {value}"
         head = f"{alike}: {'a match' if pair.matches else 'no match'}"

@@ -41,7 +41,7 @@ _TIME = (
 )
 
 
-def finished(chart: Any, *, height: int = 300) -> dict[str, Any]:
+def finish_chart(chart: Any, *, height: int = 300) -> dict[str, Any]:
     """Return the Vega-Lite of a chart, as wide as its place; ``height`` is in pixels.
 
     It has the parameter ``highlight``, which a page's legend sets.
@@ -64,7 +64,7 @@ def log_axis(**options: Any) -> alt.Axis:
     return alt.Axis(**({"format": "~s", "gridOpacity": strength} | options))
 
 
-def log_counts(name: str, title: str, *, most: float = 0) -> alt.Y:
+def log_count_axis(name: str, title: str, *, most: float = 0) -> alt.Y:
     """Return an axis of counts on a logarithmic scale; its lowest line is half of one, so that one can be seen.
 
     Marked are the powers of ten; where ``most``, the highest count, is below 100, twice and five times these, too. The
@@ -84,7 +84,7 @@ def log_counts(name: str, title: str, *, most: float = 0) -> alt.Y:
     return alt.Y(f"{name}:Q", scale=scale, title=title, axis=log_axis(values=marks))
 
 
-def similarities(name: str, title: str | None, *, lowest: float = 0.0, step: float = 0.1) -> alt.X:
+def similarity_axis(name: str, title: str | None, *, lowest: float = 0.0, step: float = 0.1) -> alt.X:
     """Return an axis of similarities, or thresholds of one, up to 1, with a mark at each step."""
     import altair as alt
 
@@ -119,10 +119,10 @@ def line(
     import altair as alt
 
     base = alt.Chart(alt.Data(values=list(rows))).encode(x=x, y=y)
-    return [base.mark_line(color=colour, strokeWidth=2), unseen(base, tooltip)]
+    return [base.mark_line(color=colour, strokeWidth=2), hover_marks(base, tooltip)]
 
 
-def unseen(chart: alt.Chart, tooltip: Sequence[alt.Tooltip], *, size: int = 160) -> alt.Chart:
+def hover_marks(chart: alt.Chart, tooltip: Sequence[alt.Tooltip], *, size: int = 160) -> alt.Chart:
     """Return marks that nobody sees and the pointer finds, in the places of those of a chart."""
     import altair as alt
 
@@ -147,7 +147,7 @@ def bars(
     )
 
 
-def kinds_of(
+def color_scale(
     names: Sequence[str], marks: Sequence[str] = COLOURS, *, legend: bool = True, **options: Any
 ) -> dict[str, Any]:
     """Return the scale on which each of the names has its colour, or another mark, with a legend above the chart.
@@ -161,26 +161,26 @@ def kinds_of(
     return {"scale": alt.Scale(domain=list(names), range=chosen), "legend": shown}
 
 
-def dashed(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
+def dashed_rules(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
     """Return dashed rules of what is only there to compare with; the axis is given later."""
     import altair as alt
 
     return alt.Chart(alt.Data(values=list(rows))).mark_rule(color=FAINT, strokeDash=[5, 4], strokeWidth=1.5)
 
 
-def rule_at(threshold: float, name: str, *, low: bool = False) -> list[alt.Chart]:
+def threshold_rule(threshold: float, name: str, *, low: bool = False) -> list[alt.Chart]:
     """Return a dashed rule at a threshold, with its name beside it, near the axis where ``low``."""
     import altair as alt
 
     rows = [{"at": threshold, "name": f"{name} {threshold:g}"}]
-    rule, data = dashed(rows).encode(x="at:Q"), alt.Data(values=rows)
+    rule, data = dashed_rules(rows).encode(x="at:Q"), alt.Data(values=rows)
     place = {"align": "left", "dx": 5} if threshold < 0.75 else {"align": "right", "dx": -5}
     ends = {"baseline": "bottom", "dy": -4} if low else {"baseline": "top", "dy": 4}
     named = alt.Chart(data).mark_text(fontSize=12, **place, **ends)
     return [rule, named.encode(x="at:Q", y=alt.value("height" if low else 0), text="name:N")]
 
 
-def bits(name: str, title: str, most: int) -> alt.X:
+def bit_axis(name: str, title: str, most: int) -> alt.X:
     """Return an axis of numbers of bits that differ, from ``most`` down to none: what is alike stands on the right."""
     import altair as alt
 
@@ -191,7 +191,7 @@ def bits(name: str, title: str, most: int) -> alt.X:
     )
 
 
-def moving_rule(at: str = "cut") -> alt.Chart:
+def slider_rule(at: str = "cut") -> alt.Chart:
     """Return a rule at the chart's parameter ``cut``, which a slider moves, or at what is calculated of it."""
     import altair as alt
 

@@ -13,7 +13,7 @@ from neardup.text.normalize import Token, tokens
 from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 
 
-class Shown(NamedTuple):
+class ShownDocument(NamedTuple):
     """A document as it is shown; title and time are empty where there is none.
 
     ``gone`` says that its text is not there any more.
@@ -37,7 +37,7 @@ _MINUS = re.compile(r"[^-−–][-−–]$")
 _DIRECTION = 4_000
 
 
-def direction_of(text: str) -> str:
+def text_direction(text: str) -> str:
     """Return whether a text is mostly written from the right, from the left, or has nothing that says so."""
     kinds = [unicodedata.bidirectional(one) for one in text[:_DIRECTION]]
     right, left = sum(kind in ("R", "AL") for kind in kinds), kinds.count("L")
@@ -82,7 +82,7 @@ class Differences(NamedTuple):
     right_marks: bytearray
 
 
-def differences(left: str, right: str) -> Differences:
+def compare_texts(left: str, right: str) -> Differences:
     """Compare two texts word by word; a word is what the normalizer ``words`` makes one.
 
     Few equal words between long differences are chance and count as different (``text.alignment.matching_blocks``).

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from neardup.pages.diff import Differences, Mark, Shown, differences, direction_of
-from neardup.pages.document_view import Row, View, view_of
-from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, fold, html_of, macro_of, rest_of
-from neardup.pages.numbers import counted
+from neardup.pages.diff import Differences, Mark, ShownDocument, compare_texts, text_direction
+from neardup.pages.document_view import Row, View, build_view
+from neardup.pages.html import Html, clip, escape, excerpt, fold, format_rest, make_excerpt, render_macro, to_html
+from neardup.pages.numbers import format_count
 from neardup.text.alignment import MatchingBlock
 from neardup.text.normalize import Token
 
@@ -22,19 +22,19 @@ _TITLE, _SPOKEN = 300, 100
 _KINDS: dict[int, str] = {Mark.CHANGED: "changed", Mark.BETWEEN: "between"}
 
 
-def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "") -> Html:
+def side_by_side(left: ShownDocument, right: ShownDocument, *, words: int = 400, head: str = "") -> Html:
     """Return two documents side by side, what differs marked, long equal stretches folded.
 
     So many ``words`` of each are in the page, fewer where they are long, and where others are left out it says how
     many; ``head`` stands above.
     """
-    view = view_of(left, right)
+    view = build_view(left, right)
     body = "".join(_parts(_fit_to_words(view, words)))
-    title = f'<p class="said">{html_of(head)}</p>' if head else ""
+    title = f'<p class="said">{to_html(head)}</p>' if head else ""
     # A title beside none differs in all words, which says nothing.
     titled = bool(left.title and right.title)
     heads = "".join(_head(shown, view, at, marked=titled) for at, shown in enumerate((left, right)))
-    label = escaped(" beside ".join(clipped(one.title or one.id, _SPOKEN) for one in (left, right)))
+    label = escape(" beside ".join(clip(one.title or one.id, _SPOKEN) for one in (left, right)))
     return Html(
         f'<div class="pair" role="group" aria-label="{label}">{title}<div class="row heads">{heads}</div>{body}</div>'
     )
@@ -44,7 +44,7 @@ def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "")
 _SEARCHED = 2_000
 
 
-def pair_fold(summary: str, left: Shown, right: Shown, *, head: str = "", opened: bool = False) -> Html:
+def pair_fold(summary: str, left: ShownDocument, right: ShownDocument, *, head: str = "", opened: bool = False) -> Html:
     """Return two documents side by side that are shown once a summary is pressed; a search finds their words."""
     parts = (part for shown in (left, right) for part in (shown.id, shown.title, shown.text))
     searched = " ".join(part[:_SEARCHED] for part in parts)
@@ -114,16 +114,16 @@ def _hidden_words_line(left_out: Sequence[_Part]) -> str:
 
 def _word_counts(words: Sequence[int], equal: bool, more: str) -> str:
     if equal:
-        return counted(words[0], f"{more}equal word")
-    return f"{counted(words[0], f'{more}word')} on the left, {words[1]:,} on the right"
+        return format_count(words[0], f"{more}equal word")
+    return f"{format_count(words[0], f'{more}word')} on the left, {words[1]:,} on the right"
 
 
-def _head(shown: Shown, view: View, at: int, *, marked: bool) -> str:
+def _head(shown: ShownDocument, view: View, at: int, *, marked: bool) -> str:
     side, title = view.sides[at], view.titles[at]
     pieces = title.pieces(0, len(title.words), plain=not (marked and title.words))
     parts = [excerpt(shown.id)] if pieces else []
     parts += [excerpt(shown.time)] if shown.time else []
-    parts.append(Html(counted(len(side.words), "word")))
+    parts.append(Html(format_count(len(side.words), "word")))
     beyond = len(shown.text) - len(side.text)
     if beyond:
         parts.append(Html(f"{beyond:,} further characters were not compared"))
@@ -157,11 +157,11 @@ def _pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:
     shown: list[str] = []
     size = 0
     for at, (text, mark) in enumerate(pieces):
-        found = excerpt_of(text, most - size)
+        found = make_excerpt(text, most - size)
         shown.append(_mark_html(found.html, mark))
         size += found.size
         if found.rest:
-            shown.append(rest_of(found.rest + sum(len(other) for other, _ in pieces[at + 1 :])))
+            shown.append(format_rest(found.rest + sum(len(other) for other, _ in pieces[at + 1 :])))
             break
     return Html("".join(shown)), size
 
@@ -193,14 +193,14 @@ class Change(NamedTuple):
     direction: str
 
 
-def change_of(keeper: Shown, member: Shown) -> Change:
+def describe_change(keeper: ShownDocument, member: ShownDocument) -> Change:
     """Return how a document differs from its keeper, but for a title that both texts begin with."""
     whole = keeper.text, member.text
     if keeper.title == member.title and all(text.startswith(f"{member.title}\n") for text in whole):
         whole = _body(keeper), _body(member)
     texts = whole[0][:_COMPARED], whole[1][:_COMPARED]
     cut = max(map(len, whole)) > _COMPARED
-    found = differences(*texts)
+    found = compare_texts(*texts)
     hunks = list(_hunks(found))
     said = []
     if not hunks:
@@ -212,15 +212,15 @@ def change_of(keeper: Shown, member: Shown) -> Change:
         said.append(f"compared up to {_COMPARED:,} characters")
     passage = max((block.length for block in found.blocks), default=0)
     pieces = list(_changes(hunks[:_CHANGES], found, texts))
-    return Change(pieces, "; ".join(said), passage, direction_of(texts[1] or texts[0]))
+    return Change(pieces, "; ".join(said), passage, text_direction(texts[1] or texts[0]))
 
 
-def beginning(document: Shown) -> Html:
+def beginning(document: ShownDocument) -> Html:
     """Return how a document's text begins, as a paragraph, without the title that it may begin with."""
-    return macro_of("change.html", "beginning", clipped(_body(document), _BEGINNING), direction_of(document.text))
+    return render_macro("change.html", "beginning", clip(_body(document), _BEGINNING), text_direction(document.text))
 
 
-def _body(document: Shown) -> str:
+def _body(document: ShownDocument) -> str:
     """Return a text without the title that it may begin with, for the page has it above."""
     return document.text.removeprefix(f"{document.title}\n").lstrip() or document.text
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from neardup.pages.diff import ENDS, Differences, Mark, Shown, differences, direction_of, sign_between
+from neardup.pages.diff import ENDS, Differences, Mark, ShownDocument, compare_texts, sign_between, text_direction
 from neardup.text.normalize import Token
 
 #: Of longer texts only so many characters are compared and shown; the page says so.
@@ -134,10 +134,10 @@ class View(NamedTuple):
         return [own if side.words else _plain(side.text) for side, own in zip(self.sides, found, strict=True)]
 
 
-def view_of(left: Shown, right: Shown) -> View:
+def build_view(left: ShownDocument, right: ShownDocument) -> View:
     """Return two documents beside each other; of longer ones so many characters as are compared."""
     texts = left.text[:LARGEST], right.text[:LARGEST]
-    found = differences(*texts)
+    found = compare_texts(*texts)
     sides = _sides(found, *texts)
     rows = list(_rows(found, *sides))
     _compare_gaps(found, *sides)
@@ -145,8 +145,8 @@ def view_of(left: Shown, right: Shown) -> View:
     folds = groupby(zip(rows, _folded(rows), strict=True), key=lambda one: one[1])
     return View(
         sides,
-        _sides(differences(left.title, right.title), left.title, right.title),
-        (direction_of(texts[0]), direction_of(texts[1])),
+        _sides(compare_texts(left.title, right.title), left.title, right.title),
+        (text_direction(texts[0]), text_direction(texts[1])),
         [Group([row for row, _ in members], folded) for folded, members in folds],
     )
 

@@ -19,7 +19,7 @@ from neardup.documents.tables import TIME_NAMES
 from neardup.errors import InputError
 from neardup.features.reading import DocumentColumns, Progress, compared_texts, ignore_progress
 from neardup.kernels import Integers
-from neardup.pages.diff import Shown
+from neardup.pages.diff import ShownDocument
 from neardup.recipe import Recipe
 
 #: Characters of a time that are shown: whole seconds.
@@ -47,7 +47,7 @@ class DocumentReader:
         self._corpus, self._threads = corpus, threads
         self._recipe = Recipe(content=content)
         self._columns = {"title_column": title_column, "time_column": time_column}
-        self._held: dict[int, Shown] = {}
+        self._held: dict[int, ShownDocument] = {}
         self._places: dict[str, int] = {}
 
     @classmethod
@@ -92,7 +92,7 @@ class DocumentReader:
         texts = compared_texts(table[self._corpus.text_column].to_pylist(), self._recipe, self._threads)
         titles, times = self._values(table, "title_column", TITLE_NAMES), self._values(table, "time_column", TIME_NAMES)
         for place, text, title, time in zip(wanted, texts, titles, times, strict=True):
-            self._held[place] = Shown(self.id(place), title, text, time[:_LONGEST_TIME])
+            self._held[place] = ShownDocument(self.id(place), title, text, time[:_LONGEST_TIME])
 
     def _values(self, table: pa.Table, option: str, usual: Sequence[str]) -> list[str]:
         """Return the values of a column that is named, or has a usual name; empty ones where there is none."""
@@ -105,7 +105,7 @@ class DocumentReader:
             return [""] * table.num_rows
         return value_texts(table[column])
 
-    def shown(self, position: int) -> Shown:
+    def shown(self, position: int) -> ShownDocument:
         """Return a document."""
         if position not in self._held:
             self.load(np.array([position]))

@@ -1,6 +1,6 @@
 """Texts in HTML, and the parts of pages, which are macros of ``templates/parts.html``.
 
-Templates escape every value that is not HTML already, in the one way that `html_of` has.
+Templates escape every value that is not HTML already, in the one way that `to_html` has.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from neardup.errors import OutputError
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 
 #: Control characters but tab and line feed, and halves of surrogate pairs: no page can hold them.
 _UNSHOWABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -34,7 +34,7 @@ class Html(str):
         return self
 
 
-def escaped(value: object) -> Html:
+def escape(value: object) -> Html:
     """Return a text that is safe between tags and in quoted attributes.
 
     Control characters become their pictures, and what no file of UTF-8 can hold U+FFFD.
@@ -49,7 +49,7 @@ def _picture(found: re.Match[str]) -> str:
     return chr(_PICTURES + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
 
 
-def html_of(value: object) -> Html:
+def to_html(value: object) -> Html:
     """Return a value as a page shows it: HTML as it is, numbers as people write them, all else as text.
 
     Whole numbers have commas, others three digits that count; nothing stands for None.
@@ -65,15 +65,15 @@ def html_of(value: object) -> Html:
     if isinstance(value, Real):
         number = float(value)
         return Html(f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}")
-    return escaped(value)
+    return escape(value)
 
 
-def joined(parts: Iterable[object], between: str = "") -> Html:
+def join_html(parts: Iterable[object], between: str = "") -> Html:
     """Return parts one after the other."""
-    return Html(html_of(between).join(html_of(part) for part in parts))
+    return Html(to_html(between).join(to_html(part) for part in parts))
 
 
-def plain(value: str) -> str:
+def plain_text(value: str) -> str:
     """Return the text of HTML, or a text as it is."""
     return html.unescape(re.sub("<[^>]*>", " ", value)).strip() if isinstance(value, Html) else value
 
@@ -107,13 +107,13 @@ class Excerpt(NamedTuple):
     rest: int
 
 
-def excerpt_of(text: str, most: int) -> Excerpt:
+def make_excerpt(text: str, most: int) -> Excerpt:
     """Return what a page shows of a text, up to about ``most`` characters."""
     shown: list[str] = []
     size = at = 0
     for begin, end, kind in _cuts(text):
         stretch = text[at : at + _fitting(text[at:begin], most - size)]
-        shown.append(escaped(stretch))
+        shown.append(escape(stretch))
         size += _size(stretch)
         at += len(stretch)
         if at < begin:
@@ -126,16 +126,16 @@ def excerpt_of(text: str, most: int) -> Excerpt:
 
 def excerpt(text: str, most: int = _NAME) -> Html:
     """Return a text up to about so many characters, with what is left out counted beside it."""
-    found = excerpt_of(text, most)
-    return Html(found.html + rest_of(found.rest))
+    found = make_excerpt(text, most)
+    return Html(found.html + format_rest(found.rest))
 
 
-def rest_of(characters: int) -> Html:
+def format_rest(characters: int) -> Html:
     """Return what is said of characters behind those that are shown; nothing where there are none."""
     return Html(_not_shown(characters, "more characters")) if characters else Html("")
 
 
-def clipped(text: str, most: int) -> str:
+def clip(text: str, most: int) -> str:
     """Return how a text begins, for a line of a list, with an ellipsis in the place of what is left out."""
     words = " ".join(text.split())
     shown, at = "", 0
@@ -150,7 +150,7 @@ def clipped(text: str, most: int) -> str:
 def text(value: object) -> Html:
     """Return a name, or a short text of a document, that runs in its own direction whatever stands around it."""
     plain = isinstance(value, str) and not isinstance(value, Html)
-    return Html(f'<bdi dir="auto">{excerpt(str(value)) if plain else html_of(value)}</bdi>')
+    return Html(f'<bdi dir="auto">{excerpt(str(value)) if plain else to_html(value)}</bdi>')
 
 
 #: So many inputs are named.
@@ -162,7 +162,7 @@ def named_inputs(names: Sequence[str]) -> Html:
     if not names:
         return Html("documents in memory")
     more = len(names) - _INPUTS
-    return joined([joined(map(text, names[:_INPUTS]), ", "), f" and {more:,} more" if more > 0 else ""])
+    return join_html([join_html(map(text, names[:_INPUTS]), ", "), f" and {more:,} more" if more > 0 else ""])
 
 
 def _cuts(text: str) -> Iterator[tuple[int, int, str]]:
@@ -217,7 +217,7 @@ _SHORT = 24
 
 @cache
 def _environment() -> Any:
-    """Return what renders templates: all that they print goes through `html_of`."""
+    """Return what renders templates: all that they print goes through `to_html`."""
     try:
         import jinja2
     except ImportError:
@@ -227,29 +227,29 @@ def _environment() -> Any:
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("neardup.pages"),
         autoescape=True,
-        finalize=html_of,
+        finalize=to_html,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["plain"] = plain
+    made.filters["plain_text"] = plain_text
     made.globals |= {"text": text, "excerpt": excerpt, "is_html": _is_html, "aligned": _aligned}
-    made.globals |= {"with_options": _with_options, "counted": counted}
+    made.globals |= {"with_options": _with_options, "format_count": format_count}
     return made
 
 
-def rendered(template: str, **values: Any) -> Html:
+def render(template: str, **values: Any) -> Html:
     """Return what a template makes of values; functions among them it can call."""
     return Html(_environment().get_template(template).render(**values))
 
 
-def macro_of(template: str, macro: str, *values: object) -> Html:
+def render_macro(template: str, macro: str, *values: object) -> Html:
     """Return what a macro of a template makes of values."""
     return Html(getattr(_environment().get_template(template).module, macro)(*values))
 
 
 def _part(macro: str, *values: object) -> Html:
-    return macro_of("parts.html", macro, *values)
+    return render_macro("parts.html", macro, *values)
 
 
 def _is_html(value: object) -> bool:
@@ -258,14 +258,14 @@ def _is_html(value: object) -> bool:
 
 def _with_options(line: str) -> Html:
     """Return a command line as HTML in which no line ends inside the name of an option."""
-    return Html(_OPTION.sub(r'<span class="option">\g<0></span>', escaped(line)))
+    return Html(_OPTION.sub(r'<span class="option">\g<0></span>', escape(line)))
 
 
 def _aligned(at: int, left: int, value: object) -> Html:
     """Return the attributes of a cell: texts begin at the left, numbers end at the right."""
     if at >= left:
         return Html("")
-    long = isinstance(value, str) and len(plain(value)) > _SHORT
+    long = isinstance(value, str) and len(plain_text(value)) > _SHORT
     return Html(f' class="text{" long" if long else ""}" dir="auto"')
 
 

@@ -10,12 +10,12 @@ _SIZES = ("bytes", "kB", "MB", "GB", "TB")
 _BLOCKS, _ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 
 
-def counted(number: int, noun: str, nouns: str = "") -> str:
+def format_count(number: int, noun: str, nouns: str = "") -> str:
     """Return a number with its noun: 1 pair, 2,000 pairs."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
-def short(value: float) -> str:
+def format_short(value: float) -> str:
     """Return a number in four characters at most, as far as it is below 10**13: 0.5, 12, 345, 1.2k, 34k, 5M."""
     if 0 < value < 0.95:
         return f"{value:.1f}" if value >= 0.05 else "<.1"
@@ -26,12 +26,12 @@ def short(value: float) -> str:
     return f"{written.removesuffix('.0')}{_UNITS[unit]}"
 
 
-def rate(value: float) -> str:
+def format_rate(value: float) -> str:
     """Return pairs per million with the digits that count: 12,345, 6.5, 0.021."""
     return f"{value:,.0f}" if value >= 10 or not value else f"{value:,.2g}"
 
 
-def sized(size: float) -> str:
+def format_size(size: float) -> str:
     """Return a number of bytes for people: 12.3 MB."""
     unit = 0
     while size >= 999.5 and unit < len(_SIZES) - 1:
@@ -39,7 +39,7 @@ def sized(size: float) -> str:
     return f"{size:,.0f} bytes" if unit == 0 else f"{size:.{1 if size < 100 else 0}f} {_SIZES[unit]}"
 
 
-def share(part: float, of: float) -> str:
+def format_share(part: float, of: float) -> str:
     """Return a part of a whole as a percentage: 49%, 3.2%, 0.04%; 0% of nothing."""
     value = 100 * part / of if of else 0.0
     if value in (0, 100) or 9.95 <= value < 99.5:

@@ -19,7 +19,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from neardup.errors import OutputError
-from neardup.pages.html import Chart, Html, rendered
+from neardup.pages.html import Chart, Html, render
 
 #: A bundle that is being made is waited for rather than made twice.
 _MAKING = Lock()
@@ -62,7 +62,7 @@ def page(
         "style-src-attr 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
         + ("; connect-src 'self'" if asks else "")
     )
-    return rendered(
+    return render(
         "page.html",
         title=title,
         policy=Html(policy),

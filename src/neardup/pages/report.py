@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
-from neardup.pages.diff import Shown
+from neardup.pages.diff import ShownDocument
 
 
 class Wording(NamedTuple):
@@ -82,7 +82,7 @@ BITS = "bits that differ"
 _DIGITS = 7
 
 
-def binned(similarity: npt.NDArray[np.float64]) -> list[int]:
+def bin_similarities(similarity: npt.NDArray[np.float64]) -> list[int]:
     """Return how many similarities there are in each of the ``BINS`` bins."""
     bins = np.floor(np.round(similarity * BINS, _DIGITS)).astype(np.int64)
     found: list[int] = np.bincount(np.clip(bins, 0, BINS - 1), minlength=BINS).tolist()
@@ -93,11 +93,11 @@ def binned(similarity: npt.NDArray[np.float64]) -> list[int]:
 class Member:
     """A document of a family."""
 
-    document: Shown
+    document: ShownDocument
     #: KEPT, COPY, EQUAL_FEATURES or NEAR.
     why: str
     #: What it has in its place; None for a kept document.
-    keeper: Shown | None = None
+    keeper: ShownDocument | None = None
     #: To the keeper; 0 for a kept document.
     similarity: float = 0.0
     #: COPY, EQUAL_FEATURES or NEAR: how it is like the keeper, which need not be the document that it is a copy of.
@@ -145,8 +145,8 @@ class Example(NamedTuple):
     """A pair to read, near the threshold."""
 
     #: The documents, in the order of the input.
-    left: Shown
-    right: Shown
+    left: ShownDocument
+    right: ShownDocument
     #: As the run compares them.
     similarity: float
     #: Whether the run takes them for near-duplicates.

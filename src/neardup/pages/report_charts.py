@@ -11,20 +11,20 @@ from neardup.pages.charts import (
     FAINT,
     NOTHING,
     bars,
-    bits,
+    bit_axis,
     count_axis,
-    finished,
+    finish_chart,
     histogram,
     line,
-    log_counts,
-    moving_rule,
-    similarities,
+    log_count_axis,
+    similarity_axis,
+    slider_rule,
     tooltips,
 )
 from neardup.pages.html import Chart, table
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 from neardup.pages.report import BINS, BITS, Report, Sweep, Wording
-from neardup.pages.sweep import threshold_text
+from neardup.pages.sweep import format_threshold
 
 if TYPE_CHECKING:
     import altair as alt
@@ -50,7 +50,7 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
         return nothing(f"no {y}")
     if of == BITS:
         rows = [_bar(_bits(place), count) for place, count in some]
-        x = bits("low", of, max(_bits(some[0][0]), 0 if cut is None else round(64 * (1 - cut))))
+        x = bit_axis("low", of, max(_bits(some[0][0]), 0 if cut is None else round(64 * (1 - cut))))
         told = tooltips(bits=("d", of), count=(",", y))
         # The rule stands between two bars.
         end = "64 * (1 - cut) + 0.5"
@@ -58,15 +58,15 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
     else:
         rows = [{"low": at / BINS, "high": (at + 1) / BINS, "count": count, "none": NOTHING} for at, count in some]
         lowest = min(row["low"] for row in rows)
-        x = similarities("low", of, lowest=lowest if cut is None else min(lowest, cut), step=_BAND)
+        x = similarity_axis("low", of, lowest=lowest if cut is None else min(lowest, cut), step=_BAND)
         told = tooltips(low=(".2f", "from"), high=(".2f", "to"), count=(",", y))
         end = "cut"
         seen = f"datum.high > {end} + 1e-9"
-    drawn = histogram(rows, x, log_counts("count", y, most=max(counts)), told)
+    drawn = histogram(rows, x, log_count_axis("count", y, most=max(counts)), told)
     if cut is None:
         return Plot(layer=[drawn])
     colour = alt.condition(seen, alt.value(COLOURS[0]), alt.value(FAINT))
-    layers = [drawn.encode(color=colour), moving_rule(end)]
+    layers = [drawn.encode(color=colour), slider_rule(end)]
     chart: Plot = Plot(layer=layers).add_params(alt.param(name="cut", value=cut))
     return chart
 
@@ -90,17 +90,17 @@ def _sweep_chart(sweep: Sweep, wording: Wording) -> alt.LayerChart:
         )
     ]
     if sweep.what == BITS:
-        x, line_at = bits("shown", f"threshold ({BITS})", round(sweep.thresholds[0])), "64 * (1 - cut)"
+        x, line_at = bit_axis("shown", f"threshold ({BITS})", round(sweep.thresholds[0])), "64 * (1 - cut)"
     else:
         title = f"{sweep.what}, shown as a similarity" if sweep.distance else f"threshold ({sweep.what})"
-        x, line_at = similarities("at", title, lowest=sweep.similarities[0], step=_BAND), "cut"
+        x, line_at = similarity_axis("at", title, lowest=sweep.similarities[0], step=_BAND), "cut"
     y = alt.Y("dropped:Q", title=_gone(wording), axis=count_axis(max(sweep.dropped)), scale=alt.Scale(domainMin=0))
     tooltip = tooltips(shown=("~g", "threshold"), dropped=(",", wording.gone), pairs=(",", "pairs"))
     cut = alt.param(name="cut", value=sweep.similarities[sweep.own])
-    return alt.layer(*line(rows, x, y, tooltip), moving_rule(line_at)).add_params(cut)
+    return alt.layer(*line(rows, x, y, tooltip), slider_rule(line_at)).add_params(cut)
 
 
-def charts_of(report: Report) -> tuple[list[Chart], list[Chart]]:
+def build_charts(report: Report) -> tuple[list[Chart], list[Chart]]:
     """Return the charts of a report, with the tables behind them, and those that its slider moves."""
     found = [_to_keepers(report)]
     moving: list[Chart] = []
@@ -114,13 +114,14 @@ def _to_keepers(report: Report) -> Chart:
     total, gone, of = sum(report.similarity), _gone(report.wording), report.similarity_of
     alike = report.similarity[-1] if total else 0
     same = "equal in all bits" if of == BITS else "with 0.99 or more"
-    told = f"Histogram of similarities to what they match: {counted(total, gone.removesuffix('s'))}, {alike:,} {same}."
+    documents = format_count(total, gone.removesuffix("s"))
+    told = f"Histogram of similarities to what they match: {documents}, {alike:,} {same}."
     return Chart(
         "similarity",
         report.wording.alike,
         f"{report.wording.documents} by {of if of == BITS else 'similarity'}; the scale is logarithmic",
         told,
-        finished(similarity_chart(report.similarity, of, y=gone)),
+        finish_chart(similarity_chart(report.similarity, of, y=gone)),
         _bins(report.similarity, of, gone),
         "" if total else f"no {gone}",
     )
@@ -128,20 +129,22 @@ def _to_keepers(report: Report) -> Chart:
 
 def _of_pairs(report: Report) -> Chart:
     total = sum(report.pair_similarity)
-    told = f"Histogram of the similarities of {counted(total, 'pair')}; those that do not match are grey."
+    told = f"Histogram of the similarities of {format_count(total, 'pair')}; those that do not match are grey."
     return Chart(
         "pairs",
         "Pairs on both sides of the threshold",
         f"{report.wording.pairs}; logarithmic; grey: beyond the slider",
         told,
-        finished(similarity_chart(report.pair_similarity, report.similarity_of, y="pairs", cut=report.threshold or 0)),
+        finish_chart(
+            similarity_chart(report.pair_similarity, report.similarity_of, y="pairs", cut=report.threshold or 0)
+        ),
         _bins(report.pair_similarity, report.similarity_of, "pairs"),
     )
 
 
 def _of_thresholds(sweep: Sweep, wording: Wording) -> Chart:
     first, last = sweep.dropped[0], sweep.dropped[-1]
-    names = [threshold_text(threshold, sweep.what) for threshold in sweep.thresholds]
+    names = [format_threshold(threshold, sweep.what) for threshold in sweep.thresholds]
     told = (
         f"Line of {_gone(wording)} by threshold: {first:,} at {names[0]}, "
         f"{sweep.dropped[sweep.own]:,} at {names[sweep.own]}, {last:,} at {names[-1]}."
@@ -155,7 +158,7 @@ def _of_thresholds(sweep: Sweep, wording: Wording) -> Chart:
         wording.moved,
         wording.points,
         told,
-        finished(_sweep_chart(sweep, wording)),
+        finish_chart(_sweep_chart(sweep, wording)),
         table(["threshold", wording.kept, wording.gone, "pairs"], rows, tall=True, best=(sweep.own,)),
         "" if any(sweep.dropped) else f"no {_gone(wording)} at any of these thresholds",
     )
@@ -195,10 +198,10 @@ def _by_lag(lags: Sequence[tuple[str, int]]) -> Chart:
     return Chart(
         key="lag",
         title="How long after its original a duplicate came",
-        note=f"the percentages are shares of {counted(total, 'duplicate')}; the figures also add them up from the top, "
-        "to what a shorter window would have seen",
-        told=f"Of {counted(total, 'duplicate')}, half came no later than {half} after what they repeat.",
-        specification=finished(alt.layer(drawn, shares), height=24 * len(rows) + 50),
+        note=f"the percentages are shares of {format_count(total, 'duplicate')}; the figures also add them up "
+        "from the top, to what a shorter window would have seen",
+        told=f"Of {format_count(total, 'duplicate')}, half came no later than {half} after what they repeat.",
+        specification=finish_chart(alt.layer(drawn, shares), height=24 * len(rows) + 50),
         behind=table(
             ["after the original", "duplicates", "share", "share up to here"],
             [[row["name"], row["count"], row["share"], row["reached"]] for row in rows],

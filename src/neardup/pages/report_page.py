@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from neardup.documents.output import OutputFile, check_place
 from neardup.errors import OutputError
-from neardup.pages.diff_view import beginning, change_of, side_by_side
-from neardup.pages.html import Chart, Html, bar, escaped, rendered, stages_table, table, text
-from neardup.pages.numbers import counted
+from neardup.pages.diff_view import beginning, describe_change, side_by_side
+from neardup.pages.html import Chart, Html, bar, escape, render, stages_table, table, text
+from neardup.pages.numbers import format_count
 from neardup.pages.page import check_drawing, page
 from neardup.pages.report import COPY, EQUAL_FEATURES, Example, Family, Report, Sweep, Wording
-from neardup.pages.report_charts import charts_of
-from neardup.pages.sweep import threshold_text, value_of
+from neardup.pages.report_charts import build_charts
+from neardup.pages.sweep import format_similarity, format_threshold
 
 #: Said of a document whose text or features a removed one had before it, where its keeper has others.
 _OF_REMOVED = {COPY: "copy of a dropped one", EQUAL_FEATURES: "equal to a dropped one"}
@@ -28,9 +28,9 @@ class Section(NamedTuple):
 
 def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
     """Return a report as a page; ``sections`` stand before those on what the run cost and how it was made."""
-    charts, moving = charts_of(report)
+    charts, moving = build_charts(report)
     known = {"fingerprint": report.fingerprint} if report.fingerprint else {}
-    body = rendered(
+    body = render(
         "report.html",
         report=report,
         charts=charts,
@@ -46,14 +46,14 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
         Html=Html,
         table=table,
         beginning=beginning,
-        change_of=change_of,
+        describe_change=describe_change,
         side_by_side=side_by_side,
         family_title=_family_title,
         family_facts=_family_facts,
         family_more=_family_more,
         range_of=_range_of,
-        counted=counted,
-        threshold_text=threshold_text,
+        format_count=format_count,
+        format_threshold=format_threshold,
     )
     words, sweep = report.wording, report.sweep
     said = {name: getattr(words, name) for name in ("kept", "stopped", "keeps", "removes", "run")}
@@ -70,7 +70,7 @@ def report_page(report: Report, sections: Sequence[Section] = ()) -> str:
 
 def _moved(sweep: Sweep) -> dict[str, Any]:
     """Return what the slider needs of a sweep, its thresholds as names and as rules."""
-    names = [threshold_text(threshold, sweep.what) for threshold in sweep.thresholds]
+    names = [format_threshold(threshold, sweep.what) for threshold in sweep.thresholds]
     sign = "≤" if sweep.distance else "≥"
     rules = [f"{sweep.what} {sign} {threshold:g}" for threshold in sweep.thresholds]
     figures = {name: getattr(sweep, name) for name in ("own", "kept", "dropped", "pairs", "similarities")}
@@ -125,7 +125,7 @@ def _reasons(report: Report) -> list[list[object]]:
     ]
     return [
         [
-            Html(f"{escaped(name)}<small>{escaped(meaning)}</small>"),
+            Html(f"{escape(name)}<small>{escape(meaning)}</small>"),
             number,
             bar(number / read if read else 0, _share(number, read)),
         ]
@@ -168,9 +168,11 @@ def _family_facts(family: Family, words: Wording) -> str:
 
 
 def _family_more(family: Family, words: Wording) -> str:
-    more = [f"{counted(family.hidden, 'more member')} not listed"] if family.hidden else []
+    more = [f"{format_count(family.hidden, 'more member')} not listed"] if family.hidden else []
     if family.apart:
-        more.append(f"{counted(family.apart, 'pair')} of those listed match their {words.keeper}, but not each other")
+        more.append(
+            f"{format_count(family.apart, 'pair')} of those listed match their {words.keeper}, but not each other"
+        )
     return "; ".join(more)
 
 
@@ -178,7 +180,7 @@ def _range_of(examples: Sequence[Example], sweep: Sweep | None) -> str:
     """Return from where to where the similarities of pairs go, as the threshold is written."""
     what, distance = (sweep.what, sweep.distance) if sweep else ("", False)
     ends = min(one.similarity for one in examples), max(one.similarity for one in examples)
-    low, high = (value_of(what, end, distance=distance) for end in ends)
+    low, high = (format_similarity(what, end, distance=distance) for end in ends)
     return low if low == high else f"{low} to {high}"
 
 

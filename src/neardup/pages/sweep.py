@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.keep.keepers import Bools, Graph, Integers, build_graph, document_pair_counts, rank_documents
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 from neardup.pages.report import BITS, Sweep
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
@@ -29,7 +29,7 @@ _COUNTED = {
 }
 
 
-def steps_of(scale: Criterion, loosest: Fraction) -> list[Fraction]:
+def sweep_steps(scale: Criterion, loosest: Fraction) -> list[Fraction]:
     """Return the thresholds of a sweep, from the loosest to the strictest, the own one among them."""
     own = scale.threshold
     if scale.measure == "hamming":
@@ -50,7 +50,7 @@ def similarity_at(scale: Criterion, threshold: Fraction) -> float:
     return 1 / (1 + float(threshold)) if scale.distance else float(threshold)
 
 
-class Swept(NamedTuple):
+class SweepResult(NamedTuple):
     """A sweep, and what it says of documents."""
 
     sweep: Sweep
@@ -85,8 +85,8 @@ class _Removal:
         heads = np.concatenate([[0], np.cumsum(some)]).astype(np.int64)[known.heads]
         stays = self._ranked.kept_nodes(Graph(heads, known.neighbours[some], known.similarity[some]))
         node = self.node[watched]
-        gone = (node >= 0) & (watched < self._own) & ~(stays[node] & (self._ranked.top[node] == watched))
-        of_input = (self._ranked.top >= 0) & (self._ranked.top < self._own)
+        gone = (node >= 0) & (watched < self._own) & ~(stays[node] & (self._ranked.firsts[node] == watched))
+        of_input = (self._ranked.firsts >= 0) & (self._ranked.firsts < self._own)
         return int(self.copies.sum() - (stays & of_input).sum()), gone
 
     def pairs(self, chosen: Bools) -> int:
@@ -96,7 +96,7 @@ class _Removal:
         return int(equal.sum()) + int(pairs[right >= self._before].sum())
 
 
-def swept(
+def sweep_thresholds(
     verdicts: Verdicts,
     scale: Criterion,
     known: KnownPairs,
@@ -104,7 +104,7 @@ def swept(
     watched: Integers,
     everything: bool = False,
     whole: bool = True,
-) -> Swept:
+) -> SweepResult:
     """Return what other thresholds would have done, each as a run at that threshold.
 
     Where no pairs but those of the verdicts are known, or where they do not say what the verdicts say (as of items that
@@ -129,7 +129,7 @@ def swept(
     else:
         # A classifier goes by g, of which the probability is rounded: at its cut the run itself says what passes.
         own = known.matching
-    steps = steps_of(scale, known.loosest)
+    steps = sweep_steps(scale, known.loosest)
     bars = np.array([similarity_at(scale, step) for step in steps], np.float64)
     place = steps.index(scale.threshold)
     dropped, pairs = [], []
@@ -147,24 +147,24 @@ def swept(
         dropped=dropped,
         pairs=pairs,
         own=place,
-        what=name_of(scale),
+        what=threshold_name(scale),
         distance=scale.distance,
         similarities=bars.tolist(),
         exact=whole,
         note=note,
     )
-    return Swept(sweep, gone)
+    return SweepResult(sweep, gone)
 
 
-def name_of(scale: Criterion) -> str:
+def threshold_name(scale: Criterion) -> str:
     """Return what thresholds are of."""
     return {"learned": "probability", "hamming": BITS}.get(scale.measure, scale.measure)
 
 
-def similarity_of(scale: Criterion, recipe: Recipe) -> str:
+def similarity_name(scale: Criterion, recipe: Recipe) -> str:
     """Return what the similarities of a report are of."""
     if scale.measure in ("learned", "hamming"):
-        return name_of(scale)
+        return threshold_name(scale)
     shown = {"euclidean": "1 / (1 + distance)"}.get(scale.measure, scale.measure)
     if scale.measure in ("edit", "semantic"):
         return f"{shown} similarity"
@@ -197,15 +197,15 @@ def rule_in_words(recipe: Recipe) -> str:
     return f"Two documents match if {share}, and a classifier says so." if step.measure == "learned" else ""
 
 
-def threshold_text(threshold: float, what: str) -> str:
+def format_threshold(threshold: float, what: str) -> str:
     """Return a threshold for people, with its unit where it is of whole numbers: 0.85, 3 bits."""
-    return counted(round(threshold), "bit") if what == BITS else f"{threshold:g}"
+    return format_count(round(threshold), "bit") if what == BITS else f"{threshold:g}"
 
 
-def value_of(what: str, similarity: float, *, distance: bool) -> str:
+def format_similarity(what: str, similarity: float, *, distance: bool) -> str:
     """Return a similarity as people compare it with the threshold of that measure: a distance as a distance."""
     if what == BITS:
-        return counted(round(64 * (1 - similarity)), "bit")
+        return format_count(round(64 * (1 - similarity)), "bit")
     if distance:
         return f"distance {1 / similarity - 1:.4g}" if similarity else "no distance"
     return f"{similarity:.4f}"

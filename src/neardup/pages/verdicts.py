@@ -169,7 +169,7 @@ _LAGS = {
 _LATER = "more than 30 days"
 
 
-def time_text(moment: int) -> str:
+def format_time(moment: int) -> str:
     """Return a time in microseconds as people read it, to the second; empty where no calendar has it."""
     try:
         return utc(moment).strftime("%Y-%m-%d %H:%M:%S")
@@ -177,7 +177,7 @@ def time_text(moment: int) -> str:
         return ""
 
 
-def lags_of(verdicts: Verdicts) -> list[tuple[str, int]]:
+def duplicate_lags(verdicts: Verdicts) -> list[tuple[str, int]]:
     """Return how long after what they repeat the duplicates of a flow came, and how many did; nothing for a run."""
     times, places = verdicts.times, verdicts.duplicates[verdicts.of[verdicts.duplicates] >= 0]
     if times is None:

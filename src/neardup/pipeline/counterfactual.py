@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil, floor, sqrt
 from typing import NamedTuple
 
-from neardup.pages.numbers import counted
+from neardup.pages.numbers import format_count
 from neardup.pipeline.resolved_features import Counts
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import FEATURE_KINDS
@@ -220,9 +220,9 @@ def _shared_sentence(recipe: Recipe, o: int, least: int, shared: int | None) -> 
         number = f"{least - 1:,} or fewer" if o >= least else f"{least:,} or more"
         return f"At these sizes they {verdict} with {number} shared features."
     if signature.kind == "simhash":
-        number = counted(abs(shared), "bit")
+        number = format_count(abs(shared), "bit")
         return f"They {verdict} with {number} {'more' if o >= least else 'fewer'} different."
-    return f"They {verdict} with {counted(abs(shared), *_EQUAL_NOUNS[signature.kind])} {change} than {o:,}."
+    return f"They {verdict} with {format_count(abs(shared), *_EQUAL_NOUNS[signature.kind])} {change} than {o:,}."
 
 
 def _words_sentence(recipe: Recipe, words: int | None) -> str:
@@ -233,7 +233,7 @@ def _words_sentence(recipe: Recipe, words: int | None) -> str:
     if not words:
         return f"One more changed {token} may part them {cost}."
     apart = ", each far from the others" if words > 1 else ""
-    return f"It would survive about {counted(words, f'more changed {token}')}{apart} {cost}."
+    return f"It would survive about {format_count(words, f'more changed {token}')}{apart} {cost}."
 
 
 def _single_feature_sentence(recipe: Recipe, o: int, features: tuple[int, int, int]) -> str:
@@ -242,7 +242,7 @@ def _single_feature_sentence(recipe: Recipe, o: int, features: tuple[int, int, i
     if signature is not None and signature.kind == "imatch":
         least = signature.numbers[0]
         if min(a, b) < least:
-            return f"A document with fewer than {counted(least, 'lexicon term')} matches nothing."
+            return f"A document with fewer than {format_count(least, 'lexicon term')} matches nothing."
         if o:
             return "One lexicon term more or fewer in one of them would part them."
         verb = "stands" if a - shared == 1 else "stand"

@@ -308,9 +308,9 @@ class Explanation:
         # Without jinja2, a notebook falls back to `repr`.
         if find_spec("jinja2") is None:
             return None
-        from neardup.pages.html import html_of, joined, table
+        from neardup.pages.html import join_html, table, to_html
 
-        words = joined((html_of(line) for line in (str(self), *self.sentences)), "<br>")
+        words = join_html((to_html(line) for line in (str(self), *self.sentences)), "<br>")
         sides = [_with_changes(self.left, self.left_changes), _with_changes(self.right, self.right_changes)]
         return f'<div class="neardup"><p>{words}</p>{table([], [sides], left=2)}</div>'
 
@@ -320,13 +320,13 @@ class Explanation:
 
 def _with_changes(text: str, changes: Sequence[Span]) -> Html:
     """Return a text as HTML, with the words that differ marked."""
-    from neardup.pages.html import Html, escaped, joined
+    from neardup.pages.html import Html, escape, join_html
 
     parts, done = list[object](), 0
     for change in changes:
-        parts += [escaped(text[done : change.start]), Html(f"<mark>{escaped(text[change.start : change.end])}</mark>")]
+        parts += [escape(text[done : change.start]), Html(f"<mark>{escape(text[change.start : change.end])}</mark>")]
         done = change.end
-    return joined([*parts, escaped(text[done:])])
+    return join_html([*parts, escape(text[done:])])
 
 
 def explain(

@@ -31,7 +31,7 @@ from neardup.keep.order import Preference, keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Memory, default_threads, free_memory, map_in_order, trim_memory
-from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, memory_needs, most_pairs
+from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, memory_needs, pair_limit
 from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
 from neardup.search.margin import Margin, find_margin, relaxed_recipe, relaxed_second_step, split_at_threshold
@@ -251,7 +251,7 @@ def run(
     )
     max_pairs = None
     if pairs_per_document is not None and within is None and not recipe.second_step:
-        max_pairs = most_pairs(pairs_per_document, read.names.input_count)
+        max_pairs = pair_limit(pairs_per_document, read.names.input_count)
     margin_pairs: Margin | None = None
     with read.store as store:
         with clock.stage("join"):
@@ -259,8 +259,8 @@ def run(
             joined = find(recipe, max_pairs, partial(report, "join"))
         spilled, room = store.memory.spilled_bytes, store.spare_bytes
         if relaxed is not None and not recipe.second_step:
-            fewest = most_pairs(PAIRS_PER_DOCUMENT, read.names.input_count) if max_pairs is None else max_pairs
-            search_again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
+            fewest = pair_limit(PAIRS_PER_DOCUMENT, read.names.input_count) if max_pairs is None else max_pairs
+            search_again = partial(find, max_pairs=fewest, progress=partial(report, "margin"), all_or_none=True)
             with clock.stage("margin"):
                 margin_pairs = find_margin(recipe, relaxed, joined, search_again)
     if recipe.second_step:

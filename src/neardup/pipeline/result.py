@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
-    from neardup.pages.batch_report import PageOptions
+    from neardup.pages.batch_report import ReportSettings
     from neardup.pipeline.explanation import Explanation
 
 
@@ -75,12 +75,12 @@ class Result:
         self._found = assemble_findings(
             corpus, recipe, documents, joined, self.pairs, classifier=classifier, margin=margin
         )
-        self._kept, self._families = self._found.kept, self._found.families
+        self._kept, self._families = self._found.keepers, self._found.families
 
     @property
     def kept(self) -> list[Any]:
         """The ids of the kept documents in input order; row numbers if there are no ids."""
-        return list(self._documents.names.of_input(self._found.stays).to_pylist())
+        return list(self._documents.names.of_input(self._found.kept_mask).to_pylist())
 
     @property
     def undecidable(self) -> list[Any]:
@@ -91,7 +91,9 @@ class Result:
     @property
     def dropped(self) -> Dropped:
         """The dropped documents, each with its keeper."""
-        return Dropped(self._documents.names, np.flatnonzero(self._found.goes), self._kept, self._families.family)
+        return Dropped(
+            self._documents.names, np.flatnonzero(self._found.dropped_mask), self._kept, self._families.family
+        )
 
     @property
     def families(self) -> list[Family]:
@@ -116,13 +118,13 @@ class Result:
     @property
     def summary(self) -> dict[str, Any]:
         """Counts, stages, recipe and versions, ready for JSON."""
-        goes, present = self._found.goes, self._documents.present
+        goes, present = self._found.dropped_mask, self._documents.present
         return {
             "documents": int(present.sum()),
-            "kept": int(self._found.stays.sum()),
+            "kept": int(self._found.kept_mask.sum()),
             "dropped": int(goes.sum()),
-            "exact_copies": int(self._found.copies.sum()),
-            "equal_content": int(self._found.equals.sum()),
+            "exact_copies": int(self._found.text_copies.sum()),
+            "equal_content": int(self._found.feature_copies.sum()),
             "families": len(self._families.documents),
             "largest_family": int(self._families.documents.max(initial=0)),
             "pairs": len(self.pairs),
@@ -141,7 +143,7 @@ class Result:
         reference = self._corpus.reference
         if reference is None:
             return {}
-        keeper = self._kept.keeper[self._found.goes]
+        keeper = self._kept.keeper[self._found.dropped_mask]
         return {
             "reference": {
                 "documents": self._documents.names.reference_count + reference.omitted_count,
@@ -164,7 +166,7 @@ class Result:
         In a run against a reference, ``keeper_from`` says where the keeper is: ``input`` or ``reference``. With a
         classifier, the score and its contributions follow (``EvidenceTable.columns``).
         """
-        at = np.flatnonzero(self._found.goes)
+        at = np.flatnonzero(self._found.dropped_mask)
         names = self._documents.names
         learned = self.learned(at, self._kept.keeper[at])
         return pa.table(
@@ -182,7 +184,7 @@ class Result:
     def kept_rows(self) -> Bools:
         """Whether each raw row of the input is kept: bool[rows]."""
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
-        mask[self._documents.names.rows[np.flatnonzero(self._found.stays)]] = True
+        mask[self._documents.names.rows[np.flatnonzero(self._found.kept_mask)]] = True
         return mask
 
     def write(
@@ -204,7 +206,7 @@ class Result:
         progress : callable, optional
             Called with the number of rows written since the last call.
         """
-        self._write(self._found.stays, output, force, progress, None)
+        self._write(self._found.kept_mask, output, force, progress, None)
 
     def write_annotated(
         self,
@@ -247,7 +249,7 @@ class Result:
             Prefix of each column name.
         """
         names, at = self._documents.names, np.arange(self._documents.names.input_count)
-        keeper, stays = self._kept.keeper[at], self._found.stays[at]
+        keeper, stays = self._kept.keeper[at], self._found.kept_mask[at]
         family = self._families.family[at]
         sizes = np.concatenate([[1], self._families.documents])
         columns = {
@@ -263,7 +265,7 @@ class Result:
 
     def table(self) -> pa.Table:
         """Return the kept documents, with all columns, as a table in memory."""
-        return self._corpus.take(self._documents.names.rows[self._found.stays])
+        return self._corpus.take(self._documents.names.rows[self._found.kept_mask])
 
     def at(self, threshold: float) -> Result:
         """Return the result at another threshold, without another search.
@@ -290,7 +292,8 @@ class Result:
         distance = measure(self.recipe.measure).distance
         if new > current if distance else new < current:
             wide = None if margin is None or self.recipe.second_step else margin.matches
-            if wide is None or margin is None or (new > margin.loosest if distance else new < margin.loosest):
+            end = None if margin is None else margin.relaxed_threshold
+            if wide is None or end is None or (new > end if distance else new < end):
                 side = "above" if distance else "below"
                 raise RecipeError(
                     f"threshold {threshold} is {side} this run's {self.recipe.threshold}: such pairs are unknown; "
@@ -345,7 +348,7 @@ class Result:
         records = self._classifier.records(table, texts) if self._classifier else None
         return explain(texts[0], texts[1], self.recipe, self._statistics, self._encoder, self._classifier, records)
 
-    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[PageOptions]) -> None:
+    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[ReportSettings]) -> None:
         """Write the report: one HTML file that shows what was dropped and why. It needs the packages for charts.
 
         It shows pairs below the threshold as far as the ``margin`` of the run allows.
@@ -358,19 +361,19 @@ class Result:
             Whether an existing file may be replaced.
         **wanted
             How much is shown, for instance ``families=100``, and the title:
-            ``neardup.pages.batch_report.PageOptions``.
+            ``neardup.pages.batch_report.ReportSettings``.
 
         Raises
         ------
         NeardupError
             If it cannot be written or an option does not fit.
         """
-        from neardup.pages.batch_report import report_of
+        from neardup.pages.batch_report import run_report
         from neardup.pages.report_page import check_page, write_page
 
         check_page(str(path), self._corpus.inputs, force=force)
         with self._clock.stage("report"):
-            write_page(str(path), report_of(self._found, self.summary, **wanted))
+            write_page(str(path), run_report(self._found, self.summary, **wanted))
 
     def plot_similarity(self) -> Any:
         """Return a histogram of the similarities of dropped documents to their keepers, as an Altair chart.
@@ -390,9 +393,9 @@ class Result:
         # Without jinja2, a notebook falls back to `repr`.
         if find_spec("jinja2") is None:
             return None
-        from neardup.pages.batch_report import cell_of
+        from neardup.pages.batch_report import notebook_html
 
-        return cell_of(self._found, self.summary)
+        return notebook_html(self._found, self.summary)
 
     def close(self) -> None:
         """Move the quarantine file into place and remove temporary files; no text can be read afterwards."""
@@ -412,4 +415,5 @@ class Result:
         by = f"{self.recipe.features} {self.recipe.measure} {sign} {self.recipe.threshold}"
         if self._classifier is not None:
             by = f"classifier {self._classifier.fingerprint}"
-        return f"<neardup result: {int(self._found.stays.sum()):,} kept, {int(self._found.goes.sum()):,} dropped, {by}>"
+        kept, dropped = int(self._found.kept_mask.sum()), int(self._found.dropped_mask.sum())
+        return f"<neardup result: {kept:,} kept, {dropped:,} dropped, {by}>"

@@ -1,21 +1,23 @@
-"""The engines in memory, and which one finds the pairs of a recipe; only that one is imported."""
+"""Choose the engine for a recipe, and run it; only that engine is imported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
+from neardup.features.embeddings import COSINE_UNIT
 from neardup.features.recomputed import BoundedStore
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore, MemoryNeeds
 from neardup.kernels import Floats
 from neardup.recipe import Recipe
-from neardup.recipe.measures import measure, rule
+from neardup.recipe.measures import measure, reaches_threshold, rule
 from neardup.search.join import self_join
 from neardup.search.matches import (
     Matches,
@@ -23,23 +25,28 @@ from neardup.search.matches import (
     incomplete_matches,
     restrict_to_groups,
     set_representatives,
+    sorted_pairs,
 )
 
 Integers = npt.NDArray[np.int64]
 StepProgress = Callable[[int, int], None]
 #: The bits of a simhash.
 _BITS = 64
-#: More pairs of distinct texts than this a document are too many to find them all, unless they are below a million.
+#: By default, more pairs of distinct texts per document than this are too many; up to a million are always allowed.
 PAIRS_PER_DOCUMENT = 20.0
 _ALWAYS_ALLOWED_PAIRS = 1_000_000
-#: Bytes of each document, weighted feature, value of 64 bits, key of a band and byte of text, as they were measured.
+#: Rows of embeddings that are compared with all later ones in one step.
+_ROWS = 1024
+#: Allowance for rounding in dot products; the cosines in whole numbers decide.
+_MARGIN = 1e-8
+#: Measured bytes of memory per document, weighted feature, 64-bit value, key of a band and byte of text.
 _A_DOCUMENT, _A_WEIGHTED_FEATURE, _A_VALUE, _A_KEY, _A_BYTE_OF_TEXT = 150, 48, 100, 10, 8
-#: And of a document's prefix, with its part of the counts that say who has one: in too few slots they rule nothing out.
+#: Bytes per document for its prefix and its share of the feature counts.
 _A_PREFIX = 20
 
 
 def memory_needs(recipe: Recipe) -> MemoryNeeds:
-    """Return what the search of a recipe takes of a memory budget, features that can be made again left out."""
+    """Return the memory that the search of a recipe needs, without the features that can be recomputed."""
     if recipe.measure == "semantic":
         return MemoryNeeds(_A_DOCUMENT, text=_A_BYTE_OF_TEXT, purpose="the texts and their embeddings, which are held")
     if recipe.is_weighted:
@@ -58,8 +65,8 @@ def memory_needs(recipe: Recipe) -> MemoryNeeds:
     return MemoryNeeds(_A_DOCUMENT + _A_PREFIX)
 
 
-def most_pairs(per_document: float, documents: int) -> int:
-    """Return how many pairs of distinct texts are not yet too many.
+def pair_limit(per_document: float, documents: int) -> int:
+    """Return the largest allowed number of pairs of distinct texts.
 
     Raises
     ------
@@ -79,37 +86,38 @@ def find_pairs(
     threads: int,
     excluded: npt.NDArray[np.bool_],
     keep_order: Integers,
-    most_pairs: int | None,
-    give_up: bool = False,
+    max_pairs: int | None,
+    all_or_none: bool = False,
     reference: int = 0,
     progress: StepProgress,
 ) -> Matches:
-    """Return the pairs of a store's documents that match by a recipe's measure and threshold.
+    """Return the pairs of documents that match by a recipe's measure and threshold.
 
     Parameters
     ----------
     store : FeatureStore
         The documents' features.
     recipe : Recipe
-        Its measure, threshold and search.
+        Gives the measure, the threshold and the search.
     statistics : Statistics, optional
-        Of the collection, for weights.
+        Statistics of the collection, for weights.
     threads : int
-        They change the time, never the answer.
+        Number of threads; changes the time, never the result.
     excluded : bool[n]
         Documents that must match nothing.
     keep_order : int64[n]
         The documents in keep order.
-    most_pairs : int, optional
-        For the join of feature sets: where more match, only those of dropped documents with kept ones are found.
-    give_up : bool
-        Where more match, find none at all, whatever the search; ``complete`` is False then, too.
+    max_pairs : int, optional
+        If more match, the join of feature sets finds only the pairs of dropped documents with kept ones, and
+        ``complete`` is False. Other searches find all.
+    all_or_none : bool
+        If more match, every search returns no pairs at all, and ``complete`` is False.
     reference : int
-        How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
+        How many of the documents, the last ones, are of a reference; pairs among them are not searched.
     progress : callable
-        Told (documents done, documents in all) from time to time.
+        Called with (documents done, documents in all) from time to time.
     """
-    limit = most_pairs if give_up else None
+    limit = max_pairs if all_or_none else None
     if recipe.measure == "hamming":
         found = _by_hamming_distance(store, recipe, threads, excluded, reference, progress)
         return found if limit is None or len(found.left) <= limit else incomplete_matches(found.representative)
@@ -130,8 +138,8 @@ def find_pairs(
         threads=threads,
         excluded=excluded,
         keep_order=keep_order,
-        most_pairs=most_pairs,
-        with_kept=not give_up,
+        max_pairs=max_pairs,
+        all_or_none=all_or_none,
         reference=reference,
         progress=progress,
     )
@@ -152,9 +160,9 @@ def _by_hamming_distance(
     members = distinct_documents(representative)
     values = vectors.features[vectors.heads[:-1][members]]
     near = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
-    # Values are too short to tell sides apart: comparing those of a reference, too, costs less than knowing them.
-    looked_for = members[near.left] < len(store) - reference
-    left, right, distance = (column[looked_for] for column in near)
+    # Comparing the values of a reference with each other, too, costs less than a search that leaves these pairs out.
+    searched = members[near.left] < len(store) - reference
+    left, right, distance = (column[searched] for column in near)
     counts = np.full((len(left), 3), _BITS, np.int64)
     counts[:, 0] -= distance
     statistics = {"distinct_sets": len(members), "pairs": len(left)}
@@ -167,45 +175,85 @@ def _by_weights(
     unit: int,
     threads: int,
     excluded: npt.NDArray[np.bool_],
-    most_pairs: int | None,
+    max_pairs: int | None,
     reference: int,
     progress: StepProgress,
 ) -> Matches:
     from neardup.search.weighted import weighted_join
 
     representative = set_representatives(store, excluded)
-    others = representative != np.arange(len(representative))
+    repeats = representative != np.arange(len(representative))
     bound = measure(recipe.measure).bound(recipe.exact_threshold, unit)
     found = weighted_join(
         store.vectors(),
         recipe.measure,
         bound,
-        excluded=others,
+        excluded=repeats,
         threads=threads,
-        most_pairs=most_pairs,
+        max_pairs=max_pairs,
         reference=reference,
         progress=progress,
     )
     if found is None:
         return incomplete_matches(representative)
-    statistics = {"distinct_sets": int((~others).sum())} | found.statistics
+    statistics = {"distinct_sets": int((~repeats).sum())} | found.statistics
     return Matches(representative, found.left, found.right, found.counts, unit, statistics=statistics)
+
+
+def semantic_join(
+    embeddings: Floats,
+    representative: Integers,
+    threshold: Fraction,
+    input_count: int,
+    progress: StepProgress,
+) -> Matches:
+    """Find all pairs of texts whose embeddings have a cosine that reaches a threshold, comparing all with all.
+
+    Parameters
+    ----------
+    embeddings : float64[r, width]
+        One row of length 1 for each distinct text, in the order of the documents.
+    representative : int64[n]
+        The first document with the same text; -1 for one that must match nothing.
+    threshold : Fraction
+        In (0, 1]. Raising it finds fewer pairs, in the same time: n (n - 1) / 2 cosines.
+    input_count : int
+        How many of the documents, the first ones, are of the input; pairs among the others are not searched.
+    progress : callable
+        Called with (rows done, rows in all) from time to time.
+    """
+    members = distinct_documents(representative)
+    found = [np.empty((0, 2), np.int64)]
+    values = [np.empty(0, np.int64)]
+    count = int(np.searchsorted(members, input_count))
+    for begin in range(0, count, _ROWS):
+        cosines = embeddings[begin : min(begin + _ROWS, count)] @ embeddings[begin:].T
+        row, column = np.nonzero(np.triu(cosines >= float(threshold) - _MARGIN, 1))
+        found.append(np.column_stack([row, column]) + begin)
+        values.append(np.rint(np.clip(cosines[row, column], 0, 1) * COSINE_UNIT).astype(np.int64))
+        progress(min(begin + _ROWS, count), count)
+    pairs, o = np.concatenate(found), np.concatenate(values)
+    counts = np.column_stack([o, np.full((len(o), 2), COSINE_UNIT, np.int64)])
+    reached = reaches_threshold("semantic", counts, threshold)
+    documents, counts = members[pairs[reached]], counts[reached]
+    left, right, counts = sorted_pairs(documents[:, 0], documents[:, 1], counts)
+    return Matches(representative, left, right, counts, statistics={"distinct_texts": len(members), "pairs": len(left)})
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PairSearch:
-    """The documents of a run, for ``find_pairs``, whose parameters it holds.
+    """The documents of a run, with the parameters of ``find_pairs`` that do not change between searches.
 
     Attributes
     ----------
     embeddings : float64[r, width] or None
-        Of the documents that stand for themselves; for the measure ``semantic``, which compares nothing else.
+        For the measure ``semantic``: the embedding of each distinct text.
     representative : int64[n] or None
         For ``embeddings``: the first document with the same text.
     reference : int
         How many of the documents, the last ones, are of a reference.
     groups : int64[n] or None
-        Where documents are compared inside groups alone: the group of each, from 0.
+        The group of each document, from 0, if documents are only compared inside groups.
     """
 
     store: FeatureStore
@@ -219,13 +267,13 @@ class PairSearch:
     groups: Integers | None = None
 
     def __call__(
-        self, recipe: Recipe, most_pairs: int | None, progress: StepProgress, *, give_up: bool = False
+        self, recipe: Recipe, max_pairs: int | None, progress: StepProgress, *, all_or_none: bool = False
     ) -> Matches:
-        """Return the pairs of a recipe that differs from the run's by its threshold alone."""
-        found = self._found(recipe, most_pairs, progress, give_up)
+        """Return the pairs for a recipe that differs from that of the run only in its threshold."""
+        found = self._find(recipe, max_pairs, progress, all_or_none)
         return found if self.groups is None else restrict_to_groups(found, self.groups)
 
-    def _found(self, recipe: Recipe, most_pairs: int | None, progress: StepProgress, give_up: bool) -> Matches:
+    def _find(self, recipe: Recipe, max_pairs: int | None, progress: StepProgress, all_or_none: bool) -> Matches:
         if self.embeddings is None or self.representative is None:
             return find_pairs(
                 self.store,
@@ -234,14 +282,12 @@ class PairSearch:
                 threads=self.threads,
                 excluded=self.excluded,
                 keep_order=self.keep_order,
-                most_pairs=most_pairs,
-                give_up=give_up,
+                max_pairs=max_pairs,
+                all_or_none=all_or_none,
                 reference=self.reference,
                 progress=progress,
             )
-        from neardup.search.semantic import semantic_join
-
-        own = len(self.representative) - self.reference
-        found = semantic_join(self.embeddings, self.representative, recipe.exact_threshold, own, progress)
-        too_many = give_up and most_pairs is not None and len(found.left) > most_pairs
+        input_count = len(self.representative) - self.reference
+        found = semantic_join(self.embeddings, self.representative, recipe.exact_threshold, input_count, progress)
+        too_many = all_or_none and max_pairs is not None and len(found.left) > max_pairs
         return incomplete_matches(self.representative) if too_many else found

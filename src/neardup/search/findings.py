@@ -1,4 +1,4 @@
-"""What a run found, as arrays by position: the documents, their pairs, who stays, and the families."""
+"""The findings of a run, as arrays by position: documents, pairs, keepers and families."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
 
 Bools = npt.NDArray[np.bool_]
-#: In the place of pairs: documents that are equal in all that is compared, and those that do not match.
+#: In place of a pair: the two documents have equal features, or they do not match.
 EQUAL, APART = -1, -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Documents:
-    """The documents of a run, by position: those that were read whole.
+    """The documents of a run, by position; rejected records are not among them.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Documents:
     order : int64[n]
         Positions in keep order.
     text_digests : uint64[n, 2]
-        Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte.
+        Equal where the texts are equal byte for byte (with ``content``, the main contents).
     text_bytes : int64[n]
         The length of each text (or content).
     present : bool[n]
@@ -54,28 +54,28 @@ class Documents:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
-    """What a run found.
+    """The findings of a run.
 
     Attributes
     ----------
     corpus : Corpus
-        It was scanned, and stays open.
+        The input, read once and still open.
     recipe : Recipe
-        What was done.
+        The recipe of the run.
     classifier : Classifier or None
-        Where one decided.
+        The classifier of the second step, if there is one.
     documents : Documents
-        What was read.
+        The documents that were read.
     matches : Matches
-        The pairs of representatives that match.
+        The matching pairs of representatives.
     similarity : float64[k]
-        Of those pairs.
-    kept : Kept
-        The verdict on each document.
+        The similarity of each pair.
+    keepers : Keepers
+        The keeper of each document, and its similarity to it.
     families : Families
-        Of the documents.
+        The families of the documents.
     margin : Margin or None
-        The pairs beyond the threshold, where they were looked for.
+        The pairs beyond the threshold, if they were searched for.
     """
 
     corpus: Corpus
@@ -84,60 +84,62 @@ class Findings:
     documents: Documents
     matches: Matches
     similarity: Floats
-    kept: Keepers
+    keepers: Keepers
     families: Families
     margin: Margin | None
 
     @property
-    def scale(self) -> Criterion:
-        """What decides last, and from where on."""
+    def criterion(self) -> Criterion:
+        """The last measure that decides whether a pair matches, with its threshold."""
         return criterion_of(self.recipe, self.classifier)
 
     @property
-    def stays(self) -> Bools:
-        """bool[n], which documents stay."""
-        return ~self.kept.dropped & self.documents.present
+    def kept_mask(self) -> Bools:
+        """bool[n], which documents are kept."""
+        return ~self.keepers.dropped & self.documents.present
 
     @property
-    def goes(self) -> Bools:
-        """bool[n], which documents go."""
-        return self.kept.dropped & self.documents.present
+    def dropped_mask(self) -> Bools:
+        """bool[n], which documents are dropped."""
+        return self.keepers.dropped & self.documents.present
 
     @property
     def texts(self) -> Integers:
-        """int64[n], for each document the first one with the same text, byte for byte; -1 for what matches nothing."""
-        known, sets = self.documents, self.matches.representative
-        first = text_representatives(known.text_digests, known.text_bytes, sets < 0)
-        # Where nothing depended on the texts their marks are no digests; but equal texts have equal features.
+        """int64[n], for each document the first one with the same text, byte for byte; -1 if it can match nothing."""
+        documents, sets = self.documents, self.matches.representative
+        first = text_representatives(documents.text_digests, documents.text_bytes, sets < 0)
+        # Where no result depends on the texts, text_digests are weak hashes; but equal texts have equal features.
         return np.where((first < 0) | (sets[first] == sets), first, np.arange(len(first)))
 
     @property
-    def copies(self) -> Bools:
-        """bool[n], which dropped documents have the text, byte for byte, of one before them in keep order."""
-        return self.goes & _follows(self.texts, self.documents.order)
+    def text_copies(self) -> Bools:
+        """bool[n], which dropped documents have the same text, byte for byte, as an earlier one in keep order."""
+        return self.dropped_mask & _repeats(self.texts, self.documents.order)
 
     @property
-    def equals(self) -> Bools:
-        """bool[n], which dropped documents have the features of one before them in keep order, as copies do."""
-        return self.goes & _follows(self.matches.representative, self.documents.order)
+    def feature_copies(self) -> Bools:
+        """bool[n], which dropped documents have the same features as an earlier one in keep order, as copies do."""
+        return self.dropped_mask & _repeats(self.matches.representative, self.documents.order)
 
     def edges(self, left: Integers, right: Integers) -> Integers:
-        """Return where in ``matches`` pairs of documents come from; EQUAL for equals, APART where they do not match."""
-        known = self.matches
-        one, other = known.representative[left], known.representative[right]
-        keys = known.left * len(known.representative) + known.right
-        asked = np.minimum(one, other) * len(known.representative) + np.maximum(one, other)
-        at = np.searchsorted(keys, asked)
-        found = np.zeros(len(asked), np.bool_)
-        inside = at < len(keys)
-        found[inside] = keys[at[inside]] == asked[inside]
-        return np.where((one == other) & (one >= 0), EQUAL, np.where(found & (one >= 0) & (other >= 0), at, APART))
+        """Return the place in ``matches`` of each pair of documents: EQUAL for equal features, APART for no match."""
+        matches = self.matches
+        count = len(matches.representative)
+        left, right = matches.representative[left], matches.representative[right]
+        keys = matches.left * count + matches.right
+        queries = np.minimum(left, right) * count + np.maximum(left, right)
+        places = np.searchsorted(keys, queries)
+        found = np.zeros(len(queries), np.bool_)
+        inside = places < len(keys)
+        found[inside] = keys[places[inside]] == queries[inside]
+        valid = (left >= 0) & (right >= 0)
+        return np.where(valid & (left == right), EQUAL, np.where(valid & found, places, APART))
 
 
-def _follows(representative: Integers, order: Integers) -> Bools:
-    """Return which documents come, in keep order, after one of the same representative."""
-    top = rank_documents(representative, order).top
-    return np.asarray((representative >= 0) & (top[representative] != np.arange(len(representative))))
+def _repeats(representative: Integers, order: Integers) -> Bools:
+    """Return which documents come after another one with the same representative in keep order."""
+    firsts = rank_documents(representative, order).firsts
+    return np.asarray((representative >= 0) & (firsts[representative] != np.arange(len(representative))))
 
 
 def assemble_findings(
@@ -150,27 +152,27 @@ def assemble_findings(
     classifier: Classifier | None,
     margin: Margin | None,
 ) -> Findings:
-    """Return what follows from the pairs that match."""
+    """Return the findings that follow from the matching pairs."""
     reference = documents.names.reference_count
-    kept = find_keepers(matches.representative, pairs.graph, documents.order, reference)
-    found = find_families(matches.representative, matches.left, matches.right, pairs.similarity, reference)
-    return Findings(corpus, recipe, classifier, documents, matches, pairs.similarity, kept, found, margin)
+    keepers = find_keepers(matches.representative, pairs.graph, documents.order, reference)
+    families = find_families(matches.representative, matches.left, matches.right, pairs.similarity, reference)
+    return Findings(corpus, recipe, classifier, documents, matches, pairs.similarity, keepers, families, margin)
 
 
 def recipe_details(recipe: Recipe) -> dict[str, Any]:
-    """Return what a summary says of its recipe."""
+    """Return the recipe and its fingerprint, for a summary."""
     return {"recipe": recipe.values, "fingerprint": recipe.fingerprint}
 
 
 def classifier_details(classifier: Classifier, search: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a summary says of its classifier.
+    """Return the classifier and its counts, for a summary.
 
     Parameters
     ----------
     classifier : Classifier
-        What decided.
+        The classifier of the second step.
     search : mapping
-        The counts of the search: how many candidates there were, and how many passed.
+        The statistics of the search, with the numbers of candidates and of passed pairs.
     """
     point = classifier.working_point
     return {

@@ -175,8 +175,8 @@ def self_join(
     threads: int = 1,
     excluded: npt.NDArray[np.bool_] | None = None,
     keep_order: Integers | None = None,
-    most_pairs: int | None = None,
-    with_kept: bool = True,
+    max_pairs: int | None = None,
+    all_or_none: bool = False,
     reference: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
@@ -194,10 +194,10 @@ def self_join(
         Documents that must match nothing.
     keep_order : int64[n], optional
         The documents in keep order, input order by default; it only matters where there are too many pairs.
-    most_pairs : int, optional
+    max_pairs : int, optional
         Where more pairs of distinct sets match, only those of dropped documents with kept ones are found, and
         ``complete`` is False: who stays is known without the others. None finds all, whatever they cost.
-    with_kept : bool
+    all_or_none : bool
         Whether those are found then; if not, there are none.
     reference : int
         How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
@@ -206,7 +206,7 @@ def self_join(
     """
     representative = set_representatives(store, excluded)
     steps = JoinContext(store.addresses(), store.sizes, rule, threads, store.memory, reference)
-    wanted = JoinRequest(representative, keep_order, most_pairs, with_kept, progress)
+    wanted = JoinRequest(representative, keep_order, max_pairs, all_or_none, progress)
     members = distinct_documents(representative)
     steps.statistics["distinct_sets"] = len(members)
     return join_stored_sets(steps, members, wanted)
@@ -223,21 +223,21 @@ class JoinRequest(NamedTuple):
 
     representative: Integers
     keep_order: Integers | None
-    most_pairs: int | None
-    with_kept: bool
+    max_pairs: int | None
+    all_or_none: bool
     progress: Callable[[int, int], None]
 
 
 def join_stored_sets(steps: JoinContext, members: Integers, wanted: JoinRequest) -> Matches:
     """Return the pairs of member sets, whose features the addresses of the steps hold."""
-    representative, keep_order, most_pairs, with_kept, progress = wanted
+    representative, keep_order, max_pairs, all_or_none, progress = wanted
     sizes = steps.sizes
     members, prefix = prune_sets(steps, members)
     run = PrefixJoin(steps)
     order = np.argsort(sizes[members], kind="stable")
-    found = run.match(run.sets(members, prefix, order), members[order] < steps.own, most_pairs, progress)
+    found = run.match(run.sets(members, prefix, order), members[order] < steps.own, max_pairs, progress)
     complete = found is not None
-    if found is None and not with_kept:
+    if found is None and all_or_none:
         found = np.empty((0, 2), np.int64), np.empty(0, np.int64)
     if found is None:
         order, given = _in_keep_order(members, representative, keep_order, steps.own)
@@ -329,7 +329,7 @@ class PrefixJoin:
         self,
         sets: RankedSets,
         of_input: npt.NDArray[np.bool_],
-        most_pairs: int | None,
+        max_pairs: int | None,
         progress: Callable[[int, int], None],
     ) -> tuple[Integers, Integers] | None:
         """Return int64[k, 2] ranks that match and int64[k] overlaps, or None if they are too many.
@@ -337,19 +337,19 @@ class PrefixJoin:
         Where neither of two is of the input (bool[r]), they are not compared.
         """
         found, total, done = [np.zeros((0, 3), np.int64)], 0, 0
-        for pairs, candidates, verified, count in self._matches(sets, of_input, most_pairs):
+        for pairs, candidates, verified, count in self._matches(sets, of_input, max_pairs):
             found.append(pairs)
             total, done = total + len(pairs), done + count
             self.steps.statistics["candidates"] += candidates
             self.steps.statistics["verified"] += verified
-            if most_pairs is not None and total > most_pairs:
+            if max_pairs is not None and total > max_pairs:
                 return None
             progress(done % len(sets.sizes) or len(sets.sizes), len(sets.sizes))
         every = np.concatenate(found)
         return every[:, :2], every[:, 2]
 
     def _matches(
-        self, sets: RankedSets, of_input: npt.NDArray[np.bool_], most_pairs: int | None
+        self, sets: RankedSets, of_input: npt.NDArray[np.bool_], max_pairs: int | None
     ) -> Iterator[tuple[Integers, int, int, int]]:
         """Yield the pairs of some sets, with how many were candidates, were verified, and sets were looked up."""
         count = len(sets.sizes)
@@ -361,7 +361,7 @@ class PrefixJoin:
                 local.scratch = _match_scratch(sets)
             first, end = begin, min(begin + SETS_AT_A_TIME, count)
             found, candidates, verified = [np.zeros((0, 3), np.int64)], 0, 0
-            while begin < end and (most_pairs is None or sum(map(len, found)) <= most_pairs):
+            while begin < end and (max_pairs is None or sum(map(len, found)) <= max_pairs):
                 begin, written, more, done = match_ranks(
                     begin, end, asking, index, self.steps.rule, ranks_of_size, local.scratch
                 )

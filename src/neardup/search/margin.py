@@ -1,4 +1,4 @@
-"""The pairs around a threshold: a search that goes beyond it, for those who look at what it leaves out."""
+"""Pairs just beyond the threshold, found by a search with a relaxed threshold."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: How far beyond a similarity's threshold one usually looks; half the way to 0 where that is less.
-_USUAL = Fraction(1, 5)
-#: The same for distances: so many bits, and a share of the threshold.
-_USUAL_BITS, _USUAL_SHARE = 2, Fraction(1, 4)
+#: The default margin of a similarity; half the threshold if that is less.
+_DEFAULT = Fraction(1, 5)
+#: The default margin of distances: bits, and a share of the threshold.
+_DEFAULT_BITS, _DEFAULT_SHARE = 2, Fraction(1, 4)
 
 
 class Criterion(NamedTuple):
-    """What decides last whether a pair matches, and from where on.
+    """The last measure that decides whether a pair matches, with its threshold.
 
     Attributes
     ----------
     measure : str
-        Its name in ``neardup.recipe.measures.MEASURES``.
+        A name in ``neardup.recipe.measures.MEASURES``.
     threshold : Fraction
-        What a pair must reach.
+        The threshold that a pair must reach.
     second : bool
-        Whether it is a second step.
+        Whether the measure is that of a second step.
     """
 
     measure: str
@@ -47,27 +47,27 @@ class Criterion(NamedTuple):
 
     @property
     def distance(self) -> bool:
-        """Whether pairs match at or below the threshold."""
+        """Whether the measure is a distance: pairs match at or below the threshold."""
         return measure(self.measure).distance
 
     def counts(self, matches: Matches) -> tuple[Integers, int]:
-        """Return o, a and b of pairs as the measure takes them, and how much of them makes 1."""
+        """Return o, a and b of pairs for the measure, and their unit."""
         if self.second and matches.second is not None:
             return matches.second, 1
         return matches.counts, matches.unit
 
     def similarities(self, matches: Matches) -> Floats:
-        """Return how alike pairs are."""
+        """Return the similarities of pairs."""
         return similarities(self.measure, *self.counts(matches))
 
     def reaching(self, matches: Matches, threshold: Fraction) -> Bools:
-        """Return, exactly, which pairs reach a threshold."""
+        """Return which pairs reach a threshold, decided exactly."""
         counts, unit = self.counts(matches)
         return reaches_threshold(self.measure, counts, threshold, unit)
 
 
 def criterion_of(recipe: Recipe, classifier: Classifier | None = None) -> Criterion:
-    """Return what decides by a recipe, or by the probability of a classifier's cut."""
+    """Return the criterion of a recipe; with a classifier, the probability at its cut."""
     step = recipe.parsed_second_step
     if step is None:
         return Criterion(recipe.measure, recipe.exact_threshold, False)
@@ -81,62 +81,62 @@ def criterion_of(recipe: Recipe, classifier: Classifier | None = None) -> Criter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Margin:
-    """What a search that went beyond the threshold found.
+    """The result of a search beyond the threshold.
 
     Attributes
     ----------
     matches : Matches or None
-        All pairs up to the loosest threshold, those that match among them; None where it went nowhere.
-    loosest : Fraction
-        That threshold; the recipe's own where it went nowhere.
+        All pairs that reach the relaxed threshold, the matching ones included; None if none were searched.
+    relaxed_threshold : Fraction
+        The relaxed threshold; that of the recipe if nothing was searched.
     note : str
-        Why it goes so far, or nowhere, in a sentence.
+        A sentence on why the search goes so far, or why there was none.
     """
 
     matches: Matches | None
-    loosest: Fraction
+    relaxed_threshold: Fraction
     note: str
 
 
 def default_margin(recipe: Recipe) -> float:
-    """Return how far beyond its threshold one usually looks: 0.2, or half the way to 0 from a threshold below 0.4.
+    """Return the default margin of a recipe: 0.2, or half of a threshold below 0.4.
 
-    For a Hamming distance it is two bits, for another distance a quarter of the threshold.
+    For a Hamming distance it is two bits, for other distances a quarter of the threshold.
     """
     scale = criterion_of(recipe)
     if scale.measure == "hamming":
-        return float(_USUAL_BITS)
+        return float(_DEFAULT_BITS)
     if scale.distance:
-        return float(scale.threshold * _USUAL_SHARE)
-    return float(min(_USUAL, scale.threshold / 2) or _USUAL)
+        return float(scale.threshold * _DEFAULT_SHARE)
+    return float(min(_DEFAULT, scale.threshold / 2) or _DEFAULT)
 
 
 def has_threshold(recipe: Recipe) -> bool:
-    """Return whether another threshold could change anything: not where documents have one value each to compare."""
+    """Return whether another threshold could change the result: not if each document has a single value."""
     single = recipe.parsed_features.kind == "checksum" or recipe.signature.startswith("imatch")
     return not single or bool(recipe.second_step)
 
 
 def relaxed_recipe(recipe: Recipe, margin: float) -> Recipe | str:
-    """Return a recipe with the threshold moved, or a sentence that says why there is none.
+    """Return a recipe with a relaxed threshold, or a sentence on why there is none.
 
     Parameters
     ----------
     recipe : Recipe
-        Its threshold is moved, or that of its second step.
+        The recipe whose threshold, or that of its second step, is relaxed.
     margin : float
-        How far: down, or up for a distance. Raising it finds more pairs, slower.
+        How far the threshold moves: down, or up for a distance. Raising it finds more pairs, slower.
 
     Raises
     ------
     RecipeError
-        If it is no number above 0, or leads out of the measure's range.
+        If the margin is not a number above 0, or leads out of the measure's range.
     """
     try:
-        far = Fraction(str(margin)).limit_denominator(10**9)
+        distance = Fraction(str(margin)).limit_denominator(10**9)
     except (ValueError, ZeroDivisionError, OverflowError):
         raise RecipeError(f"margin {margin!r} is not a number; give how far beyond the threshold to look") from None
-    if far <= 0:
+    if distance <= 0:
         raise RecipeError(f"margin {margin} is not above 0; give how far beyond the threshold to look, or nothing")
     scale = criterion_of(recipe)
     if scale.measure == "learned":
@@ -148,7 +148,7 @@ def relaxed_recipe(recipe: Recipe, margin: float) -> Recipe | str:
             "LSH makes its bands for one threshold, so pairs beyond it were not looked for: with another threshold it "
             "would find others. Take search exact to see them."
         )
-    moved = scale.threshold + far if scale.distance else scale.threshold - far
+    moved = scale.threshold + distance if scale.distance else scale.threshold - distance
     if not scale.distance and moved <= 0:
         raise RecipeError(
             f"margin {margin} leaves nothing of threshold {float(scale.threshold):g}; give less, such as "
@@ -163,7 +163,7 @@ def relaxed_recipe(recipe: Recipe, margin: float) -> Recipe | str:
 
 
 def select_pairs(matches: Matches, chosen: Bools) -> Matches:
-    """Return the chosen ones of the pairs."""
+    """Return only the chosen pairs."""
     return replace(
         matches,
         left=matches.left[chosen],
@@ -174,80 +174,82 @@ def select_pairs(matches: Matches, chosen: Bools) -> Matches:
     )
 
 
-def find_margin(recipe: Recipe, looser: Recipe | str, own: Matches, find: Callable[[Recipe], Matches]) -> Margin:
+def find_margin(recipe: Recipe, relaxed: Recipe | str, matches: Matches, find: Callable[[Recipe], Matches]) -> Margin:
     """Search beyond the threshold of a recipe without a second step.
 
     Parameters
     ----------
     recipe : Recipe
-        What the run is by.
-    looser : Recipe or str
-        What ``relaxed_recipe`` says.
-    own : Matches
-        What the run found.
+        The recipe of the run.
+    relaxed : Recipe or str
+        The result of ``relaxed_recipe``.
+    matches : Matches
+        The matches of the run.
     find : callable
-        Gives the pairs of a recipe; ``complete`` is False where they are too many.
+        Finds the pairs for a recipe; their ``complete`` is False if they are too many.
     """
-    if isinstance(looser, str):
-        return Margin(None, recipe.exact_threshold, looser)
-    found = find(looser) if own.complete else own
+    if isinstance(relaxed, str):
+        return Margin(None, recipe.exact_threshold, relaxed)
+    found = find(relaxed) if matches.complete else matches
     if not found.complete:
         too_many = f"there are more than {option('--pairs-per-document')} allows to find"
-        note = f"The pairs between {looser.threshold:g} and the threshold are not known: {too_many}."
+        note = f"The pairs between {relaxed.threshold:g} and the threshold are not known: {too_many}."
         return Margin(None, recipe.exact_threshold, note)
-    return Margin(found, looser.exact_threshold, "")
+    return Margin(found, relaxed.exact_threshold, "")
 
 
 def relaxed_second_step(
-    recipe: Recipe, looser: Recipe | str | None, classifier: Classifier | None
+    recipe: Recipe, relaxed: Recipe | str | None, classifier: Classifier | None
 ) -> tuple[Recipe, Classifier | None]:
-    """Return a recipe and classifier whose second step also passes pairs beyond its threshold.
+    """Return a recipe and a classifier whose second step also passes pairs beyond its threshold.
 
     ``split_at_threshold`` then separates these pairs from those that match.
 
     Parameters
     ----------
     recipe : Recipe
-        What the run is by.
-    looser : Recipe, str or None
-        What ``relaxed_recipe`` says; None where nothing around the threshold is wanted.
+        The recipe of the run.
+    relaxed : Recipe, str or None
+        The result of ``relaxed_recipe``; None if no pairs beyond the threshold are needed.
     classifier : Classifier or None
-        Where a classifier is the second step: it, with the cut that counts.
+        The classifier of the second step, if there is one, with the cut of the run.
     """
-    if not isinstance(looser, Recipe):
+    if not isinstance(relaxed, Recipe):
         return recipe, classifier
     if classifier is None:
-        return looser, None
-    every = classifier.everything()
-    return recipe.changed(second_step=every.recipe.second_step), every
+        return relaxed, None
+    permissive = classifier.everything()
+    return recipe.changed(second_step=permissive.recipe.second_step), permissive
 
 
 def split_at_threshold(
-    wide: Matches, recipe: Recipe, looser: Recipe | str, classifier: Classifier | None
+    wide: Matches, recipe: Recipe, relaxed: Recipe | str, classifier: Classifier | None
 ) -> tuple[Matches, Margin]:
-    """Return what a second step let pass by itself, and all that it looked at.
+    """Return the pairs that pass a recipe's second step, and the margin around its threshold.
 
     Parameters
     ----------
     wide : Matches
-        What passed the looser second step.
-    recipe, looser : Recipe
-        The recipe, and the one with a looser second step.
+        The pairs that pass the relaxed second step.
+    recipe : Recipe
+        The recipe of the run.
+    relaxed : Recipe or str
+        The result of ``relaxed_recipe``.
     classifier : Classifier or None
-        Where a classifier is the second step: it, with the cut that counts.
+        The classifier of the second step, if there is one, with the cut of the run.
     """
     scale = criterion_of(recipe, classifier)
-    if isinstance(looser, str):
-        return wide, Margin(None, scale.threshold, looser)
+    if isinstance(relaxed, str):
+        return wide, Margin(None, scale.threshold, relaxed)
     if classifier is not None and wide.vectors is not None:
-        # A probability is rounded, so g itself must say which pairs the cut lets pass.
+        # Probabilities are rounded, so the scores decide which pairs the cut lets pass.
         passed = classifier.passes(classifier.score(wide.vectors))
         note = "Every candidate has a probability, so every threshold is known."
-        beyond = Margin(replace(wide, vectors=None), Fraction(0), note)
+        margin = Margin(replace(wide, vectors=None), Fraction(0), note)
     else:
         passed = scale.reaching(wide, scale.threshold)
-        least = criterion_of(looser).threshold
+        least = criterion_of(relaxed).threshold
         note = f"Every pair that passes the first step was measured; the second step is known from {float(least):g} on."
-        beyond = Margin(wide, least, note)
-    own = select_pairs(wide, passed)
-    return replace(own, statistics=wide.statistics | {"pairs": int(passed.sum())}), beyond
+        margin = Margin(wide, least, note)
+    matches = select_pairs(wide, passed)
+    return replace(matches, statistics=wide.statistics | {"pairs": int(passed.sum())}), margin

@@ -101,8 +101,8 @@ def recomputed_join(
     threads: int = 1,
     excluded: npt.NDArray[np.bool_] | None = None,
     keep_order: Integers | None = None,
-    most_pairs: int | None = None,
-    with_kept: bool = True,
+    max_pairs: int | None = None,
+    all_or_none: bool = False,
     reference: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
@@ -114,10 +114,10 @@ def recomputed_join(
         What is known of the documents.
     recomputed : Recomputed
         What pass one left of their features.
-    rule, threads, excluded, keep_order, most_pairs, with_kept, reference, progress
+    rule, threads, excluded, keep_order, max_pairs, all_or_none, reference, progress
         As for ``self_join``.
     """
-    wanted = JoinRequest(set_representatives(store, excluded), keep_order, most_pairs, with_kept, progress)
+    wanted = JoinRequest(set_representatives(store, excluded), keep_order, max_pairs, all_or_none, progress)
     found = RecomputedJoin(store, recomputed, rule, threads, reference).matches(wanted)
     found.statistics["passes_over_the_input"] = recomputed.passes
     return found
@@ -198,7 +198,7 @@ class RecomputedJoin:
         del members, ranks, prefixes
         overlap = self.overlaps(pairs)
         pairs, overlap = pairs[overlap >= 0], overlap[overlap >= 0]
-        if wanted.most_pairs is not None and len(pairs) > wanted.most_pairs:
+        if wanted.max_pairs is not None and len(pairs) > wanted.max_pairs:
             return None
         left, right, numbers = sorted_pairs(pairs[:, 0], pairs[:, 1], np.column_stack([overlap, steps.sizes[pairs]]))
         steps.statistics["pairs"] = len(left)

@@ -89,7 +89,7 @@ def weighted_join(
     *,
     excluded: npt.NDArray[np.bool_] | None = None,
     threads: int = 1,
-    most_pairs: int | None = None,
+    max_pairs: int | None = None,
     reference: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> WeightedPairs | None:
@@ -109,7 +109,7 @@ def weighted_join(
         Documents that must match nothing.
     threads : int
         Changes the time, never the answer.
-    most_pairs : int, optional
+    max_pairs : int, optional
         Where more pairs match, the search stops and returns None.
     reference : int
         How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
@@ -136,7 +136,7 @@ def weighted_join(
     members, sizes = members[order], sizes[order]
     of_input = members < len(filled) - reference
     run = _Join(vectors, members, sizes, of_input, measure, threshold, threads)
-    found = run.match(most_pairs, progress)
+    found = run.match(max_pairs, progress)
     if found is None:
         return None
     ranks, o = found[:, :2], found[:, 2]
@@ -263,7 +263,7 @@ class _Join:
         self.statistics["index_entries"] += len(entries)
         return postings
 
-    def match(self, most_pairs: int | None, progress: Progress) -> Integers | None:
+    def match(self, max_pairs: int | None, progress: Progress) -> Integers | None:
         """Return int64[k, 3], (earlier rank, later rank, o) of pairs that match, or None if they are too many."""
         count = len(self.sizes)
         local = threading.local()
@@ -275,7 +275,7 @@ class _Join:
                 local.scratch = self._scratch()
             end = min(begin + _VECTORS_AT_A_TIME, count)
             results, matched, candidates, verified = list[Integers](), 0, 0, 0
-            while begin < end and (most_pairs is None or matched <= most_pairs):
+            while begin < end and (max_pairs is None or matched <= max_pairs):
                 begin, written, more, done = match_vectors(
                     begin, end, asking, postings, self.needs, self.minima, local.scratch
                 )
@@ -295,7 +295,7 @@ class _Join:
                 total += matched
                 self.statistics["candidates"] += candidates
                 self.statistics["verified"] += verified
-                if most_pairs is not None and total > most_pairs:
+                if max_pairs is not None and total > max_pairs:
                     return None
                 progress(min(number * _VECTORS_AT_A_TIME, count), count)
         return np.concatenate(found)

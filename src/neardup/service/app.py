@@ -53,7 +53,7 @@ from neardup.service.guard import Guard, Problem, Tokens
 from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
 from neardup.service.metrics import Metrics
 from neardup.service.page import POLICY, PageAnswers, calls_page, frame
-from neardup.service.refusals import check_known, sentence_of
+from neardup.service.refusals import request_error_message, unknown_parameter_message
 from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard, Server, bound_sockets, is_loopback
 from neardup.service.worker import JudgedResult, Worker, check_documents, enter_documents
 from neardup.stream.document import Document, Verdict
@@ -148,9 +148,9 @@ async def _check_query(request: Request) -> None:
     # A probe or a page may be asked with more, so that no cache answers.
     call = paths.get(request.scope["route"].path_format, {}).get(request.method.lower())
     if call is not None and request.url.path.startswith("/v1/"):
-        known = [one["name"] for one in call.get("parameters", ()) if one["in"] == "query"]
-        if said := check_known(request.query_params, known):
-            raise Problem(422, said)
+        known = [parameter["name"] for parameter in call.get("parameters", ()) if parameter["in"] == "query"]
+        if message := unknown_parameter_message(request.query_params, known):
+            raise Problem(422, message)
 
 
 _Writes = Depends(_may_write)
@@ -200,7 +200,7 @@ class Calls:
         worker = self._writer if mode == "enter" else self._checker
         found = await worker.judge(named, documents) if documents else []
         if mode == "enter":
-            self._metrics.entered(name, (one.verdict for one in found if one.status == 201))
+            self._metrics.count_verdicts(name, (one.verdict for one in found if one.status == 201))
         each = iter(found)
         items: list[dict[str, Any]] = [
             {"id": asked.id, "status": 422, "verdict": None, "detail": one}
@@ -230,7 +230,7 @@ class Calls:
             return JudgedResult(named.index.replace(document), 201) if found.status == 409 else found
 
         found: JudgedResult = await self._writer.run(work)
-        self._metrics.entered(name, [found.verdict] if found.status == 201 else [])
+        self._metrics.count_verdicts(name, [found.verdict] if found.status == 201 else [])
         return _json(_item(found, evidence=evidence), found.status)
 
     async def forget(self, name: str, id: str) -> Response:
@@ -495,7 +495,7 @@ def _problem_of(request: Request, error: Exception) -> Problem:
             503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422, str(error)
         )
     if isinstance(error, RequestValidationError):
-        return Problem(422, sentence_of(error.errors()[0], request.scope["endpoint"]))
+        return Problem(422, request_error_message(error.errors()[0], request.scope["endpoint"]))
     if isinstance(error, HTTPException):
         return Problem(error.status_code, _SAID.get(error.status_code, str(error.detail)))
     _log.error("%s %s", request.method, request.scope.get("path"), exc_info=error)
@@ -561,7 +561,7 @@ class _TimedApp:
             path = getattr(route, "path", "other").replace(":path", "")
             # A caller may invent methods, which must not add metrics.
             call = f"{scope['method']} {path}" if route is not None else "other"
-            self._metrics.answered(call, status, time.perf_counter() - begin)
+            self._metrics.count_request(call, status, time.perf_counter() - begin)
 
 
 class Service:

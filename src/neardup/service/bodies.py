@@ -1,4 +1,4 @@
-"""What calls take and give, as models: they check, and the description of the service is made from them."""
+"""Models of the requests and answers: they validate, and the OpenAPI description is generated from them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from neardup.times import FORMS
 
-#: Characters of an id, and of a title, at most.
-LONGEST_ID, LONGEST_TITLE = 1024, 10_000
+#: The most characters of an id and of a title.
+MAX_ID_LENGTH, MAX_TITLE_LENGTH = 1024, 10_000
 
-Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID, description="Its name; each name gets one verdict.")]
-Text = Annotated[str, Field(description="What it says.")]
-Title = Annotated[str, Field(max_length=LONGEST_TITLE, description="Its title, for classifiers that compare titles.")]
+Id = Annotated[
+    str, Field(min_length=1, max_length=MAX_ID_LENGTH, description="The id of the document; each id has one verdict.")
+]
+Text = Annotated[str, Field(description="The text of the document.")]
+Title = Annotated[
+    str,
+    Field(max_length=MAX_TITLE_LENGTH, description="The title of the document, for classifiers that compare titles."),
+]
 Timestamp = Annotated[
     float | str | None,
-    Field(description=f"When it is from: {FORMS}; UTC unless it says otherwise. Left out: the time of its arrival."),
+    Field(description=f"The time of the document: {FORMS}; UTC unless it has an offset. Default: the time of arrival."),
 ]
 
 
@@ -45,15 +50,15 @@ class DocumentsBody(_Body):
 
 
 class ReleaseBody(_Body):
-    """Who takes a stop back; with the text where the index does not keep it any more."""
+    """The person who releases a document, and its text if the index no longer keeps it."""
 
-    by: Annotated[str, Field(max_length=LONGEST_ID)] = ""
+    by: Annotated[str, Field(max_length=MAX_ID_LENGTH)] = ""
     text: str | None = None
     title: Title = ""
 
 
 class QueryBody(DocumentText):
-    """A text whose near-duplicates are wanted."""
+    """A text whose near-duplicates are searched."""
 
     k: Annotated[
         int | None, Field(ge=1, le=1000, description="Return the k nearest instead, whatever their similarity.")
@@ -61,7 +66,7 @@ class QueryBody(DocumentText):
 
 
 class Side(_Body):
-    """A text, with a title and a time for classifiers that go by them, or the id of a document in the index."""
+    """A text, with a title and a time for classifiers that use them, or the id of a document in the index."""
 
     text: str | None = None
     title: Title = ""
@@ -78,30 +83,30 @@ class ExplainBody(_Body):
 
 
 class PairsBody(_Body):
-    """Documents that are compared with each other alone, and the index whose recipe decides."""
+    """Documents that are compared only with each other, and the index whose recipe decides."""
 
     documents: list[DocumentBody]
     index: str = "main"
 
 
 class IndexBody(_Body):
-    """How an index is made."""
+    """The options of an index."""
 
     recipe: Annotated[str | None, Field(description="A named recipe.")] = None
     choices: Annotated[
         dict[str, str | float | int],
-        Field(default_factory=dict, description="Fields of the recipe that take another value, such as threshold."),
+        Field(default_factory=dict, description="Changed fields of the recipe, such as threshold."),
     ]
     classifier: Annotated[
-        str | None, Field(description="In place of a recipe: a file in the service's folder of classifiers.")
+        str | None, Field(description="Instead of a recipe: the name of a file in the service's folder of classifiers.")
     ] = None
-    window: Annotated[str, Field(description="24h, 7d, '8000 documents'; endless for all.")] = "24h"
+    window: Annotated[str, Field(description="24h, 7d, '8000 documents', or endless.")] = "24h"
     window_by: Literal["time", "hour"] = "time"
     against: Literal["originals", "everything"] = "originals"
 
 
 class ContributionAnswer(BaseModel):
-    """A measure of a classifier: its value, and what it adds to the score."""
+    """A measure of a classifier: its value and its contribution to the score."""
 
     measure: str
     value: float | None
@@ -109,15 +114,17 @@ class ContributionAnswer(BaseModel):
 
 
 class VerdictAnswer(BaseModel):
-    """What was decided about a document."""
+    """The verdict on a document."""
 
     kind: Literal["original", "near", "exact"]
     of: Annotated[str | None, Field(description="The document that it repeats.")]
     similarity: float | None
-    time: Annotated[float, Field(description="Seconds since 1970 by which it was judged.")]
+    time: Annotated[float, Field(description="The time by which it was judged, in seconds since 1970.")]
     flag: Annotated[str, Field(description="Empty, or late, ahead, future or undecidable.")]
-    counts: Annotated[list[int] | None, Field(description="With evidence: o, a and b behind the similarity.")] = None
-    score: Annotated[float | None, Field(description="With evidence: what a classifier makes of the two.")] = None
+    counts: Annotated[
+        list[int] | None, Field(description="With evidence: the counts o, a and b that give the similarity.")
+    ] = None
+    score: Annotated[float | None, Field(description="With evidence: the score of a classifier.")] = None
     evidence: Annotated[str, Field(description="With evidence: the measures that decided, in words.")] = ""
     measures: list[ContributionAnswer] = []
 
@@ -133,22 +140,24 @@ class ProblemAnswer(BaseModel):
 
 
 class ItemAnswer(BaseModel):
-    """What became of a document."""
+    """The result for one document."""
 
     id: str
     status: Annotated[
         int,
         Field(
-            description="201 entered, 200 known with this text already (or checked), 409 known with another text, 422 "
-            "refused."
+            description="201 entered, 200 entered before with this text (or only checked), 409 entered before with "
+            "another text, 422 refused."
         ),
     ]
-    verdict: Annotated[VerdictAnswer | None, Field(description="Of what is stored of the id; null where refused.")]
-    detail: Annotated[str, Field(description="Why, where it was refused.")] = ""
+    verdict: Annotated[
+        VerdictAnswer | None, Field(description="The stored verdict of the id; null if the document was refused.")
+    ]
+    detail: Annotated[str, Field(description="The reason, if the document was refused.")] = ""
 
 
 class DocumentsAnswer(BaseModel):
-    """What became of each document, in their order."""
+    """The result for each document, in the order of the request."""
 
     documents: list[ItemAnswer]
 
@@ -159,11 +168,11 @@ class DocumentAnswer(BaseModel):
     id: str
     verdict: VerdictAnswer
     held: Annotated[bool, Field(description="Whether new documents are compared with it.")]
-    text: Annotated[str | None, Field(description="Null where it is not kept any more.")]
+    text: Annotated[str | None, Field(description="Null if it is no longer kept.")]
 
 
 class SimilarAnswer(BaseModel):
-    """A held document, and how similar it is."""
+    """A document in the window, and its similarity."""
 
     id: str
     similarity: float
@@ -190,20 +199,20 @@ class PairsAnswer(BaseModel):
 
 
 class StoppedItem(VerdictAnswer):
-    """A duplicate and why it is one."""
+    """A duplicate with its verdict."""
 
     id: str
 
 
 class StoppedAnswer(BaseModel):
-    """Duplicates in the order in which they came."""
+    """Duplicates in the order of their arrival."""
 
     stopped: list[StoppedItem]
-    cursor: Annotated[str | None, Field(description="Give it to the next call; null where these are the last.")]
+    cursor: Annotated[str | None, Field(description="The cursor for the next call; null after the last.")]
 
 
 class IndexAnswer(BaseModel):
-    """An index: how it was made, and how much it holds."""
+    """An index: its options and its counts."""
 
     name: str
     recipe: str

@@ -1,4 +1,4 @@
-"""A service from Python, with the words of ``Index``."""
+"""A client of the service, with the methods of ``Index``."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from neardup.times import utc
 if TYPE_CHECKING:
     import httpx
 
-#: Documents and characters of a request; a character takes up to six bytes in JSON.
-_AT_ONCE, _CHARACTERS = 500, 1_500_000
-#: So often a request that was turned away is sent again.
-_TRIES = 6
+#: The most documents and characters of a request; a character takes up to six bytes in JSON.
+_MAX_DOCUMENTS, _MAX_CHARACTERS = 500, 1_500_000
+#: The most attempts to send a request that the service refuses because it is busy.
+_MAX_ATTEMPTS = 6
 
 
 class Client:
-    """A service that ``neardup serve`` runs, asked as an ``Index`` is.
+    """A client of ``neardup serve`` with the methods of ``Index``.
 
-    Other than there, a document that was added before gives its stored verdict again where its text is the same: so
-    what failed on the way may simply be sent once more. Requests that the service turns away because too much waits
-    are sent again after the time that it names.
+    Unlike an ``Index``, it returns the stored verdict if a document with the same id and text is added again, so a
+    failed request may simply be repeated. The client itself repeats requests that a busy service refuses, after the
+    time that the service names.
 
     Parameters
     ----------
     address : str
-        Where it is.
+        The address of the service.
     index : str
-        Which of its indexes is meant.
+        The name of an index of the service.
     token : str, optional
-        One of those that it knows, where it asks for one.
+        A token of the service; needed if the service was started with tokens.
     timeout : float
         Seconds to wait for an answer.
 
     Raises
     ------
     NeardupError
-        If ``httpx`` is not installed, or the address is none.
+        If ``httpx`` is not installed, or the address is invalid.
 
     Examples
     --------
@@ -73,9 +73,9 @@ class Client:
         try:
             self._http = httpx.Client(base_url=address, headers=headers, timeout=timeout)
             if self._http.base_url.scheme not in ("http", "https") or not self._http.base_url.host:
-                raise httpx.InvalidURL("it names no machine")
+                raise httpx.InvalidURL("it has no host")
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
-            raise InputError(f"{address!r} is no address ({error}); give one like http://127.0.0.1:8321") from None
+            raise InputError(f"{address!r} is not an address ({error}); give one like http://127.0.0.1:8321") from None
         self._index = f"/v1/indexes/{quote(index, safe='')}"
         self.address, self.index = address, index
 
@@ -85,43 +85,44 @@ class Client:
         Raises
         ------
         InputError
-            If its id belongs to another text already, or the service refuses it.
+            If its id already belongs to another text, or the service refuses it.
         StoreError
-            If the service cannot store it; it may be sent again.
+            If the service cannot store it; adding it again is safe.
         NeardupError
             If the service does not answer.
         """
         return self.add_many([document])[0]
 
     def add_many(self, documents: Iterable[Document]) -> list[Verdict]:
-        """Judge documents in their order, as ``add`` does one by one, in requests of some hundred."""
-        return self._sent(documents, "enter")
+        """Judge documents in their order, like repeated calls of ``add`` but with up to 500 per request."""
+        return self._judge(documents, "enter")
 
     def check(self, documents: Iterable[Document]) -> list[Verdict]:
-        """Return the verdict that each document would have if it were the next one to be added; none is entered."""
-        return self._sent(documents, "check")
+        """Return the verdict that each document would get as the next one; nothing is entered."""
+        return self._judge(documents, "check")
 
-    def _sent(self, documents: Iterable[Document], mode: str) -> list[Verdict]:
+    def _judge(self, documents: Iterable[Document], mode: str) -> list[Verdict]:
         verdicts: list[Verdict] = []
         batch: list[dict[str, Any]] = []
         characters = 0
         for document in documents:
             batch.append({"id": document.id} | _body(document))
             characters += len(document.text)
-            if len(batch) >= _AT_ONCE or characters >= _CHARACTERS:
-                verdicts += self._batch(batch, mode)
+            if len(batch) >= _MAX_DOCUMENTS or characters >= _MAX_CHARACTERS:
+                verdicts += self._judge_batch(batch, mode)
                 batch, characters = [], 0
-        return verdicts + (self._batch(batch, mode) if batch else [])
+        return verdicts + (self._judge_batch(batch, mode) if batch else [])
 
-    def _batch(self, batch: list[dict[str, Any]], mode: str) -> list[Verdict]:
-        found = self._ask("POST", "/documents", {"documents": batch}, mode=mode, evidence="true")["documents"]
-        for item in found:
+    def _judge_batch(self, batch: list[dict[str, Any]], mode: str) -> list[Verdict]:
+        answer = self._request_index("POST", "/documents", {"documents": batch}, mode=mode, evidence="true")
+        items = answer["documents"]
+        for item in items:
             if item["status"] >= 400:
                 raise InputError(f"{item['id']!r}: {item['detail']}")
-        return [_verdict(item["id"], item["verdict"]) for item in found]
+        return [_verdict(item["id"], item["verdict"]) for item in items]
 
     def query(self, document: Document | str, k: int | None = None) -> list[Similar]:
-        """Return the held documents that a text matches now, the most similar first; nothing is entered.
+        """Return the documents in the window that a text matches, the most similar first; nothing is entered.
 
         Parameters
         ----------
@@ -130,52 +131,52 @@ class Client:
         k : int, optional
             Return the k nearest instead, whatever their similarity.
         """
-        asked = Document("query", document) if isinstance(document, str) else document
-        found = self._ask("POST", "/query", _body(asked) | ({} if k is None else {"k": k}))
-        return [Similar(one["id"], one["similarity"]) for one in found["similar"]]
+        query = Document("query", document) if isinstance(document, str) else document
+        answer = self._request_index("POST", "/query", _body(query) | ({} if k is None else {"k": k}))
+        return [Similar(row["id"], row["similarity"]) for row in answer["similar"]]
 
     def explain(self, left: str, right: str) -> dict[str, Any]:
-        """Return why two texts match or not, as ``neardup explain --json`` says it."""
+        """Return why two texts match or not, in the form of ``neardup explain --json``."""
         body = {"left": {"text": left}, "right": {"text": right}, "index": self.index}
         return self._request("POST", "/v1/explain", body)
 
     def release(self, document: Document | str, by: str = "") -> Verdict:
-        """Take back that a document was stopped: it is an original from now on, and its copies are stopped.
+        """Release a stopped document: it is an original from now on, and its copies are stopped.
 
         Parameters
         ----------
         document : Document or str
-            Its id, or with its text, where the service keeps that no more.
+            Its id, or the whole document if the service no longer keeps its text.
         by : str
-            Who takes it back.
+            The person who releases it.
         """
         name = document if isinstance(document, str) else document.id
-        given = {} if isinstance(document, str) else {"text": document.text, "title": document.title}
-        found = self._ask("POST", f"{_path(name)}/release", {"by": by} | given, evidence="true")
+        content = {} if isinstance(document, str) else {"text": document.text, "title": document.title}
+        found = self._request_index("POST", f"{_path(name)}/release", {"by": by} | content, evidence="true")
         return _verdict(name, found["verdict"])
 
     def replace(self, document: Document) -> Verdict:
-        """Enter a document in the place of the one with its id, unless its text is the same."""
-        found = self._ask("PUT", _path(document.id), _body(document), evidence="true")
+        """Replace the document with the same id, unless the text is the same."""
+        found = self._request_index("PUT", _path(document.id), _body(document), evidence="true")
         return _verdict(document.id, found["verdict"])
 
     def forget(self, name: str) -> None:
-        """Forget a document whole; its id is free again."""
-        self._ask("DELETE", _path(name))
+        """Remove a document and its verdict; its id is free again."""
+        self._request_index("DELETE", _path(name))
 
     def verdict_of(self, name: str) -> Verdict | None:
-        """Return the verdict on a document, None if there is none."""
+        """Return the verdict on a document, None if the id is unknown."""
         found = self._find(name)
         return None if found is None else _verdict(name, found["verdict"])
 
     def text_of(self, name: str) -> str | None:
-        """Return the text of a document, None where there is none, or it is not kept any more."""
+        """Return the text of a document, None if the id is unknown or the text is no longer kept."""
         found = self._find(name)
         return None if found is None else found["text"]
 
     def _find(self, name: str) -> dict[str, Any] | None:
         try:
-            return self._ask("GET", _path(name), evidence="true")
+            return self._request_index("GET", _path(name), evidence="true")
         except UnknownDocument:
             return None
 
@@ -184,10 +185,10 @@ class Client:
         return found is not None and bool(found["held"])
 
     def __len__(self) -> int:
-        return int(self._ask("GET", "")["held"])
+        return int(self._request_index("GET", "")["held"])
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -199,21 +200,21 @@ class Client:
     def __repr__(self) -> str:
         return f"<Client of {self.address}, index {self.index!r}>"
 
-    def _ask(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
+    def _request_index(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
         return self._request(method, self._index + path, body, **query)
 
     def _request(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
-        """Send a request, again where it is turned away, and return what is answered."""
+        """Send a request, repeat it while the service is busy, and return the answer."""
         import httpx
 
-        for turn in range(_TRIES):
+        for attempt in range(_MAX_ATTEMPTS):
             try:
                 reply = self._http.request(method, path, json=body, params=query)
             except httpx.HTTPError as error:
                 raise NeardupError(
                     f"{self.address} does not answer ({type(error).__name__}: {error}); is neardup serve running there?"
                 ) from None
-            if reply.status_code != 429 or turn == _TRIES - 1:
+            if reply.status_code != 429 or attempt == _MAX_ATTEMPTS - 1:
                 break
             time.sleep(_wait_s(reply))
         if reply.is_success:
@@ -223,22 +224,22 @@ class Client:
 
 def _wait_s(reply: httpx.Response) -> float:
     """Return the seconds after which a request may be sent again."""
-    said = reply.headers.get("retry-after", "1")
-    return min(float(said), 30.0) if said.isdecimal() else 1.0
+    seconds = reply.headers.get("retry-after", "1")
+    return min(float(seconds), 30.0) if seconds.isdecimal() else 1.0
 
 
 def _error(reply: httpx.Response) -> NeardupError:
-    """Return a refusal of the service as an error of ours."""
+    """Return the exception for a refusal of the service."""
     try:
-        said = reply.json()["detail"]
+        detail = reply.json()["detail"]
     except (ValueError, KeyError, TypeError):
-        said = f"the answer was {reply.status_code} without a sentence; is this the address of neardup serve?"
+        detail = f"the answer was {reply.status_code} without a sentence; is this the address of neardup serve?"
     kind = {404: UnknownDocument, 503: StoreError, 429: NeardupError}.get(reply.status_code, InputError)
-    return kind(str(said))
+    return kind(str(detail))
 
 
 def _path(name: str) -> str:
-    # A name of dots alone would be taken for folders, and left out.
+    # Clients and proxies remove path segments that consist of dots.
     return f"/documents/{quote(name, safe='').replace('.', '%2E')}"
 
 
@@ -261,5 +262,5 @@ def _verdict(name: str, found: dict[str, Any]) -> Verdict:
         found["flag"],
         None if counts is None else (counts[0], counts[1], counts[2]),
         found["score"],
-        tuple(Contribution(one["measure"], one["value"], one["contribution"]) for one in measures),
+        tuple(Contribution(row["measure"], row["value"], row["contribution"]) for row in measures),
     )

@@ -1,4 +1,4 @@
-"""The named indexes of a service: each a store of its own, which also says how it was made."""
+"""The named indexes of a service, each with its own store, which also records its options."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from neardup.stream.parts import Record
 from neardup.stream.store import StoreReader
 
 MAIN = "main"
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-#: What the store of an index made with a classifier notes.
-_CLASSIFIER = "classifier"
-_ANY_NAME = "take up to 63 of the characters a-z, 0-9, - and _, the first a letter or digit"
+_NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+#: The state under which a store records the name of its classifier.
+_CLASSIFIER_STATE = "classifier"
+_NAME_RULE = "take up to 63 of the characters a-z, 0-9, - and _, the first a letter or digit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOptions:
-    """How an index is made.
+    """The options of an index.
 
     Attributes
     ----------
     recipe : str or Recipe
-        What matches: a named recipe, or one by itself.
+        A named recipe, or a recipe.
     choices : mapping
-        Fields of the recipe that take another value.
+        Changed fields of the recipe.
     classifier : str or Classifier, optional
-        In place of a recipe: the name of a file in the folder of classifiers, or one by itself.
+        Instead of a recipe: the name of a file in the folder of classifiers, or a classifier.
     window, window_by, against : str
-        As of ``Index``.
+        As for ``Index``.
     sample : Statistics, optional
-        As of ``Index``.
+        As for ``Index``.
     """
 
     recipe: str | Recipe | None = None
@@ -55,8 +55,8 @@ class IndexOptions:
     against: str = "originals"
     sample: Statistics | None = None
 
-    def index(self, path: Path | None = None) -> Index:
-        """Return such an index; it keeps texts where it has a path."""
+    def make_index(self, path: Path | None = None) -> Index:
+        """Return an index with these options; it keeps texts if it has a path."""
         return Index(
             self.recipe,
             classifier=self.classifier,
@@ -71,16 +71,16 @@ class IndexOptions:
 
 
 class NamedIndex:
-    """An index, its store for readers, and its name.
+    """An index with a name and a store.
 
     Attributes
     ----------
     name : str
-        By which it is asked.
+        The name in the address of its calls.
     index : Index
-        Only the writer's thread adds to it and takes from it.
+        The index; only the thread of the writer changes it.
     reader : StoreReader
-        Reads what is on the disk while others write.
+        A reader of the store, usable while the writer writes.
     """
 
     def __init__(self, name: str, index: Index) -> None:
@@ -94,12 +94,12 @@ class NamedIndex:
             raise
 
     def text_of(self, name: str) -> str | None:
-        """Return the text of a document, None where it is not kept any more."""
+        """Return the text of a document, None if it is no longer kept."""
         found = self.record_of(name)
         return None if found is None else found.text
 
     def record_of(self, name: str) -> Record | None:
-        """Return the text, the title and the time of a document, None where they are not kept any more."""
+        """Return the text, the title and the time of a document, None if they are no longer kept."""
         found = self.reader.find(name)
         if found is None:
             return None
@@ -114,7 +114,7 @@ class NamedIndex:
         Raises
         ------
         Problem
-            If it has none.
+            If the id is unknown.
         """
         found = self.reader.verdict_of(name)
         if found is None:
@@ -122,7 +122,7 @@ class NamedIndex:
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what it is and holds, for JSON."""
+        """Return its options and counts, for JSON."""
         index, settings = self.index, ("window", "window_by", "against")
         counts = index.statistics
         return {
@@ -138,37 +138,37 @@ class NamedIndex:
             "held": counts.held,
         }
 
-    def bytes(self) -> int:
-        """Return what the store takes on the disk, its log with it."""
+    def store_bytes(self) -> int:
+        """Return the size of the store and its log on the disk."""
         path = self.store.path
-        sizes = 0
-        for one in (path, path.with_name(f"{path.name}-wal")):
+        total = 0
+        for file in (path, path.with_name(f"{path.name}-wal")):
             with suppress(OSError):
-                sizes += one.stat().st_size
-        return sizes
+                total += file.stat().st_size
+        return total
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self.reader.close()
         self.index.close()
 
 
 class Indexes:
-    """All indexes of a service; ``main`` is there always.
+    """All indexes of a service; ``main`` always exists.
 
     Parameters
     ----------
     store : str
-        The store of ``main``. Those of others lie in the folder beside it that is named like it, with ``.indexes``.
+        The store of ``main``. The other stores are in a folder of the same name with the ending ``.indexes``.
     options : IndexOptions
-        How ``main`` is made.
+        The options of ``main``.
     classifiers : str, optional
-        A folder of classifiers that other indexes may be made with.
+        A folder of classifiers for further indexes.
 
     Raises
     ------
     NeardupError
-        If a store cannot be used, or was made otherwise.
+        If a store cannot be used, or has other options.
     """
 
     def __init__(self, store: str, options: IndexOptions, *, classifiers: str | None = None) -> None:
@@ -179,42 +179,47 @@ class Indexes:
         self._open: dict[str, NamedIndex] = {}
         with ExitStack() as stack:
             stack.callback(self.close)
-            self._open[MAIN] = NamedIndex(MAIN, options.index(self._store))
+            self._open[MAIN] = NamedIndex(MAIN, options.make_index(self._store))
             for path in sorted(self._folder.glob("*.db")):
-                if _NAME.fullmatch(path.stem):
+                if _NAME_PATTERN.fullmatch(path.stem):
                     self._reopen(path)
             stack.pop_all()
 
     def _reopen(self, path: Path) -> None:
-        """Open an index as its store says that it was made."""
+        """Open an index with the options that its store records."""
         with StoreReader(path) as reader:
-            classifier = reader.state(_CLASSIFIER)
+            classifier = reader.state(_CLASSIFIER_STATE)
             unfinished = classifier is None and reader.state("recipe") is None
             recipe = None if unfinished or classifier is not None else read_stored_recipe(reader)
             window, window_by, against = (
-                reader.meta(f"setting {of}") or "" for of in ("window", "window_by", "against")
+                reader.meta(f"setting {name}") or "" for name in ("window", "window_by", "against")
             )
         if unfinished:
-            # A process that was killed while it made it; nobody was told that it is there.
+            # The process was killed while it made the index, so no caller knows of it.
             _remove(path)
             return
-        found = None if classifier is None else self._classifier(classifier)
-        options = IndexOptions(recipe=recipe, classifier=found, window=window, window_by=window_by, against=against)
-        self._open[path.stem] = NamedIndex(path.stem, options.index(path))
+        options = IndexOptions(
+            recipe=recipe,
+            classifier=None if classifier is None else self._load_classifier(classifier),
+            window=window,
+            window_by=window_by,
+            against=against,
+        )
+        self._open[path.stem] = NamedIndex(path.stem, options.make_index(path))
 
-    def _classifier(self, name: str) -> Classifier:
+    def _load_classifier(self, name: str) -> Classifier:
         if self._classifiers is None:
             raise InputError(
                 f"classifier {name!r} is in no folder; start the service with {option('--classifiers FOLDER')}"
             )
         if Path(name).name != name or name.startswith("."):
             raise InputError(
-                f"classifier {name!r} is no name of a file in the folder of classifiers; give its name alone"
+                f"classifier {name!r} is not the name of a file in the folder of classifiers; give the name alone"
             )
         return resolve_classifier(Path(self._classifiers) / name)
 
     def note_address(self, address: str) -> None:
-        """Tell other processes that find a store in use where the service answers."""
+        """Record the address of the service for other processes that find a store in use."""
         with self._lock:
             self._address = address
             for named in self._open.values():
@@ -230,7 +235,7 @@ class Indexes:
         Raises
         ------
         Problem
-            If there is none of that name.
+            If no index has this name.
         """
         found = self._open.get(name)
         if found is None:
@@ -241,52 +246,52 @@ class Indexes:
         return iter(list(self._open.values()))
 
     def make(self, name: str, options: IndexOptions) -> tuple[NamedIndex, bool]:
-        """Return the index of a name, made now if there is none, and whether it was.
+        """Return the index of a name, and whether it was made now because none had this name.
 
         Raises
         ------
         Problem
-            If the name cannot be one, or the index is there and was made otherwise.
+            If the name is invalid, or the index exists with other options.
         NeardupError
-            If an option is refused.
+            If an option is invalid.
         """
-        if not _NAME.fullmatch(name):
-            raise Problem(422, f"{name[:80]!r} cannot be the name of an index; {_ANY_NAME}")
+        if not _NAME_PATTERN.fullmatch(name):
+            raise Problem(422, f"{name[:80]!r} cannot be the name of an index; {_NAME_RULE}")
         if isinstance(options.recipe, str) and options.recipe not in recipe_names():
-            # Files of the server are nobody's to name.
+            # A recipe could be a path, and callers must not read files of the server.
             raise Problem(422, f"Recipe {options.recipe[:80]!r} is not known; take one of {', '.join(recipe_names())}")
-        noted = options.classifier
-        if isinstance(noted, str):
-            options = replace(options, classifier=self._classifier(noted))
+        classifier = options.classifier
+        if isinstance(classifier, str):
+            options = replace(options, classifier=self._load_classifier(classifier))
         with self._lock:
             if name in self._open:
-                self._check_same(self._open[name], options)
+                self._check_options(self._open[name], options)
                 return self._open[name], False
             self._folder.mkdir(exist_ok=True)
-            made = NamedIndex(name, options.index(self._folder / f"{name}.db"))
-            if isinstance(noted, str):
-                made.store.set_state(_CLASSIFIER, noted)
-            self._note_address(made)
-            self._open[name] = made
-            return made, True
+            named = NamedIndex(name, options.make_index(self._folder / f"{name}.db"))
+            if isinstance(classifier, str):
+                named.store.set_state(_CLASSIFIER_STATE, classifier)
+            self._note_address(named)
+            self._open[name] = named
+            return named, True
 
-    def _check_same(self, there: NamedIndex, options: IndexOptions) -> None:
-        """Refuse options by which an index was not made."""
-        asked, is_like = options.index(), there.as_dict()
-        new = {
-            "fingerprint": asked.recipe.fingerprint,
-            "classifier": None if asked.classifier is None else asked.classifier.fingerprint,
-            "window": str(asked.length),
+    def _check_options(self, named: NamedIndex, options: IndexOptions) -> None:
+        """Check that an existing index has these options."""
+        new, existing = options.make_index(), named.as_dict()
+        values = {
+            "fingerprint": new.recipe.fingerprint,
+            "classifier": None if new.classifier is None else new.classifier.fingerprint,
+            "window": str(new.length),
             "window_by": options.window_by,
             "against": options.against,
         }
-        for name, value in new.items():
-            if value != is_like[name]:
+        for name, value in values.items():
+            if value != existing[name]:
                 raise Problem(
                     409,
-                    f"Index {there.name!r} is there already, with {name} {is_like[name]!r}, not {value!r}; take "
+                    f"Index {named.name!r} already exists, with {name} {existing[name]!r}, not {value!r}; take "
                     "another name, or delete it first",
-                    index=is_like,
+                    index=existing,
                 )
 
     def delete(self, name: str) -> None:
@@ -295,7 +300,7 @@ class Indexes:
         Raises
         ------
         Problem
-            If there is none of that name, or it is ``main``.
+            If no index has this name, or it is ``main``.
         """
         found = self.get(name)
         if name == MAIN:
@@ -306,12 +311,12 @@ class Indexes:
             _remove(found.store.path)
 
     def close(self) -> None:
-        """Let go of all stores."""
+        """Close all stores."""
         while self._open:
             self._open.popitem()[1].close()
 
 
 def _remove(path: Path) -> None:
-    # The store itself first: what stands beside it alone is nothing.
+    # The store itself first: without it, the other files are ignored.
     for ending in ("", "-wal", "-shm", ".lock"):
         path.with_name(path.name + ending).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What the service counts: for Prometheus since its start, and by minute for its page."""
+"""Metrics of the service: totals since its start for Prometheus, and counts per minute for its page."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from prometheus_client.registry import Collector
 from neardup.service.indexes import Indexes
 from neardup.stream.document import Verdict
 
-#: Seconds; the boxes of the histogram of latencies.
+#: Upper bounds of the latency histogram, in seconds.
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
-#: Minutes that are kept for the page.
-_MINUTES = 24 * 60
+#: The number of minutes kept for the page.
+_KEPT_MINUTES = 24 * 60
 
 
 @dataclass(slots=True)
 class Minute:
-    """What a minute had.
+    """Counts of one minute.
 
     Attributes
     ----------
     begin : int
-        Seconds since 1970.
+        Its start, in seconds since 1970.
     originals, duplicates : int
-        Documents that were entered.
+        The number of documents entered, by verdict.
     latencies : list of int
-        Of the requests that entered documents, how many were in each box of ``_BUCKETS``, and beyond.
+        The number of requests that entered documents, by bucket; the last is for those above all bounds.
     """
 
     begin: int
@@ -44,24 +44,24 @@ class Minute:
     latencies: list[int] = field(default_factory=lambda: [0] * (len(_BUCKETS) + 1))
 
     def quantile_ms(self, share: float) -> float | None:
-        """Return the upper end of the box in which a share of the requests is, in ms; None without requests."""
-        total, seen = sum(self.latencies), 0
+        """Return the upper bound of the bucket that holds a quantile of the latencies, in ms; None without requests."""
+        total, cumulative = sum(self.latencies), 0
         for bound, count in zip((*_BUCKETS, _BUCKETS[-1]), self.latencies, strict=True):
-            seen += count
-            if total and seen >= share * total:
+            cumulative += count
+            if total and cumulative >= share * total:
                 return 1000 * bound
         return None
 
 
 class Metrics:
-    """Counts of a service.
+    """The metrics of a service.
 
     Parameters
     ----------
     indexes : Indexes
         Its indexes.
     waiting : callable
-        How many requests are being answered.
+        Returns the number of requests that are being answered.
     """
 
     def __init__(self, indexes: Indexes, waiting: Callable[[], int]) -> None:
@@ -76,30 +76,30 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        # Each is asked for thousands of times a second.
+        # Finding a labelled metric is slow, and each is needed thousands of times a second.
         self._verdicts, self._requests = cache(verdicts.labels), cache(requests.labels)
         self._registry.register(_Gauges(indexes, waiting))
         self._lock = threading.Lock()
-        self._minutes: deque[Minute] = deque(maxlen=_MINUTES)
+        self._minutes: deque[Minute] = deque(maxlen=_KEPT_MINUTES)
 
-    def entered(self, index: str, verdicts: Iterable[Verdict]) -> None:
-        """Count documents that were entered."""
+    def count_verdicts(self, index: str, verdicts: Iterable[Verdict]) -> None:
+        """Count the verdicts on documents that were entered."""
         kinds = Counts(verdict.kind for verdict in verdicts)
         for kind, count in kinds.items():
             self._verdicts(index, kind).inc(count)
         with self._lock:
-            minute = self._minute()
+            minute = self._current_minute()
             minute.originals += kinds["original"]
             minute.duplicates += kinds.total() - kinds["original"]
 
-    def answered(self, call: str, status: int, seconds: float) -> None:
-        """Count a request; call: its method, and its path without names."""
+    def count_request(self, call: str, status: int, seconds: float) -> None:
+        """Count a request; ``call`` is its method and the path template."""
         self._requests(call, str(status)).observe(seconds)
         if call == "POST /v1/indexes/{name}/documents" and status < 400:
             with self._lock:
-                self._minute().latencies[bisect_left(_BUCKETS, seconds)] += 1
+                self._current_minute().latencies[bisect_left(_BUCKETS, seconds)] += 1
 
-    def _minute(self) -> Minute:
+    def _current_minute(self) -> Minute:
         begin = int(time.time()) // 60 * 60
         if not self._minutes or self._minutes[-1].begin != begin:
             self._minutes.append(Minute(begin))
@@ -107,18 +107,18 @@ class Metrics:
 
     @property
     def minutes(self) -> list[Minute]:
-        """The minutes of the last day that had anything."""
+        """The minutes of the last day that have counts."""
         with self._lock:
-            since = time.time() - 60 * _MINUTES
+            since = time.time() - 60 * _KEPT_MINUTES
             return [minute for minute in self._minutes if minute.begin >= since]
 
     def text(self) -> bytes:
-        """Return everything as Prometheus takes it."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
 
 class _Gauges(Collector):
-    """What is looked up when it is asked for."""
+    """Values that are read when Prometheus asks for them."""
 
     def __init__(self, indexes: Indexes, waiting: Callable[[], int]) -> None:
         self._indexes, self._waiting = indexes, waiting
@@ -131,6 +131,6 @@ class _Gauges(Collector):
         memory = GaugeMetricFamily("neardup_window_bytes", "Memory of the window's tables.", labels=["index"])
         for named in self._indexes:
             held.add_metric([named.name], len(named.index))
-            size.add_metric([named.name], named.bytes())
+            size.add_metric([named.name], named.store_bytes())
             memory.add_metric([named.name], named.index.statistics.bytes)
         yield from (held, size, memory)

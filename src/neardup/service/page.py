@@ -12,10 +12,10 @@ from typing import Any
 from fastapi import Response
 from pydantic import BaseModel
 
-from neardup.pages.charts import COLOURS, finished, kinds_of, time_axis, tooltips
-from neardup.pages.diff import Shown
-from neardup.pages.diff_view import beginning, change_of, side_by_side
-from neardup.pages.html import Chart, Html, closing, facts, joined, opening, rendered, section, tiles
+from neardup.pages.charts import COLOURS, color_scale, finish_chart, time_axis, tooltips
+from neardup.pages.diff import ShownDocument
+from neardup.pages.diff_view import beginning, describe_change, side_by_side
+from neardup.pages.html import Chart, Html, closing, facts, join_html, opening, render, section, tiles
 from neardup.pages.page import page
 from neardup.service.indexes import MAIN, Indexes, NamedIndex
 from neardup.service.metrics import Metrics
@@ -57,7 +57,7 @@ def calls_page(openapi: Mapping[str, Any]) -> str:
         section("calls", "Calls", facts(calls)),
         closing("Programs read the same from /openapi.json."),
     ]
-    return page("Calls - neardup", joined(body), {}, styles=["service.css"])
+    return page("Calls - neardup", join_html(body), {}, styles=["service.css"])
 
 
 @cache
@@ -66,7 +66,7 @@ def frame(tokens: bool) -> str:
     charts = _charts()
     return page(
         "neardup",
-        rendered("service.html", tokens=tokens, charts=charts, version=__version__),
+        render("service.html", tokens=tokens, charts=charts, version=__version__),
         charts,
         scripts=["service.js"],
         styles=["report.css", "service.css"],
@@ -92,8 +92,8 @@ def _charts() -> list[Chart]:
             x2="end:T",
             y=alt.Y("low:Q", title="documents per minute", axis=alt.Axis(format=",d", tickMinStep=1)),
             y2="high:Q",
-            color=alt.Color("kind:N", **kinds_of(_KINDS)),
-            stroke=alt.Stroke("kind:N", **kinds_of(_KINDS)),
+            color=alt.Color("kind:N", **color_scale(_KINDS)),
+            stroke=alt.Stroke("kind:N", **color_scale(_KINDS)),
             tooltip=tooltips(**{kind: (",", kind) for kind in _KINDS}),
         )
     )
@@ -110,7 +110,7 @@ def _charts() -> list[Chart]:
         .encode(
             x=x,
             y=alt.Y("ms:Q", title="answered within, ms", axis=alt.Axis(format=",d")),
-            color=alt.Color("kind:N", **kinds_of(within)),
+            color=alt.Color("kind:N", **color_scale(within)),
             tooltip=tooltips(kind=("", "of the requests"), ms=(",", "within, ms")),
         )
     )
@@ -140,7 +140,7 @@ def _charts() -> list[Chart]:
     # Vega draws them once before the script has minutes for them, and would warn of axes without an extent.
     quiet = {"usermeta": {"embedOptions": {"logLevel": _ERRORS}}}
     return [
-        Chart(key=key, title=title, note=note, told=told, specification=finished(drawn, height=220) | quiet)
+        Chart(key=key, title=title, note=note, told=told, specification=finish_chart(drawn, height=220) | quiet)
         for drawn, key, title, note, told in shown
     ]
 
@@ -168,7 +168,7 @@ class PageAnswers:
         (verdict,) = named.index.check([Document("pasted", question.asked)])
         matching = named.index.query(question.asked)
         found = matching or named.index.query(question.asked, 1)
-        pasted = Shown("the text above", "", question.asked)
+        pasted = ShownDocument("the text above", "", question.asked)
         cases = [
             side_by_side(shown, pasted, words=300, head=f"{one.id}: similarity {one.similarity:.4f}")
             for one in found[:_SIMILAR]
@@ -181,7 +181,7 @@ class PageAnswers:
             said += " The nearest is shown."
         elif len(found) > _SIMILAR:
             said += f" {len(found):,} documents match; the {_SIMILAR} most similar are shown."
-        return _piece(rendered("service_parts.html", kind="similar", said=said, cases=cases))
+        return _piece(render("service_parts.html", kind="similar", said=said, cases=cases))
 
     def stopped(self, question: PageQuestion) -> Response:
         """Answer what was stopped since midnight (UTC), the newest first; it is asked for a number of pages."""
@@ -251,10 +251,10 @@ class PageAnswers:
                     "verdict": verdict,
                     "time": utc(round(verdict.time * 1e6)).isoformat(" ", "seconds").removesuffix("+00:00"),
                     "own": own,
-                    "change": None if own is None or other is None else change_of(other, own),
+                    "change": None if own is None or other is None else describe_change(other, own),
                 }
             )
-        return rendered("service_parts.html", kind="listed", said=said, items=items, more=more, beginning=beginning)
+        return render("service_parts.html", kind="listed", said=said, items=items, more=more, beginning=beginning)
 
 
 _KINDS_SAID = {
@@ -264,10 +264,10 @@ _KINDS_SAID = {
 }
 
 
-def _shown(named: NamedIndex, name: str) -> Shown | None:
+def _shown(named: NamedIndex, name: str) -> ShownDocument | None:
     """Return a document for the page, None where its text is not kept any more."""
     text = named.text_of(name)
-    return None if text is None else Shown(name, "", text)
+    return None if text is None else ShownDocument(name, "", text)
 
 
 def _piece(html: Html, **more: Any) -> Response:

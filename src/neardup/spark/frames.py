@@ -191,7 +191,7 @@ class SparkResult:
 
         source, found = self._source, self._result.findings
         ids, frame = frame_column(source.source, source.id_column), source.source
-        dropped = self._frame({"id": self._table.ids.filter(pa.array(found.goes))})
+        dropped = self._frame({"id": self._table.ids.filter(pa.array(found.dropped_mask))})
         if not self.summary["rejected"]:
             return _without(frame, ids, dropped).where(ids.isNotNull())
         # Some rows of an id may be rejected and others not: such rows are found by their ids and a hash of their texts.
@@ -200,7 +200,7 @@ class SparkResult:
         unclear = rejected.where("id is not null").select("id").distinct()
         clear = _without(frame, ids, dropped.union(unclear)).where(ids.isNotNull())
         tie = self._digests.columns[-1]
-        kept = self._frame({"row": pa.array(self._table.rows[found.stays])})
+        kept = self._frame({"row": pa.array(self._table.rows[found.kept_mask])})
         kept = of_input.join(kept, "row", "left_semi").join(unclear, "id", "left_semi")
         kept = kept.select(F.col("id").alias(_ID), F.col(tie).alias(_TIE))
         rows = frame.join(kept, (ids == kept[_ID]) & (source.sort_keys[-1] == kept[_TIE]), "left_semi")
@@ -211,12 +211,12 @@ class SparkResult:
     def duplicates(self) -> DataFrame:
         """The dropped documents: dropped, keeper (ids), similarity, family; against a reference also keeper_from."""
         found = self._result.findings
-        positions = np.flatnonzero(found.goes)
-        keeper = found.kept.keeper[positions]
+        positions = np.flatnonzero(found.dropped_mask)
+        keeper = found.keepers.keeper[positions]
         columns = {
             "dropped": self._ids(positions),
             "keeper": self._ids(keeper),
-            "similarity": pa.array(found.kept.similarity[positions]),
+            "similarity": pa.array(found.keepers.similarity[positions]),
             "family": pa.array(found.families.family[positions]),
         }
         if found.documents.names.reference_names is not None:

@@ -21,7 +21,7 @@ from neardup.keep.order import is_by_time, keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import KEEP_ORDERS, Recipe
 from neardup.runtime import Clock, Stage
-from neardup.search.engines import PAIRS_PER_DOCUMENT, most_pairs
+from neardup.search.engines import PAIRS_PER_DOCUMENT, pair_limit
 from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
 from neardup.search.matches import Matches, distinct_documents, sorted_pairs
@@ -153,7 +153,7 @@ def find_duplicates(
     order = np.concatenate([np.arange(input_count, len(table.rows)), order])
     max_pairs = None
     if pairs_per_document is not None and not (recipe.second_step or recipe.search == "lsh" or source.has_reference):
-        max_pairs = most_pairs(pairs_per_document, input_count)
+        max_pairs = pair_limit(pairs_per_document, input_count)
     matches = _matches(table, all_rows, order, features, recipe, stages, max_pairs)
     if recipe.second_step:
         parts = part_count(int(table.text_bytes.sum()), stages.workers)

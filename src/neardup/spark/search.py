@@ -553,7 +553,7 @@ def is_reported(representative: Integers, order: Integers, left: Integers, right
     ranked = rank_documents(representative, order)
     stays = ranked.kept_nodes(build_graph(count, left, right, np.ones(len(left))))
     at = np.full(count, -1, np.int64)
-    at[ranked.nodes] = ranked.place[ranked.top[ranked.nodes]]
+    at[ranked.nodes] = ranked.places[ranked.firsts[ranked.nodes]]
     has_equals = np.bincount(representative[representative >= 0], minlength=count) > 1
     is_left_first = at[left] < at[right]
     early, late = np.where(is_left_first, left, right), np.where(is_left_first, right, left)

@@ -21,9 +21,9 @@ from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
-from neardup.pages.builder import About, Sources, build_report, named
-from neardup.pages.charts import COLOURS, dashed, finished, log_axis, time_axis, tooltips
-from neardup.pages.diff import Shown
+from neardup.pages.builder import ReportContext, ReportSources, build_report, document_lead
+from neardup.pages.charts import COLOURS, dashed_rules, finish_chart, log_axis, time_axis, tooltips
+from neardup.pages.diff import ShownDocument
 from neardup.pages.documents import DocumentReader
 from neardup.pages.html import Chart, Html, facts, figures, section, table
 from neardup.pages.page import check_drawing
@@ -60,7 +60,7 @@ def by_hour(hours: Rows) -> dict[str, Any]:
     median = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
     line = median.mark_rule(color=_COLOUR, opacity=0.35).encode(y2="cpu_us_p99:Q")
     points = median.mark_point(color=_COLOUR, filled=True, size=22, opacity=1).encode(tooltip=_hour_tooltips())
-    return finished(alt.layer(line, points))
+    return finish_chart(alt.layer(line, points))
 
 
 def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
@@ -76,8 +76,8 @@ def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
     )
     layers = [both]
     if full is not None:
-        layers.append(dashed([{"hour": full}]).encode(x=_hours()))
-    return finished(alt.layer(*layers))
+        layers.append(dashed_rules([{"hour": full}]).encode(x=_hours()))
+    return finish_chart(alt.layer(*layers))
 
 
 def _hours() -> alt.X:
@@ -251,7 +251,7 @@ _MAX_TEXT_BYTES = 64_000_000
 _EARLIER_DOCUMENTS = "The store held documents from before the corpus, so pairs just below the threshold are unknown."
 
 
-class PageOptions(TypedDict):
+class ReplayReportSettings(TypedDict):
     """Options of the report of a replay."""
 
     output: str  #: the page
@@ -264,7 +264,12 @@ class ReplayReport:
     """Collects verdicts while a replay runs, and writes its report."""
 
     def __init__(
-        self, page: PageOptions, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Progress
+        self,
+        page: ReplayReportSettings,
+        settings: ReplaySettings,
+        statistics: Statistics | None,
+        clock: Clock,
+        report: Progress,
     ) -> None:
         self.output = page["output"]  #: the page
         self._page, self._settings, self._statistics = page, settings, statistics
@@ -310,7 +315,7 @@ class ReplayReport:
         texts = _ItemTexts(corpus, timeline, self._arrivals, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
         known_facts = {"flags": flags, "classifier": totals.asked.description}
-        about = About(
+        about = ReportContext(
             title="What a flow would have stopped, and why",
             command=self._page["command"],
             inputs=corpus.inputs,
@@ -325,7 +330,7 @@ class ReplayReport:
             stages=self._clock.stages,
             facts={name: text for name, text in known_facts.items() if text},
         )
-        sources = Sources(texts=texts.shown, words=texts.words, evidence=texts.evidence, matching=texts.matching)
+        sources = ReportSources(texts=texts.shown, words=texts.words, evidence=texts.evidence, matching=texts.matching)
         return build_report(flow, about, sources, self._page["extent"], relaxed_pairs)
 
 
@@ -351,7 +356,7 @@ class _ItemTexts:
         names = Names(self._timeline.rows, self._timeline.ids)
         return DocumentReader(self._corpus, names, content=self._settings.recipe.content)
 
-    def shown(self, places: Sequence[int]) -> dict[int, Shown]:
+    def shown(self, places: Sequence[int]) -> dict[int, ShownDocument]:
         in_corpus = [place for place in places if place >= self._earlier_count]
         positions = self._positions[np.array(in_corpus, np.int64) - self._earlier_count]
         self._material.load(positions)
@@ -363,12 +368,12 @@ class _ItemTexts:
         # The latest first, as they are listed.
         listed = places[::-1][np.cumsum(sizes[::-1]) <= _MAX_TEXT_BYTES].tolist()
         shown = self.shown(listed)
-        return {place: named(shown[place]) for place in listed}
+        return {place: document_lead(shown[place]) for place in listed}
 
     def evidence(self, place: int) -> str:
         return evidence_in_words(self._arrivals.duplicates.get(place - self._earlier_count), self._settings.recipe)
 
-    def matching(self, texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
+    def matching(self, texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
         recipe, classifier = self._settings.recipe, self._settings.classifier
         titles = self._titles(list(texts))
         documents = {

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.evaluation.scores import LEAST_GROUPS, RESAMPLES, Figure, figure_of, ratio, sums_of_draws
+from neardup.evaluation.scores import MIN_GROUPS, RESAMPLES, Figure, bootstrap_sums, make_figure, ratio
 from neardup.kernels import Bools, Floats, Integers
 
 
@@ -70,7 +70,7 @@ class Draws(NamedTuple):
         difference = _figure(self._f1(verdict) - self._f1(over))
         low, high = difference.low, difference.high
         excludes_zero = low is not None and high is not None and (low > 0 or high < 0)
-        return Gain(difference, bool(excludes_zero and self.differing_groups[verdict, over] >= LEAST_GROUPS))
+        return Gain(difference, bool(excludes_zero and self.differing_groups[verdict, over] >= MIN_GROUPS))
 
     def _columns(self, verdict: int) -> tuple[Floats, Floats, Floats, Floats]:
         return self.table[:, 2 * verdict], self.table[:, 2 * verdict + 1], self.table[:, -2], self.table[:, -1]
@@ -92,7 +92,7 @@ def draw_groups(
     group_counts = np.stack([np.bincount(place, mask, len(names)) for mask in masks]).astype(np.int64)
     # Groups with equal counts are interchangeable, so a draw is a number of groups of each kind.
     kinds, members = np.unique(group_counts, axis=1, return_counts=True)
-    drawn = sums_of_draws(kinds, members / max(len(names), 1), len(names), count, seed)
+    drawn = bootstrap_sums(kinds, members / max(len(names), 1), len(names), count, seed)
     table = np.concatenate([group_counts.sum(axis=1)[np.newaxis], drawn])
     by_verdict = group_counts[:-2].reshape(len(verdicts), 2, len(names))
     differing = (by_verdict[:, np.newaxis] != by_verdict[np.newaxis]).any(axis=2).sum(axis=2)
@@ -101,4 +101,4 @@ def draw_groups(
 
 def _figure(values: Floats) -> Figure:
     """Return a figure from its value, the first one, and its values in the draws."""
-    return figure_of(float(values[0]), values[1:])
+    return make_figure(float(values[0]), values[1:])

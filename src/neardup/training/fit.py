@@ -126,8 +126,7 @@ def load_sklearn() -> Any:
         import sklearn.svm
     except ImportError as error:
         raise NeardupError(
-            f"training needs scikit-learn, and {error.name} is not installed; install it with "
-            "pip install 'neardup[learn]'"
+            f"training needs scikit-learn, and {error.name} is not installed; pip install 'neardup[learn]' brings it"
         ) from None
     return sklearn
 

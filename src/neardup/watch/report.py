@@ -18,12 +18,12 @@ import pyarrow as pa
 from neardup.classifier.domain import DomainCounts
 from neardup.errors import NeardupError, OutputError, RecipeError
 from neardup.keep.keepers import Integers
-from neardup.pages.builder import named
-from neardup.pages.diff import Shown
-from neardup.pages.html import Html, joined, section, table, text
-from neardup.pages.numbers import counted
+from neardup.pages.builder import document_lead
+from neardup.pages.diff import ShownDocument
+from neardup.pages.html import Html, join_html, section, table, text
+from neardup.pages.numbers import format_count
 from neardup.pages.report import COPY, NEAR, Extent
-from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts, time_text
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts, format_time
 from neardup.stream.index import read_stored_recipe
 from neardup.stream.store import Release, StoredDocument, StoreReader
 from neardup.text.html import content_of
@@ -148,7 +148,7 @@ class StoredFlow:
         """Return what the store holds of an item, without its text."""
         return self._rows[place]
 
-    def texts(self, places: Sequence[int]) -> dict[int, Shown]:
+    def texts(self, places: Sequence[int]) -> dict[int, ShownDocument]:
         """Return the texts of items that the window holds, and of others that lie where they were put."""
         found = {}
         for place in places:
@@ -164,9 +164,9 @@ class StoredFlow:
         found = self._delivered.find(row.id, row.origin, is_duplicate=row.verdict.is_duplicate)
         return None if found is None else content_of(found[0].text, self._content)
 
-    def _shown(self, place: int, text: str) -> Shown:
+    def _shown(self, place: int, text: str) -> ShownDocument:
         head, feed, _ = text[: _TITLE + 1].partition("\n")
-        return Shown(self._rows[place].id, head.strip() if feed else "", text)
+        return ShownDocument(self._rows[place].id, head.strip() if feed else "", text)
 
     def releases(self) -> list[Release]:
         """Return which of the reported items were stopped and then released by somebody, the latest first."""
@@ -193,7 +193,7 @@ class StoredFlow:
         for place, serial, other in zip(places.tolist(), own, others, strict=True):
             text = begin.get(serial) or begin.get(other)
             if text:
-                found[place] = named(Shown("", "", text))
+                found[place] = document_lead(ShownDocument("", "", text))
         return found
 
 
@@ -291,7 +291,7 @@ class StoreReport:
         return self.classifier.recipe
 
     def _report(self, reader: StoreReader, stored: StoredFlow, recipe: Recipe, inbox: str) -> Report:
-        from neardup.pages.builder import About, Sources, build_report
+        from neardup.pages.builder import ReportContext, ReportSources, build_report
         from neardup.search.margin import criterion_of, has_threshold
         from neardup.stream.replay_report import evidence_in_words
 
@@ -301,15 +301,15 @@ class StoreReport:
         def evidence(place: int) -> str:
             return evidence_in_words(stored.row(place).verdict, recipe)
 
-        def matching(texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
+        def matching(texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
             return _matching(stored, texts, recipe, self.classifier)
 
         facts = {
             "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            "in the window": counted(reader.held_count, "document"),
+            "in the window": format_count(reader.held_count, "document"),
             "store": self.store,
-            "arrived since the store began": f"{counts['arrived']:,}: {counted(counts['originals'], 'original')} and "
-            f"{counted(counts['duplicates'], 'duplicate')}",
+            "arrived since the store began": f"{counts['arrived']:,}: {format_count(counts['originals'], 'original')} "
+            f"and {format_count(counts['duplicates'], 'duplicate')}",
             "flags since then": format_flags(counts),
             "classifier since then": domain_counts(reader).description,
         }
@@ -324,7 +324,7 @@ class StoreReport:
             "what has left is named without its text."
         )
         reasons: dict[str, int] = json.loads(reader.state(QUARANTINED) or "{}")
-        about = About(
+        about = ReportContext(
             title="What was stopped, and why",
             command=self.command,
             inputs=[inbox],
@@ -338,7 +338,7 @@ class StoreReport:
             facts={name: value for name, value in facts.items() if value},
             notes=notes,
         )
-        sources = Sources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
+        sources = ReportSources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
         return build_report(flow, about, sources, self.extent)
 
 
@@ -348,8 +348,8 @@ def _released(releases: Sequence[Release]) -> Html:
         [
             text(one.id),
             text(one.by or "not named"),
-            time_text(round(one.at * 1e6)),
-            joined([COPY if one.kind == "exact" else f"{NEAR}, {one.similarity:.4f}", " of ", text(one.of)]),
+            format_time(round(one.at * 1e6)),
+            join_html([COPY if one.kind == "exact" else f"{NEAR}, {one.similarity:.4f}", " of ", text(one.of)]),
         ]
         for one in releases
     ]
@@ -371,7 +371,7 @@ def _is_ours(path: str) -> bool:
 
 
 def _matching(
-    stored: StoredFlow, texts: Mapping[int, Shown], recipe: Recipe, classifier: Classifier | None
+    stored: StoredFlow, texts: Mapping[int, ShownDocument], recipe: Recipe, classifier: Classifier | None
 ) -> set[tuple[int, int]] | None:
     """Return which of some items match each other; None where that depends on what is not there."""
     from neardup.stream.document import Document
