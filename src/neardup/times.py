@@ -1,10 +1,10 @@
-"""Times, in every form that documents state them -> microseconds since 1970 (UTC).
+"""Parse the times of documents, in all supported forms, into microseconds since 1970 (UTC).
 
-All that reads a time reads it here: ``--keep newest``, windows, feeds, replays, ``hours_apart``. Without a zone a time
-is in UTC. Digits mean the same as a number and as text, so a corpus gives one answer as CSV, JSON lines and Parquet.
+Everything that reads times uses this module: ``--keep newest``, windows, feeds, replays, ``hours_apart``. A time
+without a zone is in UTC. Digits mean the same as number and as text, so CSV, JSON lines and Parquet give one result.
 
 ======================================  ==========================  ==================================================
-form                                    example                     why, and where it ends
+form                                    example                     remarks and limits
 ======================================  ==========================  ==================================================
 ISO 8601, as ``fromisoformat`` of       ``2019-03-21T12:30:00Z``,   ``T``, a space or ``_`` comes before the time:
 Python 3.11 reads it                    ``20190321T1230+0100``,     with any character, ``2019-03-21+01:00`` would be
@@ -22,12 +22,12 @@ below 10**17                            ``1553167800000000``        microseconds
 below 10**20                            ``1553167800000000000``     nanoseconds, likewise
 ======================================  ==========================  ==================================================
 
-Numbers of 4, 8 or 14 digits that are no date, such as 20190332, are not times: a mistyped date must not turn into one
-in 1970. The price is that a clock that counts seconds from 0 has gaps: pass datetimes instead. ``2019.0`` is 2019, for
-pandas writes whole numbers that way when some are missing. The sizes of negative numbers count.
+Numbers of 4, 8 or 14 digits that are not a date, such as 20190332, are not times: a mistyped date must not become a
+time in 1970. So a clock that counts seconds from 0 has gaps: pass datetimes instead. ``2019.0`` is 2019, because pandas
+writes whole numbers that way if some are missing. For negative numbers the absolute value selects the form.
 
-What is finer than a microsecond is dropped; only fractions of Unix times are rounded, as floats must be. Anything
-outside the years 1 to 9999 is not a time, nor are infinities, booleans, and text beyond ASCII or longer than 64.
+Digits below a microsecond are dropped; only fractions of Unix times are rounded, as floats must be. Times outside the
+years 1 to 9999, infinities, booleans, and texts that are not ASCII or longer than 64 characters are not times.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ import pyarrow as pa
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
-#: The forms in words, for messages.
+#: A description of the forms, for messages.
 FORMS = (
     "ISO 8601 such as 2019-03-21T12:30:00Z, a year, a year and month, a date of mail or RSS, or Unix seconds, milli-, "
     "micro- or nanoseconds"
@@ -56,33 +56,33 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-#: Below which size a number counts what: so many microseconds.
+#: Units of numbers: below the limit, a number counts units of so many microseconds.
 _UNITS = ((10**11, 1_000_000), (10**14, 1000), (10**17, 1))
-#: A number of this size or larger is no time; below it, it counts nanoseconds.
+#: A number of this size or larger is not a time; smaller ones count nanoseconds.
 _END = 10**20
-#: Whole numbers that are written as dates: from, to below.
+#: Ranges of whole numbers that are read as dates.
 _DATES = ((10**3, 10**4), (10**7, 10**8), (10**13, 10**14))
 
-#: Characters of the longest text that is looked at.
-_LONGEST = 64
-# For fromisoformat any character parts date and time, so that a long number would pass for a date.
+#: The maximum length of a text that is parsed.
+_MAX_LENGTH = 64
+# fromisoformat accepts any character between date and time, so it would take a long number for a date.
 _ISO = re.compile(r"[0-9]{4}(?:-?[0-9]{2}-?[0-9]{2}|-?W[0-9]{2}(?:-?[0-9])?)(?:[T _].+)?")
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 #: Eight digits are a date of ISO 8601.
 _DIGITS = re.compile(r"[0-9]{4}|[0-9]{14}")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:E[+-]?[0-9]+)?")
-#: What the parser of mail takes for a zone that it does not know, and passes over.
+#: A zone with a colon, which the parser of mail dates would ignore as unknown.
 _COLON = re.compile(r"([+-][0-9]{2}):([0-9]{2})$")
 
 
 def microseconds_of(value: object) -> int | None:
-    """Return the microseconds since 1970 (UTC) that a value states, None when it states no time.
+    """Return the time of a value in microseconds since 1970 (UTC), None if it is not a time.
 
     Parameters
     ----------
     value : object
-        A text, a number, a datetime or a date, as in the table above; bytes are UTF-8. Anything else is no time.
+        A text, a number, a datetime or a date, as in the table above; bytes are UTF-8. Anything else is not a time.
 
     Examples
     --------
@@ -95,31 +95,31 @@ def microseconds_of(value: object) -> int | None:
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     if isinstance(value, str):
-        found = _of_text(value)
+        found = _parse_text(value)
     elif isinstance(value, bool):
         found = None
     elif isinstance(value, datetime):
-        found = _of_datetime(value)
+        found = _from_datetime(value)
     elif isinstance(value, date):
-        found = _of_datetime(datetime(value.year, value.month, value.day))
+        found = _from_datetime(datetime(value.year, value.month, value.day))
     elif isinstance(value, Decimal):
-        found = _of_text(str(value))
+        found = _parse_text(str(value))
     elif isinstance(value, Integral):
-        found = _of_number(int(value))
+        found = _parse_number(int(value))
     elif isinstance(value, Real):
-        found = _of_real(value)
+        found = _parse_real(value)
     else:
         found = None
     return found if found is not None and _FIRST <= found <= _LAST else None
 
 
 def times_of(values: pa.Array | pa.ChunkedArray) -> tuple[Integers, Booleans]:
-    """Return what ``microseconds_of`` finds in each value of a column, 0 where that is None, and where it is not.
+    """Return ``microseconds_of`` of each value of a column, 0 for None, and a mask of the values that are times.
 
     Parameters
     ----------
     values : pyarrow.Array or pyarrow.ChunkedArray
-        Of any type; texts need not be valid UTF-8.
+        Values of any type; texts need not be valid UTF-8.
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -127,25 +127,25 @@ def times_of(values: pa.Array | pa.ChunkedArray) -> tuple[Integers, Booleans]:
         values = values.dictionary_decode()
     kind = values.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return _of_moments(values)
+        return _parse_timestamps(values)
     if pa.types.is_integer(kind) and kind != pa.uint64():
-        return _of_numbers(values, np.int64)
+        return _parse_numbers(values, np.int64)
     if pa.types.is_floating(kind):
-        return _of_numbers(values, np.float64)
+        return _parse_numbers(values, np.float64)
     if not can_hold_times(kind):
         return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
     if not pa.types.is_decimal(kind) and not pa.types.is_integer(kind):
-        # Texts as bytes: those of a file need not be valid UTF-8.
+        # As bytes, because the texts of a file need not be valid UTF-8.
         values = values.cast(pa.large_binary(), safe=False)
-    # Days and years come again and again: each is read once.
+    # Days and years repeat, so each distinct value is parsed once.
     encoded = values.dictionary_encode()
     places = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
-    found, readable = _each([*encoded.dictionary.to_pylist(), None])
+    found, readable = _parse_values([*encoded.dictionary.to_pylist(), None])
     return found[places], readable[places]
 
 
 def can_hold_times(kind: pa.DataType) -> bool:
-    """Whether a value of this Arrow type may be a time."""
+    """Return whether a value of this Arrow type may be a time."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     tests = (
@@ -161,70 +161,70 @@ def utc(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
-def _of_text(text: str) -> int | None:
+def _parse_text(text: str) -> int | None:
     text = text.strip()
-    if len(text) > _LONGEST or not text.isascii():
+    if len(text) > _MAX_LENGTH or not text.isascii():
         return None
     text = text.upper()
     try:
         if _ISO.fullmatch(text):
-            return _of_datetime(datetime.fromisoformat(text))
+            return _from_datetime(datetime.fromisoformat(text))
         if _DIGITS.fullmatch(text):
-            return _of_date(text)
+            return _parse_date(text)
         if _WHOLE.fullmatch(text):
-            return _of_number(int(text))
+            return _parse_number(int(text))
         if _NUMBER.fullmatch(text):
-            return _of_real(float(text))
+            return _parse_real(float(text))
         if _MONTH.fullmatch(text):
-            return _of_datetime(datetime.fromisoformat(f"{text}-01"))
-        return _of_datetime(parsedate_to_datetime(_COLON.sub(r"\1\2", text)))
+            return _from_datetime(datetime.fromisoformat(f"{text}-01"))
+        return _from_datetime(parsedate_to_datetime(_COLON.sub(r"\1\2", text)))
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 
-def _of_date(digits: str) -> int | None:
+def _parse_date(digits: str) -> int | None:
     """Return the time of a date in 4, 8 or 14 digits."""
     day, time = digits[:8], digits[8:]
     iso = f"{day}-01-01" if len(digits) == 4 else f"{day}T{time}" if time else day
     try:
-        return _of_datetime(datetime.fromisoformat(iso))
+        return _from_datetime(datetime.fromisoformat(iso))
     except ValueError:
         return None
 
 
-def _of_number(number: int) -> int | None:
+def _parse_number(number: int) -> int | None:
     if any(low <= number < high for low, high in _DATES):
-        return _of_date(str(number))
+        return _parse_date(str(number))
     unit = next((unit for limit, unit in _UNITS if abs(number) < limit), None)
     if unit is None:
         return number // 1000 if abs(number) < _END else None
     return number * unit
 
 
-def _of_real(number: SupportsFloat) -> int | None:
+def _parse_real(number: SupportsFloat) -> int | None:
     try:
-        given = float(number)
+        value = float(number)
     except OverflowError:
         return None
-    if not abs(given) < _END:  # nor is nan
+    if not abs(value) < _END:  # true for nan
         return None
-    fraction, whole = math.modf(given)
+    fraction, whole = math.modf(value)
     if not fraction:
-        return _of_number(int(whole))
-    # In two parts: the product of a large number would round to another microsecond.
-    unit = next(unit for limit, unit in _UNITS if abs(given) < limit)
+        return _parse_number(int(whole))
+    # In two parts, because the product of a large number would round to another microsecond.
+    unit = next(unit for limit, unit in _UNITS if abs(value) < limit)
     return int(whole) * unit + round(fraction * unit)
 
 
-def _of_datetime(moment: datetime) -> int | None:
-    if moment != moment:  # NaT of pandas is a datetime too, equal to nothing
+def _from_datetime(time: datetime) -> int | None:
+    if time != time:  # NaT of pandas is a datetime, too, and equals nothing
         return None
-    if moment.utcoffset() is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int((moment - _EPOCH) // _MICROSECOND)
+    if time.utcoffset() is None:
+        time = time.replace(tzinfo=UTC)
+    return int((time - _EPOCH) // _MICROSECOND)
 
 
-def _of_moments(values: pa.Array) -> tuple[Integers, Booleans]:
+def _parse_timestamps(values: pa.Array) -> tuple[Integers, Booleans]:
     """Return the times of an array of timestamps or dates."""
     kind = values.type
     if pa.types.is_date32(kind):
@@ -234,35 +234,34 @@ def _of_moments(values: pa.Array) -> tuple[Integers, Booleans]:
     else:
         unit = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": 0}[kind.unit]
     valid = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-    given = np.asarray(values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    numbers = np.asarray(values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     if not unit:
-        return np.where(valid, given // 1000, 0), valid
-    readable = valid & (given >= _FIRST // unit) & (given <= _LAST // unit)
-    return np.where(readable, given, 0) * unit, readable
+        return np.where(valid, numbers // 1000, 0), valid
+    readable = valid & (numbers >= _FIRST // unit) & (numbers <= _LAST // unit)
+    return np.where(readable, numbers, 0) * unit, readable
 
 
-def _of_numbers(values: pa.Array, kind: type[np.int64 | np.float64]) -> tuple[Integers, Booleans]:
-    """Return the times of an array of numbers, all at once but for possible dates in digits and very large ones."""
+def _parse_numbers(values: pa.Array, kind: type[np.int64 | np.float64]) -> tuple[Integers, Booleans]:
+    """Return the times of an array of numbers: plain Unix times at once, dates in digits and large numbers singly."""
     valid = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), np.bool_)
     filled = values.cast(pa.from_numpy_dtype(kind)).fill_null(0)
     numbers = np.asarray(filled.to_numpy(zero_copy_only=False), kind)
     plain = valid & (numbers > -_UNITS[-1][0]) & (numbers < _UNITS[-1][0])
     for low, high in _DATES:
         plain &= (numbers < low) | (numbers >= high)
-    some = numbers[plain]
-    whole = some.astype(np.int64)
-    units = np.select([np.abs(some) < limit for limit, _ in _UNITS], [unit for _, unit in _UNITS])
+    unix = numbers[plain]
+    whole = unix.astype(np.int64)
+    units = np.select([np.abs(unix) < limit for limit, _ in _UNITS], [unit for _, unit in _UNITS])
     found = np.zeros(len(numbers), np.int64)
-    found[plain] = whole * units + np.rint((some - whole) * units).astype(np.int64)
+    found[plain] = whole * units + np.rint((unix - whole) * units).astype(np.int64)
     readable = plain & (found >= _FIRST) & (found <= _LAST)
-    alone = valid & ~plain
-    distinct, places = np.unique(numbers[alone], return_inverse=True)
-    times, are = _each(distinct.tolist())
-    found[alone], readable[alone] = times[places], are[places]
+    special = valid & ~plain
+    distinct, places = np.unique(numbers[special], return_inverse=True)
+    times, are_times = _parse_values(distinct.tolist())
+    found[special], readable[special] = times[places], are_times[places]
     return np.where(readable, found, 0), readable
 
 
-def _each(values: list[Any]) -> tuple[Integers, Booleans]:
-    """Return the times of values of any type, one by one."""
+def _parse_values(values: list[Any]) -> tuple[Integers, Booleans]:
     times = [microseconds_of(value) for value in values]
     return np.array([time or 0 for time in times], np.int64), np.array([time is not None for time in times], np.bool_)

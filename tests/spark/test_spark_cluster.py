@@ -46,8 +46,10 @@ def faults() -> ModuleType:
 @pytest.mark.parametrize("fault", ["none", "executor", "worker", "driver"])
 def test_a_killed_process_changes_no_byte(tmp_path: Path, fault: str) -> None:
     spark_faults = faults()
-    # The first stage starts Python on the workers, which takes seconds however little there is to read.
-    when = spark_faults.KillTime("features" if fault in ("executor", "worker") else "candidates", 0.2)
+    # The first stage starts Python on the workers, which takes seconds. The next one is short with so little to read,
+    # so it is interrupted at once.
+    stage, seconds = ("features", 0.2) if fault in ("executor", "worker") else ("candidates", 0)
+    when = spark_faults.KillTime(stage, seconds)
     [found] = spark_faults.fault_rows(str(ROOT / "examples" / "newswire.jsonl"), [fault], tmp_path, when)
     assert found["same_bytes"]
     assert found["killed"] == {"none": 0, "executor": 1, "worker": 2, "driver": 2}[fault]

@@ -1,4 +1,4 @@
-"""An inverted index in segments: documents enter in order of arrival, ask, and leave a segment at a time."""
+"""An inverted index in segments: documents are matched and inserted in order of arrival, and dropped by segment."""
 
 from __future__ import annotations
 
@@ -53,36 +53,36 @@ from neardup.kernels.window import (
 )
 from neardup.recipe.measures import Rule
 
-#: More than any difference of times.
+#: Larger than any difference of times.
 ENDLESS = 1 << 61
 CHUNK = 1 << CHUNK_BITS
-#: Private pages may become large ones; Windows has no such choice.
+#: Private pages may become large pages; Windows has no such flag.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-#: So many chunks can be alive at once: 512 GB.
-_MOST_CHUNKS = 1 << 16
-_MOST_SPARE = 4
+#: The largest number of live chunks: 512 GB.
+_MAX_CHUNKS = 1 << 16
+_MAX_SPARE = 4
 
 
 class Chunks:
-    """Chunks of memory under addresses that only grow; those of a segment go back to the system as soon as it ends.
+    """Chunks of memory at increasing virtual addresses; a segment's chunks are freed when it is dropped.
 
-    Up to four of them (32 MB) wait for the next segment instead. ``bases`` says where each lies, a ring by its number.
+    Up to four chunks (32 MB) are kept for the next segment. ``bases`` has the address of each, in a ring by number.
     """
 
     def __init__(self) -> None:
-        self.bases: npt.NDArray[np.uint64] = np.zeros(_MOST_CHUNKS, np.uint64)
+        self.bases: npt.NDArray[np.uint64] = np.zeros(_MAX_CHUNKS, np.uint64)
         self._next = 1
         self._alive: deque[tuple[int, npt.NDArray[Any]]] = deque()
-        #: What the next segment takes before it asks the system: pages that were used before are there at once.
+        #: Chunks for the next segment: pages that were used before need no page faults.
         self._spare: list[npt.NDArray[Any]] = []
-        #: How much of each stretch but the last is used.
+        #: The used bytes of each stretch but the last.
         self._used: deque[int] = deque()
 
     def extend(self, least: int, cursor: int = 0, *, large_pages: bool = False) -> tuple[int, int]:
-        """Return the first address of a new stretch of at least so many bytes, and the one behind its end.
+        """Return the begin and end addresses of a new stretch of at least ``least`` bytes.
 
-        The last stretch is used up to the cursor; pages behind it were never written to, so they cost nothing. Large
-        pages are faster to read, and their first use takes milliseconds: they are for flows that fill them.
+        The last stretch is used up to the cursor; pages after it were never written to, so they cost nothing. Large
+        pages are faster to read, but their first use takes milliseconds: they pay if the flow fills them.
         """
         if self._alive:
             self._used.append(cursor - self._alive[-1][0] * CHUNK)
@@ -90,28 +90,28 @@ class Chunks:
         stretch = self._spare.pop() if count == 1 and self._spare else mapped(count * CHUNK, large_pages)
         first = self._next
         for i in range(count):
-            self.bases[(first + i) % _MOST_CHUNKS] = stretch.ctypes.data + i * CHUNK
+            self.bases[(first + i) % _MAX_CHUNKS] = stretch.ctypes.data + i * CHUNK
         self._alive.append((first, stretch))
         self._next += count
         return first * CHUNK, self._next * CHUNK
 
     def drop_below(self, address: int) -> None:
-        """Give back all stretches that end at or below an address."""
+        """Free all stretches that end at or below an address."""
         while self._alive and self._alive[0][0] * CHUNK + len(self._alive[0][1]) <= address:
             stretch = self._alive.popleft()[1]
-            if len(stretch) == CHUNK and len(self._spare) < _MOST_SPARE:
+            if len(stretch) == CHUNK and len(self._spare) < _MAX_SPARE:
                 self._spare.append(stretch)
             if self._used:
                 self._used.popleft()
 
     def used(self, cursor: int) -> int:
-        """Return the bytes that are in use, where the last stretch is used up to the cursor."""
+        """Return the bytes in use, with the last stretch used up to the cursor."""
         last = cursor - self._alive[-1][0] * CHUNK if self._alive else 0
         return sum(self._used) + last
 
 
 def mapped(size: int, large_pages: bool) -> npt.NDArray[Any]:
-    """Return memory that is mapped, not allocated: pages cost nothing until written to, and go back as a whole."""
+    """Return mapped memory: its pages cost nothing until written to, and are freed as a whole."""
     pages = mmap.mmap(-1, size, **_PRIVATE)
     if large_pages and hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
@@ -121,16 +121,15 @@ def mapped(size: int, large_pages: bool) -> npt.NDArray[Any]:
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
-_MOST_RANKS = 1 << 21
-_FEWEST_SLOTS = 1 << 10
+_MAX_RANKS = 1 << 21
+_MIN_SLOTS = 1 << 10
 _COUNTED_AT_ONCE = 1 << 14
 
 
 class Vocabulary(NamedTuple):
-    """Features with their ranks, the rarest 0; all others count as rarer still.
+    """Features with their ranks, from 0 for the rarest; unknown features count as rarer still.
 
-    ``keys`` and ``ranks`` are an open table from features to ranks, of one slot where there is none; ``features`` has
-    the feature of each rank.
+    ``keys`` and ``ranks`` are a hash table from features to ranks; ``features`` has the feature of each rank.
     """
 
     keys: Words
@@ -139,11 +138,11 @@ class Vocabulary(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """What it takes of memory."""
+        """The bytes of memory in use."""
         return self.keys.nbytes + self.ranks.nbytes + self.features.nbytes
 
     def arranged(self, features: Words, heads: Integers) -> tuple[Words, Integers]:
-        """Return documents' features in this order, and how many of each it does not know."""
+        """Return the features of documents in this order, and the number of unknown ones of each document."""
         order = np.empty(len(features), np.uint64)
         raws = np.empty(len(heads) - 1, np.int64)
         digits = np.empty((2, 1 << DIGIT_BITS), np.int64)
@@ -152,27 +151,27 @@ class Vocabulary(NamedTuple):
 
 
 def empty_vocabulary() -> Vocabulary:
-    """Return one that knows nothing: features are in the order of their hashes."""
+    """Return a vocabulary without features, which orders features by their hashes."""
     size = EMPTY_TABLE_SIZE
     return Vocabulary(np.zeros(size, np.uint64), np.zeros(size, np.uint32), np.zeros(0, np.uint64))
 
 
 class FeatureCounts:
-    """How often each feature of a sample occurs."""
+    """The counts of the features of a sample."""
 
     def __init__(self) -> None:
         self.total = 0  #: features so far, each as often as it occurs
         self._distinct = 0
-        self._keys, self._counts = np.zeros(_FEWEST_SLOTS, np.uint64), np.zeros(_FEWEST_SLOTS, np.uint32)
+        self._keys, self._counts = np.zeros(_MIN_SLOTS, np.uint64), np.zeros(_MIN_SLOTS, np.uint32)
 
     def add(self, features: Words) -> None:
         """Count the features of further documents."""
         self.total += len(features)
         for begin in range(0, len(features), _COUNTED_AT_ONCE):
-            some = features[begin : begin + _COUNTED_AT_ONCE]
-            if 2 * (self._distinct + len(some)) > len(self._keys):
-                self._make_room(self._distinct + len(some))
-            self._distinct += count_features(some, self._keys, self._counts)
+            part = features[begin : begin + _COUNTED_AT_ONCE]
+            if 2 * (self._distinct + len(part)) > len(self._keys):
+                self._make_room(self._distinct + len(part))
+            self._distinct += count_features(part, self._keys, self._counts)
 
     def _make_room(self, distinct: int) -> None:
         there = np.flatnonzero(self._counts)
@@ -183,7 +182,7 @@ class FeatureCounts:
     def vocabulary(self) -> Vocabulary:
         """Return the features that occur more than once, rare first."""
         repeated = np.flatnonzero(self._counts > 1)
-        order = np.lexsort((self._keys[repeated], self._counts[repeated]))[-_MOST_RANKS:]
+        order = np.lexsort((self._keys[repeated], self._counts[repeated]))[-_MAX_RANKS:]
         words = self._keys[repeated[order]]
         if not len(words):
             return empty_vocabulary()
@@ -250,7 +249,7 @@ def double_table(lists: WindowIndex, first: int) -> WindowIndex:
 
 
 def set_growth_limit(lists: WindowIndex, gone: int) -> None:
-    """Say after how many signatures ever entered a longer table is wanted, of which so many are gone."""
+    """Set the number of signatures, ``gone`` ones included, after which the table grows."""
     buckets = len(lists.buckets) // BUCKET_WORDS
     most = gone + _ENTRIES_A_BUCKET * buckets if buckets > 1 else 0
     if buckets > 1 and buckets >> int(lists.counters[TAG_SHIFT]) == 1 << TAG_BITS:
@@ -259,9 +258,9 @@ def set_growth_limit(lists: WindowIndex, gone: int) -> None:
 
 
 def first_buckets(slots: int, signatures: int) -> int:
-    """Return how many buckets an epoch begins with, by the slots of its lists and the signatures that are there."""
-    wanted = signatures // _ENTRIES_A_BUCKET
-    return max(slots >> 5, 1 << wanted.bit_length(), 2)
+    """Return the first number of buckets of an epoch, given the slots of its lists and the signatures to expect."""
+    buckets = signatures // _ENTRIES_A_BUCKET
+    return max(slots >> 5, 1 << buckets.bit_length(), 2)
 
 
 def _table(buckets: int) -> npt.NDArray[np.uint32]:
@@ -293,7 +292,7 @@ class Segment(NamedTuple):
 
 
 class WindowMatches(NamedTuple):
-    """What a document matches: arrivals, o, a and b (int64[k, 3]), digests of texts (int64[k, 2])."""
+    """The matches of a document: serials, o, a and b (int64[k, 3]), and digests of texts (int64[k, 2])."""
 
     serials: Integers
     counts: Integers
@@ -301,7 +300,7 @@ class WindowMatches(NamedTuple):
 
 
 class QueryScratch(NamedTuple):
-    """What a thread that asks an epoch counts and notes in: zeros like ``WindowIndex.hits``, and the kernels' room."""
+    """The buffers of a thread that searches an epoch: zeros like ``WindowIndex.hits``, and those of the kernels."""
 
     met: npt.NDArray[np.uint8]
     room: WindowBuffers
@@ -317,18 +316,18 @@ class Epoch:
     rule : Rule
         The measure and its threshold, in the integers of the kernels.
     kind : int
-        What is held (``kernels.window``).
+        The kind of the index (``kernels.window``).
     slots : int
-        The size of the table of lists, a power of two. Raising it costs 8 bytes each and makes chance meetings rarer.
+        The size of the table of lists, a power of two. Raising it costs 8 bytes each and makes chance collisions rarer.
     signatures : int
-        How many keys of large sets are expected. Raising it makes the first table of their keys longer.
+        The expected number of signatures of large sets. Raising it makes their first table longer.
     salt : uint64, optional
-        Odd; it says which features share a cell. One that nobody can guess by default.
+        An odd number that determines which features share a cell; random by default.
 
     Attributes
     ----------
     entered : int
-        How many documents were ever entered.
+        The number of documents ever inserted.
     """
 
     def __init__(
@@ -365,27 +364,27 @@ class Epoch:
 
     @property
     def entered(self) -> int:
-        """How many documents were ever entered."""
+        """The number of documents ever inserted."""
         return int(self._lists.counters[NEXT])
 
     @property
     def first(self) -> int:
-        """The number of the oldest document that is there."""
+        """The number of the oldest present document."""
         return int(self._lists.counters[FIRST])
 
     @property
-    def held(self) -> int:
-        """How many documents are there, those that were removed by hand included."""
+    def document_count(self) -> int:
+        """The number of present documents, with removed ones until their segment is dropped."""
         return self.entered - self.first
 
     @property
     def signatures(self) -> int:
-        """How many signatures of two features lead to documents that are there."""
+        """The number of signatures of present documents."""
         return int(self._lists.counters[SIGNATURES]) - self._signatures_gone
 
     @property
     def bytes(self) -> int:
-        """What it takes of memory: documents, lists, tables."""
+        """The bytes of memory in use: documents, lists, tables."""
         counters, lists = self._lists.counters, self._lists
         tables = lists.heads.nbytes + lists.records.nbytes + lists.hits.nbytes + lists.buckets.nbytes
         tables += self.vocabulary.bytes
@@ -400,15 +399,17 @@ class Epoch:
             busy = int(counters[CURSOR] - counters[SEGMENT]) > CHUNK
             counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]), large_pages=busy)
         counters[SEGMENT] = counters[CURSOR]
-        counters[COPY_LIMIT], counters[MERGE_LIMIT] = next(copies for most, *copies in _COPIES if self.held < most)
+        counters[COPY_LIMIT], counters[MERGE_LIMIT] = next(
+            copies for most, *copies in _COPIES if self.document_count < most
+        )
         if not self.segments:
             counters[OLDEST] = counters[SEGMENT]
         self.segments.append(Segment(key, int(counters[NEXT]), int(counters[SEGMENT]), int(counters[SIGNATURES])))
 
     def drop_segments(self, least: int, *, whole: bool) -> Integers:
-        """Drop the segments whose key is below ``least``; return the arrivals of their documents.
+        """Drop the segments with a key below ``least``; return the serials of their documents.
 
-        The last segment goes only if ``whole``: then nothing arrives here any more.
+        The last segment is dropped only if ``whole``: then no more documents arrive here.
         """
         counters = self._lists.counters
         first = int(counters[FIRST])
@@ -424,27 +425,33 @@ class Epoch:
         return gone
 
     def reopen(self, key: int | None) -> None:
-        """Go back to the last segment whose key is at most that, or to none: what arrives goes there again."""
+        """Return to the last segment with a key of at most ``key``, or to none; new documents enter it again."""
         while self.segments and (key is None or self.segments[-1].key > key):
             self.segments.pop()
         if self.segments:
             self._lists.counters[SEGMENT] = self.segments[-1].address
 
-    def flow(
-        self, items: WindowDocuments, asks: bool, enters: npt.NDArray[np.int8], best: Integers, scores: Any, window: int
+    def match_and_insert(
+        self,
+        items: WindowDocuments,
+        searches: bool,
+        entry_modes: npt.NDArray[np.int8],
+        best: Integers,
+        scores: Any,
+        window: int,
     ) -> None:
-        """Take documents one after the other; see ``kernels.window.match_and_insert``."""
+        """Match and insert documents in order; see ``kernels.window.match_and_insert``."""
         at = 0
         while True:
             at, status = match_and_insert(
-                at, items, self.rule, window, self._lists, self._room, self.kind, asks, enters, best, scores
+                at, items, self.rule, window, self._lists, self._room, self.kind, searches, entry_modes, best, scores
             )
             if status == DONE:
                 return
             if status == NEEDS_MEMORY:
                 counters = self._lists.counters
-                wanted, cursor = int(counters[REQUESTED]), int(counters[CURSOR])
-                counters[CURSOR], counters[END] = self._chunks.extend(wanted, cursor, large_pages=True)
+                size, cursor = int(counters[REQUESTED]), int(counters[CURSOR])
+                counters[CURSOR], counters[END] = self._chunks.extend(size, cursor, large_pages=True)
             elif status == NEEDS_BUCKETS:
                 self._lists = double_table(self._lists, self._first_buckets)
                 set_growth_limit(self._lists, self._signatures_gone)
@@ -454,29 +461,33 @@ class Epoch:
     def matches(
         self, items: WindowDocuments, begin: int, end: int, window: int, scratch: QueryScratch | None = None
     ) -> tuple[Integers, WindowMatches, int]:
-        """Return all that the items [begin, end) match: which item, ascending, what, and how many were compared.
+        """Return the matches of the items [begin, end): each item, ascending, its match, and the number compared.
 
-        Where several threads ask, each has a scratch of its own.
+        Each of several threads needs its own scratch.
         """
         met, room = scratch or (self._lists.hits, self._room)
         lists = self._lists._replace(hits=met)
-        asking, found, size = [np.empty(0, np.int64)], [np.empty((0, 4), np.int64)], _FIRST_MATCHES
+        item_places, found, size = [np.empty(0, np.int64)], [np.empty((0, 4), np.int64)], _FIRST_MATCHES
         compared = 0
         while begin < end:
             places, out = np.empty(size, np.int64), np.empty((size, 4), np.int64)
-            begin, count, some = list_all_matches(
+            begin, count, comparisons = list_all_matches(
                 begin, end, items, self.rule, window, lists, room, self.kind, places, out
             )
-            compared += some
-            asking.append(places[:count])
+            compared += comparisons
+            item_places.append(places[:count])
             found.append(out[:count])
             size *= 8
         rows = np.concatenate(found)
         records = lists.records[rows[:, 0]]
-        return np.concatenate(asking), WindowMatches(records[:, SERIAL], rows[:, 1:], records[:, DIGEST:]), compared
+        return (
+            np.concatenate(item_places),
+            WindowMatches(records[:, SERIAL], rows[:, 1:], records[:, DIGEST:]),
+            compared,
+        )
 
     def overlaps(self, items: WindowDocuments, time: int, least: int, window: int) -> WindowMatches:
-        """Return what the first of the items has in common with every partner in time, where that is anything."""
+        """Return the partners in time that share a feature with the first item, with their overlaps."""
         records = self._lists.records
         out = np.zeros((len(records), 3), np.int64)
         overlaps_with_records(items, self._lists, self._room.flags, out)
@@ -484,14 +495,14 @@ class Epoch:
         return WindowMatches(records[rows, SERIAL], out[rows], records[rows, DIGEST:])
 
     def values(self, time: int, least: int, window: int) -> tuple[Integers, Words]:
-        """Return the arrivals of the fingerprints that are partners in time, and the fingerprints."""
+        """Return the serials and the fingerprints of all partners in time."""
         first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
         features, _, records = self.read(first, last)
         alive = _in_time(records, time, least, window)
         return records[alive, SERIAL], features[alive]
 
     def remove(self, serial: int) -> bool:
-        """Take a document out; return whether it was there."""
+        """Remove a document; return whether it was present."""
         first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
         rows = np.arange(first, last) & (len(self._lists.records) - 1)
         found = rows[(self._lists.records[rows, SERIAL] == serial) & (self._lists.records[rows, SIZE] > 0)]
@@ -499,11 +510,11 @@ class Epoch:
         return bool(len(found))
 
     def remove_from(self, serial: int) -> None:
-        """Take out the documents that arrived as number serial or later."""
+        """Remove the documents from ``serial`` on."""
         self._lists.records[self._lists.records[:, SERIAL] >= serial, SIZE] = 0
 
     def read(self, first: int, last: int) -> tuple[Words, Integers, Integers]:
-        """Return the features of the documents [first, last) that are there, where each begins, and their records."""
+        """Return the features of the present documents of [first, last), their offsets, and the documents' records."""
         heads = np.empty(last - first + 1, np.int64)
         words = self.vocabulary.features
         read_features(first, last, self._lists, words, heads, np.empty(0, np.uint64))
@@ -515,13 +526,13 @@ class Epoch:
         return features, heads[present], records[present[:-1]]
 
     def pages(self) -> Iterator[Words]:
-        """Yield the table of lists, which is to be empty, in parts of 2 MB."""
+        """Yield the table of lists in parts of 2 MB."""
         heads = self._lists.heads
         for begin in range(0, len(heads), _SLOTS_IN_PAGE):
             yield heads[begin : begin + _SLOTS_IN_PAGE]
 
     def sizes(self, first: int, last: int) -> Integers:
-        """Return how many features the documents [first, last) have, 0 for one that was removed."""
+        """Return the feature counts of the documents [first, last), 0 for a removed one."""
         return self._rows(first, last)[:, SIZE]
 
     @property
@@ -533,7 +544,7 @@ class Epoch:
         return rows
 
     def scratch(self) -> QueryScratch:
-        """Return what a thread needs to ask while others do; good until documents enter."""
+        """Return the buffers for a thread that searches beside others; valid until documents are inserted."""
         return QueryScratch(np.zeros_like(self._lists.hits), self._scratch())
 
     def _scratch(self) -> WindowBuffers:
@@ -546,7 +557,7 @@ class Epoch:
         )
 
     def _grow(self) -> None:
-        """Double the ring of records: those that have another place in it move there."""
+        """Double the ring of records, and move records to their new places."""
         lists = self._lists
         size = len(lists.records)
         if 2 * size > len(self._records):
@@ -578,5 +589,5 @@ def items_of(
     keys: Words,
     columns: tuple[Integers, Integers, Integers, Integers, Integers],
 ) -> WindowDocuments:
-    """Return documents as the kernels take them; columns: times, leaves, least, serials, digests."""
+    """Return documents for the kernels; columns: times, expiries, least expiries, serials, digests."""
     return WindowDocuments(features, arranged[0], heads, arranged[1], keys, *columns)

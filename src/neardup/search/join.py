@@ -1,4 +1,4 @@
-"""The first half of the join: which sets can have a partner, and the rare-first prefix of each."""
+"""The exact join of feature sets: it drops sets that cannot have a partner, then joins by rare-first prefixes."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from neardup.search.matches import Matches, distinct_documents, set_representati
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-#: Another round of counting pays when at least this share of the sets has left.
+#: Another round of counting pays if the last one dropped at least this share of the sets.
 _WORTH_A_ROUND = 0.2
 #: Sets in a piece of work.
 SETS_AT_A_TIME = 4096
 #: The least number of bits that choose a slot or a bucket.
 FEWEST_BITS = 10
-#: What the counts may take, however small the memory budget: fewer slots than features would tell little.
+#: Bytes of the counts that are always allowed: with far fewer slots than features they would rule little out.
 _LEAST_FOR_COUNTS = 1 << 24
 _PARTS_BETWEEN_RELEASES = 8
 
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 
 class Prefixes(NamedTuple):
-    """The prefix of set m is keys[starts[m]:starts[m] + lengths[m]]; length -1: it has no partner."""
+    """The prefixes of sets: that of set m is keys[starts[m]:starts[m] + lengths[m]]; length -1 means no partner."""
 
     shared: Integers
     lengths: Integers
@@ -57,26 +57,26 @@ class Prefixes(NamedTuple):
     keys: Words
 
     def of(self, chosen: npt.NDArray[Any]) -> Prefixes:
-        """Return those of the chosen sets."""
+        """Return the prefixes of the chosen sets."""
         return Prefixes(self.shared[chosen], self.lengths[chosen], self.bitmaps[chosen], self.starts[chosen], self.keys)
 
 
 class JoinContext:
-    """What all steps of a join need, and how each goes over the sets."""
+    """The sets, settings and statistics that all steps of a join share."""
 
     def __init__(
         self, addresses: Words, sizes: Integers, rule: Rule, threads: int, memory: Memory, reference: int = 0
     ) -> None:
         self.addresses, self.sizes, self.rule, self.threads = addresses, sizes, rule, threads
-        self.memory, self.own = memory, len(sizes) - reference
+        self.memory, self.input_count = memory, len(sizes) - reference
         self.statistics = {"rounds": 0, "candidates": 0, "verified": 0}
 
-    def each(self, function: Callable[[int], Done], count: int) -> Iterator[Done]:
-        """Yield function(begin) for the first of every few thousand sets, in order."""
-        for number, done in enumerate(map_in_order(function, range(0, count, SETS_AT_A_TIME), self.threads)):
+    def map_sets(self, function: Callable[[int], Result], count: int) -> Iterator[Result]:
+        """Yield ``function(begin)`` for each piece of ``SETS_AT_A_TIME`` sets, in order."""
+        for number, result in enumerate(map_in_order(function, range(0, count, SETS_AT_A_TIME), self.threads)):
             if number % _PARTS_BETWEEN_RELEASES == 0:
                 self.memory.evict()
-            yield done
+            yield result
 
 
 def prune_sets(steps: JoinContext, members: Integers) -> tuple[Integers, Prefixes]:
@@ -95,24 +95,24 @@ def prune_sets(steps: JoinContext, members: Integers) -> tuple[Integers, Prefixe
 
 
 def _counts(steps: JoinContext, members: Integers) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
-    """Return in how many of the members' sets the features of each slot occur, at most 255.
+    """Return how many of the sets contain a feature of each slot, at most 255.
 
-    What no set of the input has counts as having none: a reference set is only compared with those.
+    Slots without a feature of the input count 0, for a reference set is only compared with sets of the input.
     """
     bits = max(int(steps.sizes[members].sum()).bit_length(), FEWEST_BITS)
     while bits > FEWEST_BITS and (steps.threads << bits) > max(steps.memory.free_bytes / 2, _LEAST_FOR_COUNTS):
         bits -= 1
     shift = np.uint64(64 - bits)
-    own = int(np.searchsorted(members, steps.own))
-    counts = _counted(steps, members[:own], bits)
-    if own < len(members):
-        others = _counted(steps, members[own:], bits)
-        others *= counts > 0
-        add_counts(counts, others)
+    input_count = int(np.searchsorted(members, steps.input_count))
+    counts = _slot_counts(steps, members[:input_count], bits)
+    if input_count < len(members):
+        reference_counts = _slot_counts(steps, members[input_count:], bits)
+        reference_counts *= counts > 0
+        add_counts(counts, reference_counts)
     return shift, counts
 
 
-def _counted(steps: JoinContext, members: Integers, bits: int) -> npt.NDArray[np.uint8]:
+def _slot_counts(steps: JoinContext, members: Integers, bits: int) -> npt.NDArray[np.uint8]:
     shift = np.uint64(64 - bits)
     tables = [np.zeros(1 << bits, np.uint8) for _ in range(steps.threads)]
     free = queue.SimpleQueue[npt.NDArray[np.uint8]]()
@@ -125,10 +125,10 @@ def _counted(steps: JoinContext, members: Integers, bits: int) -> npt.NDArray[np
         count_features(steps.addresses, steps.sizes, part, shift, table)
         free.put(table)
 
-    for _ in steps.each(count, len(members)):
+    for _ in steps.map_sets(count, len(members)):
         pass
-    for other in tables[1:]:
-        add_counts(tables[0], other)
+    for table in tables[1:]:
+        add_counts(tables[0], table)
     return tables[0]
 
 
@@ -150,15 +150,15 @@ def _prefixes(steps: JoinContext, members: Integers, shift: np.uint64, counts: n
         results = *(array[part] for array in found[:-1]), found.keys, int(begins[begin])
         write_prefixes(steps.addresses, steps.sizes, members[part], shift, counts, steps.rule, results)
 
-    for _ in steps.each(fill, count):
+    for _ in steps.map_sets(fill, count):
         pass
     return found
 
 
 _MOST_INDEX_BITS = 26
-#: Prefixes that meet more often than so for each feature of the sets cost more than counting: 167 ns against 240 ns.
+#: With more meetings of prefixes per feature than this, counting is faster: a meeting costs 167 ns, a feature 240 ns.
 _MEETINGS_A_FEATURE = 2
-#: Fewer meetings take less time than the kernels that count take to load.
+#: Fewer meetings take less time than loading the counting kernels.
 FEWEST_MEETINGS = 1 << 25
 #: Bytes that counting takes for each feature.
 _INDEXED_FEATURE = 24
@@ -189,36 +189,36 @@ def self_join(
     rule : Rule
         The measure with its threshold (``measures.rule``).
     threads : int
-        Changes the time, never the answer.
+        Number of threads; changes the time, never the result.
     excluded : bool[n], optional
         Documents that must match nothing.
     keep_order : int64[n], optional
-        The documents in keep order, input order by default; it only matters where there are too many pairs.
+        The documents in keep order, by default input order; it only matters if there are too many pairs.
     max_pairs : int, optional
-        Where more pairs of distinct sets match, only those of dropped documents with kept ones are found, and
-        ``complete`` is False: who stays is known without the others. None finds all, whatever they cost.
+        If more pairs of distinct sets match, only those of dropped documents with kept ones are found, which decide
+        what is kept, and ``complete`` is False. None finds all, whatever they cost.
     all_or_none : bool
-        Whether those are found then; if not, there are none.
+        If more match, return no pairs at all.
     reference : int
-        How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
+        How many of the documents, the last ones, are of a reference; pairs among them are not searched.
     progress : callable
-        Told (sets done, sets in all) from time to time.
+        Called with (sets done, sets in all) from time to time.
     """
     representative = set_representatives(store, excluded)
     steps = JoinContext(store.addresses(), store.sizes, rule, threads, store.memory, reference)
-    wanted = JoinRequest(representative, keep_order, max_pairs, all_or_none, progress)
+    request = JoinRequest(representative, keep_order, max_pairs, all_or_none, progress)
     members = distinct_documents(representative)
     steps.statistics["distinct_sets"] = len(members)
-    return join_stored_sets(steps, members, wanted)
+    return join_stored_sets(steps, members, request)
 
 
 class JoinRequest(NamedTuple):
-    """Which pairs a join is asked for: ``self_join`` has the parameters.
+    """Parameters of a join; see ``self_join``.
 
     Attributes
     ----------
     representative : int64[n]
-        The first document with the same set, -1 for one that matches nothing.
+        The first document with the same set; -1 for one that can match nothing.
     """
 
     representative: Integers
@@ -228,21 +228,21 @@ class JoinRequest(NamedTuple):
     progress: Callable[[int, int], None]
 
 
-def join_stored_sets(steps: JoinContext, members: Integers, wanted: JoinRequest) -> Matches:
-    """Return the pairs of member sets, whose features the addresses of the steps hold."""
-    representative, keep_order, max_pairs, all_or_none, progress = wanted
+def join_stored_sets(steps: JoinContext, members: Integers, request: JoinRequest) -> Matches:
+    """Return the pairs of member sets, whose features are at the addresses of the steps."""
+    representative, keep_order, max_pairs, all_or_none, progress = request
     sizes = steps.sizes
     members, prefix = prune_sets(steps, members)
     run = PrefixJoin(steps)
     order = np.argsort(sizes[members], kind="stable")
-    found = run.match(run.sets(members, prefix, order), members[order] < steps.own, max_pairs, progress)
+    found = run.match(run.sets(members, prefix, order), members[order] < steps.input_count, max_pairs, progress)
     complete = found is not None
     if found is None and all_or_none:
         found = np.empty((0, 2), np.int64), np.empty(0, np.int64)
     if found is None:
-        order, given = _in_keep_order(members, representative, keep_order, steps.own)
+        order, reference_sets = _in_keep_order(members, representative, keep_order, steps.input_count)
         several = np.bincount(representative[representative >= 0], minlength=len(sizes))[members[order]] > 1
-        found = run.match_with_kept(run.sets(members, prefix, order), several, given, progress)
+        found = run.match_with_kept(run.sets(members, prefix, order), several, reference_sets, progress)
     steps.memory.release_array(prefix.keys)
     ranks, overlap = found
     documents = members[order][ranks]
@@ -253,32 +253,32 @@ def join_stored_sets(steps: JoinContext, members: Integers, wanted: JoinRequest)
 
 
 def _in_keep_order(
-    members: Integers, representative: Integers, keep_order: Integers | None, own: int
+    members: Integers, representative: Integers, keep_order: Integers | None, input_count: int
 ) -> tuple[Integers, tuple[int, int]]:
-    """Return the order in which sets come when each comes with the first of its documents in keep order.
+    """Return sets in the keep order of their first documents, those of a reference first.
 
-    Those of reference documents come first; and how many of these the input has, too, and how many there are in all.
+    Also return how many of the reference's sets occur in the input, too (they come first), and how many it has in all.
     """
     if keep_order is None:
-        keep_order = np.roll(np.arange(len(representative)), len(representative) - own)
+        keep_order = np.roll(np.arange(len(representative)), len(representative) - input_count)
     place = np.full(len(representative), len(representative), np.int64)
     able = np.flatnonzero(representative[keep_order] >= 0)
     nodes, first = np.unique(representative[keep_order][able], return_index=True)
     place[nodes] = able[first]
-    given = place[members] < len(representative) - own
-    both = given & (members < own)
-    order = np.lexsort((place[members], np.where(both, 0, np.where(given, 1, 2))))
-    return order, (int(both.sum()), int(given.sum()))
+    in_reference = place[members] < len(representative) - input_count
+    in_both = in_reference & (members < input_count)
+    order = np.lexsort((place[members], np.where(in_both, 0, np.where(in_reference, 1, 2))))
+    return order, (int(in_both.sum()), int(in_reference.sum()))
 
 
 class PrefixJoin:
-    """The second half of a join: sets by rank, and the pairs among them."""
+    """The second half of a join: ranked sets are matched by their prefixes."""
 
     def __init__(self, steps: JoinContext) -> None:
         self.steps = steps
 
     def sets(self, members: Integers, prefix: Prefixes, order: Integers) -> RankedSets:
-        """Return the sets by rank."""
+        """Return the sets in an order, as the kernels take them."""
         check_entries(len(order), _MOST_CHAINED)
         chosen = members[order]
         return RankedSets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
@@ -286,43 +286,42 @@ class PrefixJoin:
     def sides(
         self, sets: RankedSets, of_input: npt.NDArray[np.bool_]
     ) -> Generator[tuple[PrefixIndex, RankedSets], None, None]:
-        """Yield indexes, each with the sets that are looked up in it, so that all pairs meet but those of a reference.
+        """Yield prefix indexes, each with the sets to look up in it, so that all pairs meet but those of a reference.
 
-        All sets, which are by rank, are looked up among those of the input (bool[r]), and these among those of the
-        reference.
+        All sets are looked up among those of the input (``of_input``, bool[r]), and these among those of the reference.
         """
         sides = [(of_input, sets)]
         if not of_input.all():
             sides.append((~of_input, sets._replace(lengths=np.where(of_input, sets.lengths, 0))))
-        for chosen, asking in sides:
+        for chosen, queries in sides:
             index = self._index(sets, chosen)
             try:
-                yield index, asking
+                yield index, queries
             finally:
                 self.steps.memory.release_array(index.entries)
 
     def _index(self, sets: RankedSets, chosen: npt.NDArray[np.bool_]) -> PrefixIndex:
-        """Return the index of the prefixes of chosen sets, which are in order of size."""
-        held = np.empty(len(sets.sizes), np.int64)
-        index_lengths(sets, self.steps.rule, held)
-        held[~chosen] = 0
-        entries, known = check_entries(int(held.sum())), self.steps.statistics
+        """Return the index of the prefixes of the chosen sets, which are in order of size."""
+        lengths = np.empty(len(sets.sizes), np.int64)
+        index_lengths(sets, self.steps.rule, lengths)
+        lengths[~chosen] = 0
+        entries, statistics = check_entries(int(lengths.sum())), self.steps.statistics
         bits = bits_of_index(entries)
         index = PrefixIndex(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
-        self._each_list(count_entries, sets, held, index)
+        self._fill_lists(count_entries, sets, lengths, index)
         index = index._replace(entries=self.steps.memory.array(np.uint64, begin_lists(index.heads)))
-        self._each_list(insert_entries, sets, held, index)
+        self._fill_lists(insert_entries, sets, lengths, index)
         longest, meetings = finish_lists(index)
-        known["index_entries"] = known.get("index_entries", 0) + entries
-        known["longest_list"] = max(known.get("longest_list", 0), longest)
-        known["meetings"] = known.get("meetings", 0) + meetings
+        statistics["index_entries"] = statistics.get("index_entries", 0) + entries
+        statistics["longest_list"] = max(statistics.get("longest_list", 0), longest)
+        statistics["meetings"] = statistics.get("meetings", 0) + meetings
         return index
 
-    def _each_list(self, enter: Callable[..., None], sets: RankedSets, held: Integers, index: PrefixIndex) -> None:
-        """Count or enter the keys: each thread goes through all of them, for a share of the lists."""
+    def _fill_lists(self, fill: Callable[..., None], sets: RankedSets, lengths: Integers, index: PrefixIndex) -> None:
+        """Count or insert the keys: each thread reads all of them, for its share of the lists."""
         bounds = np.linspace(0, len(index.heads) - 1, self.steps.threads + 1).astype(np.int64).tolist()
         shares = [index._replace(heads=index.heads[b : e + 1], first=index.first + b) for b, e in pairwise(bounds)]
-        for _ in map_in_order(partial(enter, np.arange(len(held)), sets, held), shares, self.steps.threads):
+        for _ in map_in_order(partial(fill, np.arange(len(lengths)), sets, lengths), shares, self.steps.threads):
             pass
 
     def match(
@@ -332,9 +331,9 @@ class PrefixJoin:
         max_pairs: int | None,
         progress: Callable[[int, int], None],
     ) -> tuple[Integers, Integers] | None:
-        """Return int64[k, 2] ranks that match and int64[k] overlaps, or None if they are too many.
+        """Return the ranks of matching pairs, int64[k, 2], and their overlaps, int64[k]; None if they are too many.
 
-        Where neither of two is of the input (bool[r]), they are not compared.
+        Two sets are not compared if neither is of the input (``of_input``, bool[r]).
         """
         found, total, done = [np.zeros((0, 3), np.int64)], 0, 0
         for pairs, candidates, verified, count in self._matches(sets, of_input, max_pairs):
@@ -345,32 +344,32 @@ class PrefixJoin:
             if max_pairs is not None and total > max_pairs:
                 return None
             progress(done % len(sets.sizes) or len(sets.sizes), len(sets.sizes))
-        every = np.concatenate(found)
-        return every[:, :2], every[:, 2]
+        rows = np.concatenate(found)
+        return rows[:, :2], rows[:, 2]
 
     def _matches(
         self, sets: RankedSets, of_input: npt.NDArray[np.bool_], max_pairs: int | None
     ) -> Iterator[tuple[Integers, int, int, int]]:
-        """Yield the pairs of some sets, with how many were candidates, were verified, and sets were looked up."""
+        """Yield pairs, with the numbers of candidates, of verified ones, and of sets that were looked up."""
         count = len(sets.sizes)
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
         local = threading.local()
 
-        def match_from(begin: int, index: PrefixIndex, asking: RankedSets) -> tuple[Integers, int, int, int]:
+        def match_from(begin: int, index: PrefixIndex, queries: RankedSets) -> tuple[Integers, int, int, int]:
             if not hasattr(local, "scratch"):
                 local.scratch = _match_scratch(sets)
             first, end = begin, min(begin + SETS_AT_A_TIME, count)
             found, candidates, verified = [np.zeros((0, 3), np.int64)], 0, 0
             while begin < end and (max_pairs is None or sum(map(len, found)) <= max_pairs):
                 begin, written, more, done = match_ranks(
-                    begin, end, asking, index, self.steps.rule, ranks_of_size, local.scratch
+                    begin, end, queries, index, self.steps.rule, ranks_of_size, local.scratch
                 )
                 found.append(local.scratch[3][:written].copy())
                 candidates, verified = candidates + more, verified + done
             return np.concatenate(found), candidates, verified, end - first
 
         sides = self.sides(sets, of_input)
-        for index, asking in sides:
+        for index, queries in sides:
             if self._is_dense(sets):
                 from neardup.search.scan_count import ScanCount
 
@@ -380,10 +379,10 @@ class PrefixJoin:
                 for pairs, compared, looked_up in counted.pairs(of_input):
                     yield pairs, compared, compared, looked_up
                 return
-            yield from self.steps.each(partial(match_from, index=index, asking=asking), count)
+            yield from self.steps.map_sets(partial(match_from, index=index, queries=queries), count)
 
     def _is_dense(self, sets: RankedSets) -> bool:
-        """Return whether prefixes meet so often that counting costs less than comparing what shares one."""
+        """Return whether prefixes meet so often that counting overlaps costs less than comparing candidates."""
         features = int(sets.sizes.sum())
         return (
             self.steps.statistics["meetings"] > max(_MEETINGS_A_FEATURE * features, FEWEST_MEETINGS)
@@ -394,13 +393,13 @@ class PrefixJoin:
         self,
         sets: RankedSets,
         several: npt.NDArray[np.bool_],
-        given: tuple[int, int],
+        reference_sets: tuple[int, int],
         progress: Callable[[int, int], None],
     ) -> tuple[Integers, Integers]:
-        """Return ranks and overlaps as ``match_ranks`` does, of sets in keep order with those that are kept.
+        """Return ranks and overlaps, as ``match`` does, of pairs of a set and a kept set before it in keep order.
 
-        A set of several documents is matched with those kept after its first document, too: they may come before its
-        others. The given sets are kept whatever they match: first those that the input has, too, then the others.
+        A set of several documents (``several``) is also matched with sets kept after its first document, for they may
+        come before its later ones. The sets of a reference, counted as in ``_in_keep_order``, are always kept.
         """
         room = int(sets.lengths.sum())
         check_entries(room, _MOST_CHAINED)
@@ -416,7 +415,7 @@ class PrefixJoin:
         found = [np.zeros((0, 3), np.int64)]
         used = 0
 
-        def go_through(ranks: Integers, settled: bool) -> None:
+        def match_sets(ranks: Integers, settled: bool) -> None:
             nonlocal used
             while len(ranks):
                 part = ranks[:SETS_AT_A_TIME]
@@ -426,24 +425,24 @@ class PrefixJoin:
                 progress(count - len(ranks), count)
 
         count = len(sets.sizes)
-        of_both, kept = given
+        in_both, kept = reference_sets
         used = insert_kept(np.arange(kept), sets, chains, used)
-        go_through(np.arange(of_both), settled=True)
-        go_through(np.arange(kept, count), settled=False)
+        match_sets(np.arange(in_both), settled=True)
+        match_sets(np.arange(kept, count), settled=False)
         dropped = np.unique(np.concatenate([part[:, 1] for part in found]))
         dropped = dropped[dropped >= kept]
-        go_through(dropped[several[dropped]], settled=True)
+        match_sets(dropped[several[dropped]], settled=True)
         pairs = np.concatenate(found)
         return pairs[:, :2], pairs[:, 2]
 
 
 def bits_of_index(entries: int, most: int = _MOST_INDEX_BITS) -> int:
-    """Return how many bits choose a list of an index of so many entries."""
+    """Return the number of bits that choose a list in an index of so many entries."""
     return min(max(entries.bit_length() - 1, FEWEST_BITS), most)
 
 
 def check_entries(entries: int, most: int | None = None) -> int:
-    """Return how many entries there are; refuse more than an index holds."""
+    """Return the number of entries; raise if an index cannot hold that many."""
     most = _MOST_ENTRIES if most is None else most
     if entries > most:
         raise NeardupError(
@@ -454,7 +453,7 @@ def check_entries(entries: int, most: int | None = None) -> int:
 
 
 def _match_scratch(sets: RankedSets) -> tuple[npt.NDArray[np.int32], Integers, Words, Integers]:
-    """Return what the matching kernels count, list, look up and write in, with room for all partners of a set."""
+    """Return the buffers of the matching kernels, with room for all partners of a set."""
     count = len(sets.sizes)
     width = table_size(int(sets.sizes.max(initial=0)))
     pairs = np.empty((max(count, _ROOM_FOR_PAIRS), 3), np.int64)

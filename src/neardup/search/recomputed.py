@@ -117,8 +117,8 @@ def recomputed_join(
     rule, threads, excluded, keep_order, max_pairs, all_or_none, reference, progress
         As for ``self_join``.
     """
-    wanted = JoinRequest(set_representatives(store, excluded), keep_order, max_pairs, all_or_none, progress)
-    found = RecomputedJoin(store, recomputed, rule, threads, reference).matches(wanted)
+    request = JoinRequest(set_representatives(store, excluded), keep_order, max_pairs, all_or_none, progress)
+    found = RecomputedJoin(store, recomputed, rule, threads, reference).matches(request)
     found.statistics["passes_over_the_input"] = recomputed.passes
     return found
 
@@ -145,20 +145,20 @@ class RecomputedJoin:
         self._left = min(max(left, least, _LEAST_HELD), max(store.max_bytes, _LEAST_HELD))
         self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
 
-    def matches(self, wanted: JoinRequest) -> Matches:
+    def matches(self, request: JoinRequest) -> Matches:
         """Return the pairs of the exact join."""
-        members = distinct_documents(wanted.representative)
+        members = distinct_documents(request.representative)
         self.steps.statistics["distinct_sets"] = len(members)
         able, held = self._mask(members) & self.recomputed.matchable(self.steps.rule), None
         if 8 * int(self.steps.sizes[able].sum()) > self.room:
-            found = self._by_candidates(able, wanted)
+            found = self._by_candidates(able, request)
             if found is not None:
                 return found
         elif self.recomputed.single_use:
             self.recomputed.close()
         held = self._held_again(np.flatnonzero(able))
         self.steps.addresses[held.documents] = held.addresses
-        return join_stored_sets(self.steps, held.documents, wanted)
+        return join_stored_sets(self.steps, held.documents, request)
 
     def _mask(self, documents: Integers) -> Booleans:
         chosen = np.zeros(len(self.steps.sizes), np.bool_)
@@ -183,12 +183,12 @@ class RecomputedJoin:
             self.steps.memory.evict()
         return self._held(able, documents, arrays)
 
-    def _by_candidates(self, able: Booleans, wanted: JoinRequest) -> Matches | None:
+    def _by_candidates(self, able: Booleans, request: JoinRequest) -> Matches | None:
         """Return the pairs without holding features but of candidates; None if these, or the pairs, are too many."""
         steps = self.steps
         with ExitStack() as files:
             members, sets, prefixes = self._prefixes(able, files)
-            ranks = self._candidates(sets, members < steps.own, prefixes, wanted)
+            ranks = self._candidates(sets, members < steps.input_count, prefixes, request)
             del sets
             if ranks is None:
                 return None
@@ -198,11 +198,11 @@ class RecomputedJoin:
         del members, ranks, prefixes
         overlap = self.overlaps(pairs)
         pairs, overlap = pairs[overlap >= 0], overlap[overlap >= 0]
-        if wanted.max_pairs is not None and len(pairs) > wanted.max_pairs:
+        if request.max_pairs is not None and len(pairs) > request.max_pairs:
             return None
         left, right, numbers = sorted_pairs(pairs[:, 0], pairs[:, 1], np.column_stack([overlap, steps.sizes[pairs]]))
         steps.statistics["pairs"] = len(left)
-        return Matches(wanted.representative, left, right, numbers, statistics=steps.statistics)
+        return Matches(request.representative, left, right, numbers, statistics=steps.statistics)
 
     def _prefixes(self, able: Booleans, files: ExitStack) -> tuple[Narrow, RankedSets, PrefixFiles]:
         """Return the sets that can have a partner, in order of size, and what files hold of them."""
@@ -250,7 +250,7 @@ class RecomputedJoin:
         return members, RankedSets(none, sizes, shared, lengths, bitmaps, np.empty(0, np.int32), none), prefixes
 
     def _candidates(
-        self, sets: RankedSets, of_input: Booleans, prefixes: PrefixFiles, wanted: JoinRequest
+        self, sets: RankedSets, of_input: Booleans, prefixes: PrefixFiles, request: JoinRequest
     ) -> Narrow | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
 
@@ -280,7 +280,7 @@ class RecomputedJoin:
             statistics["meetings"] += known["meetings"]
             if len(both) > most:
                 return None
-            wanted.progress(count * (number + 1) // parts, count)
+            request.progress(count * (number + 1) // parts, count)
         statistics["candidates"] = len(both)
         return np.column_stack([both >> 32, both & 0xFFFFFFFF]).astype(np.int32)
 

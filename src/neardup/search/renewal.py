@@ -1,4 +1,4 @@
-"""The next epoch of a window, made beside the newest one a slice at a time, so that no document waits for it."""
+"""Build the next epoch of a window in slices, beside the newest one, so that no document waits for it."""
 
 from __future__ import annotations
 
@@ -14,35 +14,34 @@ from neardup.search.epoch import ENDLESS, Epoch, FeatureCounts, Vocabulary, item
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
-#: Features and documents of a slice, which takes a few milliseconds.
+#: The maximum features and documents of a slice, which takes a few milliseconds.
 _SLICE, _MOST_DOCUMENTS = 1 << 14, 256
-#: An order is made from so many features at most.
+#: The maximum number of features in the sample for an order.
 _MOST_FEATURES = 1 << 21
 
 
 class Renewal:
-    """An epoch in the making: its order of features from an older one, then its documents.
+    """An epoch under construction: its order of features is computed from an old epoch, then documents are copied.
 
-    Meanwhile the older one answers, and takes what arrives. Documents are copied in their order, those that arrived
-    since at the end; then both hold the same.
+    Meanwhile the old epoch is searched and receives new documents, which are copied last; then both are equal.
 
     Parameters
     ----------
     old : Epoch
-        What it is made from.
+        The epoch to renew.
     make : callable
-        Gives an epoch by its order, and by how many signatures lead to documents of the old one.
+        Makes an empty epoch, given the order of features and the number of signatures in the old one.
     keys : callable
-        Gives documents' keys from features and sizes.
+        Returns the keys of documents, given features and sizes.
     sample : int
-        The order is made from so many of the last documents.
+        The number of latest documents from which the order is computed.
     copies : bool
-        Whether documents are copied; else there is nothing but the order.
+        Whether documents are copied; otherwise the new epoch only has the order.
 
     Attributes
     ----------
     epoch : Epoch or None
-        What is made, once it has an order.
+        The new epoch, once its order is computed.
     is_done : bool
         Whether it is complete.
     """
@@ -59,16 +58,16 @@ class Renewal:
         self.copies, self.is_done = copies, False
         self.epoch: Epoch | None = None
         self._old, self._make, self._keys, self._sample = old, make, keys, sample
-        self._slices, self._due = self._each_slice(), 0
+        self._slices, self._due = self._work_slices(), 0
 
     def advance(self, documents: int) -> None:
-        """Read so many documents of the old epoch, to the next end of a slice."""
+        """Read so many documents of the old epoch, up to the next end of a slice."""
         self._due += documents
         while self._due > 0 and not self.is_done:
             self._due -= next(self._slices, 0)
 
-    def _each_slice(self) -> Iterator[int]:
-        """Do the work; yield after each slice of how many documents it was."""
+    def _work_slices(self) -> Iterator[int]:
+        """Build the epoch; yield the number of documents after each slice."""
         old, counts = self._old, FeatureCounts()
         begin, end = max(old.entered - self._sample, old.first), old.entered
         newest_first = old.sizes(begin, end)[::-1].cumsum()
@@ -79,7 +78,7 @@ class Renewal:
             yield after - begin
             begin = after
         self.epoch = epoch = self._make(counts.vocabulary(), old.signatures)
-        # That takes as long as several slices, and so does the first use of its table: the system clears the pages.
+        # This takes as long as several slices; so does the first use of its table, whose pages the system clears.
         yield _MOST_DOCUMENTS
         for pages in epoch.pages():
             pages[:] = 0
@@ -100,9 +99,9 @@ class Renewal:
         return begin + max(int(np.searchsorted(sizes.cumsum(), _SLICE, side="right")), 1)
 
     def _follow(self, epoch: Epoch, document: int) -> int:
-        """Begin the segment of a document of the old epoch as it did, and drop those that it has dropped.
+        """Begin and drop segments like the old epoch, up to the segment of a document.
 
-        Returns where that segment ends.
+        Returns the end of that segment.
         """
         segments = [*self._old.segments]
         if not segments:
@@ -114,13 +113,13 @@ class Renewal:
         return segments[place + 1].document if place + 1 < len(segments) else self._old.entered
 
     def _copy(self, epoch: Epoch, begin: int, end: int) -> None:
-        """Enter the documents [begin, end) of the old epoch that are there."""
+        """Insert the present documents of [begin, end) of the old epoch."""
         features, heads, records = self._old.read(begin, end)
         sizes = np.diff(heads)
-        # Of one piece each, as those of arrivals: the kernel is compiled for each layout by itself.
-        times, leaves, serials = records[:, [TIME, EXPIRY, SERIAL]].T.copy()
-        columns = (times, leaves, leaves, serials, records[:, DIGEST:].copy())
+        # Contiguous, like those of arrivals: the kernel is compiled separately for each memory layout.
+        times, expiries, serials = records[:, [TIME, EXPIRY, SERIAL]].T.copy()
+        columns = (times, expiries, expiries, serials, records[:, DIGEST:].copy())
         arranged = epoch.vocabulary.arranged(features, heads)
         items = items_of(features, heads, arranged, self._keys(features, sizes), columns)
         always = np.full(len(sizes), 2, np.int8)
-        epoch.flow(items, False, always, np.empty((0, 6), np.int64), np.empty(0), ENDLESS)
+        epoch.match_and_insert(items, False, always, np.empty((0, 6), np.int64), np.empty(0), ENDLESS)

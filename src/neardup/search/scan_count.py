@@ -84,7 +84,7 @@ class ScanCount:
     def _enter(self, items: WindowDocuments) -> None:
         count = len(items.serials)
         always, best, scores = np.full(count, 2, np.int8), np.empty((count, 6), np.int64), np.empty(count)
-        self._epoch.flow(items, False, always, best, scores, ENDLESS)
+        self._epoch.match_and_insert(items, False, always, best, scores, ENDLESS)
 
     def _matches(self, pieces: list[WindowDocuments]) -> tuple[Integers, int]:
         """Return the pairs of items with what has entered, and how many were compared."""

@@ -1,4 +1,4 @@
-"""The sliding window: documents of the recent past, and whom a new one matches among them."""
+"""The sliding window: documents of the recent past, among which each new document is matched."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Integers = npt.NDArray[np.int64]
 Keys = Callable[[Words, Integers], Words]
 
 _BITS = 64
-_NOBODY = np.empty(0, np.int64)
+_NO_SERIALS = np.empty(0, np.int64)
 
 
 def check_keys(recipe: Recipe) -> None:
-    """Refuse a recipe whose documents have no keys, so that a window could only compare with all of them."""
+    """Raise ``RecipeError`` if a recipe gives documents no keys, so that only comparison with all would be left."""
     if recipe.measure == "semantic" or (recipe.parsed_second_step and recipe.parsed_second_step.measure == "semantic"):
         raise RecipeError(
             "measure 'semantic' has no keys to find documents in a window by; choose a measure of sets, or simhash"
@@ -42,11 +42,11 @@ def check_keys(recipe: Recipe) -> None:
 
 
 def kind_of(recipe: Recipe) -> tuple[int, Rule, Keys]:
-    """Return what a window holds for a recipe, its rule, and what gives documents' keys from features and sizes."""
+    """Return the kind of a recipe's window, its rule, and a function from features and sizes to keys."""
     check_keys(recipe)
     if recipe.measure == "hamming":
-        most = int(recipe.threshold)
-        return FINGERPRINTS, Rule(0, most, 1, 0, 1), partial(block_keys, most=most)
+        distance = int(recipe.threshold)
+        return FINGERPRINTS, Rule(0, distance, 1, 0, 1), partial(block_keys, distance=distance)
     found = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
     if recipe.search == "lsh":
         plan = bands_of(recipe)
@@ -54,15 +54,15 @@ def kind_of(recipe: Recipe) -> tuple[int, Rule, Keys]:
     return BY_PREFIX, found, lambda features, sizes: np.empty((len(sizes), 0), np.uint64)
 
 
-def block_keys(features: Words, sizes: Integers, most: int) -> Words:
-    """Return the most + 1 blocks of each fingerprint, with their places.
+def block_keys(features: Words, sizes: Integers, distance: int) -> Words:
+    """Return the ``distance + 1`` blocks of each fingerprint, with their places.
 
-    Of two fingerprints that differ in at most so many bits, one block at least is equal (Manku, Jain & Das Sarma, WWW
-    2007, 3). Raising ``most`` makes blocks shorter, so that more documents share one.
+    Two fingerprints that differ in at most ``distance`` bits have an equal block (Manku, Jain & Das Sarma, WWW 2007,
+    3). Raising ``distance`` makes blocks shorter, so that more documents share one.
     """
     values = np.zeros(len(sizes), np.uint64)
     values[sizes > 0] = features
-    blocks = most + 1
+    blocks = distance + 1
     ends = np.arange(blocks + 1) * _BITS // blocks
     keys = np.empty((len(values), blocks), np.uint64)
     for b in range(blocks):
@@ -79,13 +79,13 @@ _HOUR = 3600 * _SECOND
 _UNITS = {"s": _SECOND, "m": 60 * _SECOND, "h": _HOUR, "d": 24 * _HOUR, "w": 7 * 24 * _HOUR}
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?) ?([smhdw])")
 _DOCUMENTS = re.compile(r"(\d[\d_,]*) ?documents?")
-_WAYS = "give a time as 24h, 90m or 7d, a number of documents as '8000 documents', or endless"
-#: A window has so many segments, which are hours for a window of a day.
+_LENGTH_FORMS = "give a time as 24h, 90m or 7d, a number of documents as '8000 documents', or endless"
+#: The number of segments of a window: in a window of a day, a segment is an hour.
 _PARTS = 24
 _FEWEST_DOCUMENTS = 64
 _ENDLESS_PART = 1 << 14
-#: Timestamps further than this behind the clock on the wall are not believed.
-_BELIEVED = _HOUR
+#: Timestamps further ahead of the wall clock than this are rejected as wrong.
+_MAX_AHEAD = _HOUR
 
 
 class WindowLength(NamedTuple):
@@ -96,27 +96,27 @@ class WindowLength(NamedTuple):
 
     @classmethod
     def parse(cls, window: object, by: str = "time") -> Self:
-        """Return what a user wrote; refuse what is not above 0, or not in whole hours where these are counted."""
+        """Parse a length; raise ``RecipeError`` if it is not above 0, or not in whole hours for ``by`` hour."""
         if by not in ("time", "hour"):
             raise RecipeError(f"window_by {by!r} is not known; choose time or hour")
         if window is None or window == "endless":
             return cls("endless", None)
         if isinstance(window, bool):
-            raise RecipeError(f"window {window!r} is no length; {_WAYS}")
+            raise RecipeError(f"window {window!r} is no length; {_LENGTH_FORMS}")
         if isinstance(window, str) and (found := _DOCUMENTS.fullmatch(window.strip())):
             window = int(re.sub("[_,]", "", found[1]))
         if isinstance(window, int):
             if window < 1:
-                raise RecipeError(f"window {window} is below 1 document; {_WAYS}")
+                raise RecipeError(f"window {window} is below 1 document; {_LENGTH_FORMS}")
             return cls("documents", window)
         if isinstance(window, timedelta):
             length = window // timedelta(microseconds=1)
         elif isinstance(window, str) and (found := _LENGTH.fullmatch(window.strip())):
             length = round(float(found[1]) * _UNITS[found[2]])
         else:
-            raise RecipeError(f"window {window!r} is no length; {_WAYS}")
+            raise RecipeError(f"window {window!r} is no length; {_LENGTH_FORMS}")
         if not 0 < length < 1 << 60:
-            raise RecipeError(f"window {window!r} is no length above 0 and below 36,000 years; {_WAYS}")
+            raise RecipeError(f"window {window!r} is no length above 0 and below 36,000 years; {_LENGTH_FORMS}")
         if by == "time":
             return cls("time", length)
         if length % _HOUR:
@@ -134,29 +134,30 @@ class WindowLength(NamedTuple):
 
     @property
     def part(self) -> int:
-        """How much of time a segment spans: a 24th of the window."""
+        """The length of a segment: a 24th of the window."""
         if self.value is None:
             return _ENDLESS_PART
         return max(self.value // _PARTS, _FEWEST_DOCUMENTS if self.unit == "documents" else 1)
 
 
 class EventTime(NamedTuple):
-    """When a document arrives, as the window takes it.
+    """The time of a document in a window.
 
     Attributes
     ----------
     time, leaves, least : int
-        Its time, the time by which it leaves, and the least such time of its partners, in the window's unit.
+        The document's time, the time from which its expiry counts, and the least such time of its partners, in the
+        window's unit.
     real : int
-        Its time in microseconds since 1970.
+        The document's time in microseconds since 1970.
     flag : str
-        As in a ``Verdict``.
+        The flag of its ``Verdict``.
     part : int
-        The number of the segment for what arrives now; it only grows.
+        The number of the segment for documents that arrive now; it never decreases.
     oldest : int
-        Sub-indexes with smaller numbers have nothing in the window.
+        Segments with smaller numbers have no document in the window.
     confirms : bool
-        Whether it confirms the document that was ahead before it: that one's time counts from now on.
+        Whether the document confirms the time of an earlier one that was ahead.
     """
 
     time: int
@@ -170,11 +171,11 @@ class EventTime(NamedTuple):
 
 
 class FlowClock:
-    """Turns timestamps into moments, by a clock on the wall in seconds since 1970.
+    """Turns timestamps into event times, given a wall clock in seconds since 1970.
 
-    The clock of the flow is the latest time that is believed, in the window's unit. A document more than a window ahead
-    of it is not believed until a second one is there: so one wrong date empties no window. ``pending`` is the time of
-    that document until it leaves the window.
+    The clock of the flow is the latest accepted time, in the window's unit. A time more than a window ahead of it is
+    only accepted once a second document confirms it, so that one wrong date does not empty the window. ``pending`` is
+    the unconfirmed time, until its document leaves the window.
     """
 
     def __init__(self, length: WindowLength, now: Callable[[], float]) -> None:
@@ -185,8 +186,8 @@ class FlowClock:
         self._arrival = -(1 << 62)
         self._count = 0
 
-    def see(self, timestamp: int | None) -> EventTime:
-        """Return the moment of the next document, from its timestamp in microseconds, or None for its arrival."""
+    def advance(self, timestamp: int | None) -> EventTime:
+        """Return the event time of the next document; its timestamp is in microseconds, None for its arrival time."""
         wall = round(self._now() * _SECOND)
         real = wall if timestamp is None else timestamp
         if timestamp is None:
@@ -206,7 +207,7 @@ class FlowClock:
         length = self.length.value or 0
         scale = _HOUR if self.length.unit == "hour" else 1
         time, flag, confirms = real // scale, "", False
-        if given and time > (wall + _BELIEVED) // scale:
+        if given and time > (wall + _MAX_AHEAD) // scale:
             time = wall // scale if self.clock is None else self.clock
             flag, real = "future", time * scale
         clock = time if self.clock is None else self.clock
@@ -229,7 +230,7 @@ class FlowClock:
         return EventTime(time, leaves, least, real, flag, clock // part, least // part, confirms)
 
     def next_event_time(self) -> EventTime:
-        """Return the moment of a question: a document that would arrive now, by the flow's clock."""
+        """Return the event time of a document that would arrive now, by the clock of the flow."""
         clock = self.clock or 0
         if self.length.unit in ("documents", "endless"):
             clock = self._count
@@ -238,13 +239,13 @@ class FlowClock:
 
     @property
     def seconds(self) -> float | None:
-        """The clock in seconds since 1970; None before the first document, and where time is counted in documents."""
+        """The clock in seconds since 1970; None before the first document, or if the window counts documents."""
         if self.clock is None or self.length.unit in ("documents", "endless"):
             return None
         return self.clock * (_HOUR if self.length.unit == "hour" else 1) / _SECOND
 
     def state(self) -> dict[str, Any]:
-        """Return all that ``restore`` needs."""
+        """Return the state for ``restore``."""
         return {
             "clock": self.clock,
             "pending": self.pending,
@@ -254,7 +255,7 @@ class FlowClock:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go back to a state."""
+        """Return to a state of the clock."""
         self.clock, self.pending = state["clock"], state["pending"]
         self._pending_leaves = state["pending_leaves"]
         self._arrival, self._count = state["arrival"], state["count"]
@@ -262,16 +263,16 @@ class FlowClock:
 
 Floats = npt.NDArray[np.float64]
 
-#: A first epoch is made anew from so many documents on, with tables of so many slots.
+#: The first epoch is rebuilt after this many documents, with tables of so many slots.
 _STAGES = {0: 1 << 16, 256: 1 << 20, 4096: 1 << 22}
 _LAST_STAGE = max(_STAGES)
-#: An epoch lasts for so many documents at least, and at most: their numbers have 26 bits.
-_FEWEST, _MOST = 1 << 16, 1 << 24
-#: Orders are made from so many documents.
+#: The least and the largest number of documents of an epoch; document numbers have 26 bits.
+_MIN_EPOCH, _MAX_EPOCH = 1 << 16, 1 << 24
+#: Documents sampled for the feature order of an epoch.
 _SAMPLE = 8192
-#: For each document that arrives so many of an older epoch are read for the next one, of up to so many at once. Raising
-#: the first makes the next epoch be there sooner, and single documents take longer until then.
-_RATE, _AT_ONCE = 8, 256
+#: For each arriving document, so many of an older epoch are read for the next one; documents are processed in batches.
+#: Raising the first completes the next epoch sooner, and makes single documents slower until then.
+_RENEWAL_RATE, _DOCUMENTS_AT_A_TIME = 8, 256
 
 
 class Arrivals(NamedTuple):
@@ -281,28 +282,36 @@ class Arrivals(NamedTuple):
     ----------
     block : Block
         Their features, and the digests of their texts.
-    times, leaves, least, serials : int64[n]
-        When each happened; the time by which it leaves; the least such time of its partners; its number.
-    enters : int8[n]
-        0: it never enters the window; 1: if it matches nothing; 2: always.
+    times, expiries, least_expiries, serials : int64[n]
+        The time of each document, the time from which its expiry counts, the least such time of its partners, and its
+        serial number.
+    entry_modes : int8[n]
+        0: never insert; 1: insert if nothing matches; 2: always insert.
     """
 
     block: Block
     times: Integers
-    leaves: Integers
-    least: Integers
+    expiries: Integers
+    least_expiries: Integers
     serials: Integers
-    enters: npt.NDArray[np.int8]
+    entry_modes: npt.NDArray[np.int8]
 
     def between(self, heads: Integers, begin: int, end: int) -> Arrivals:
-        """Return the documents [begin, end); heads: where the features of each begin."""
-        part, (block, times, leaves, least, serials, enters) = slice(begin, end), self
-        block = slice_block(block, heads, begin, end)
-        return Arrivals(block, times[part], leaves[part], least[part], serials[part], enters[part])
+        """Return the documents [begin, end); ``heads`` are the offsets of their features."""
+        part = slice(begin, end)
+        block = slice_block(self.block, heads, begin, end)
+        return Arrivals(
+            block,
+            self.times[part],
+            self.expiries[part],
+            self.least_expiries[part],
+            self.serials[part],
+            self.entry_modes[part],
+        )
 
 
 def slice_block(block: Block, heads: Integers, begin: int, end: int) -> Block:
-    """Return the documents [begin, end) of a block; heads: where the features of each begin."""
+    """Return the documents [begin, end) of a block; ``heads`` are the offsets of their features."""
     if end - begin == len(block.sizes):
         return block
     part = slice(begin, end)
@@ -317,7 +326,7 @@ def slice_block(block: Block, heads: Integers, begin: int, end: int) -> Block:
 
 
 class BestMatches(NamedTuple):
-    """The best match of each document: its number or -1, o, a and b, their similarity, and its text's digest."""
+    """The best match of each document: its serial or -1, o, a and b, the similarity, and the digest of its text."""
 
     serials: Integers
     counts: Integers
@@ -326,9 +335,9 @@ class BestMatches(NamedTuple):
 
 
 class Window:
-    """Documents of some time, and whom a new one matches among them by the recipe's first step.
+    """The documents of a period, among which new ones are matched by the recipe's first step.
 
-    The times of partners differ by ``length`` at most; None is endless.
+    The times of partners differ by at most ``length``; None means endless.
     """
 
     def __init__(self, recipe: Recipe, length: int | None) -> None:
@@ -338,81 +347,85 @@ class Window:
         self._epochs = [self._epoch(_STAGES[0], empty_vocabulary())]
         self._renewal: Renewal | None = None
         self._stages = sorted(_STAGES)[1:]
-        self._lasts = _FEWEST
+        self._epoch_length = _MIN_EPOCH
 
     @property
-    def held(self) -> int:
-        """How many documents are held, removed ones included until their segment ends."""
-        return sum(g.held for g in self._epochs)
+    def document_count(self) -> int:
+        """The number of documents, with removed ones until their segment is dropped."""
+        return sum(epoch.document_count for epoch in self._epochs)
 
     @property
     def bytes(self) -> int:
-        """What it takes of memory."""
-        return sum(g.bytes for g in self._all)
+        """The bytes of memory in use."""
+        return sum(epoch.bytes for epoch in self._all_epochs)
 
     @property
     def segments(self) -> int:
-        """How many segments there are."""
-        return len({segment.key for g in self._epochs for segment in g.segments})
+        """The number of segments."""
+        return len({segment.key for epoch in self._epochs for segment in epoch.segments})
 
     @property
-    def _all(self) -> list[Epoch]:
-        """Return the epochs, and the one that is being made."""
-        made = self._renewal and self._renewal.epoch
-        return [*self._epochs, made] if made else self._epochs
+    def _all_epochs(self) -> list[Epoch]:
+        """The epochs, with the one under construction."""
+        next_epoch = self._renewal and self._renewal.epoch
+        return [*self._epochs, next_epoch] if next_epoch else self._epochs
 
     def begin_segment(self, key: int) -> None:
-        """Begin a segment; what arrives goes there until the next one begins."""
-        # One that is not done would stay until Python looks for garbage, and hold on to the epoch it was made from.
+        """Begin a segment; documents enter it until the next one begins."""
+        # An unfinished renewal would live until garbage collection, and keep the old epoch in memory.
         if self._renewal and self._renewal.epoch and self._renewal.is_done and not self._renewal.copies:
             self._epochs.append(self._renewal.epoch)
             self._renewal = None
         self._epochs[-1].begin_segment(key)
 
     def drop_segments(self, least: int) -> Integers:
-        """Drop all segments whose key is below least; return the numbers of the documents that were there."""
-        if not any(g.segments and g.segments[0].key < least for g in self._epochs):
-            return _NOBODY
+        """Drop all segments with a key below ``least``; return the serials of their documents."""
+        if not any(epoch.segments and epoch.segments[0].key < least for epoch in self._epochs):
+            return _NO_SERIALS
         newest = self._epochs[-1]
-        gone = [g.drop_segments(least, whole=g is not newest) for g in self._epochs]
-        self._epochs = [g for g in self._epochs if g is newest or g.segments]
-        return np.concatenate(gone)
+        dropped = [epoch.drop_segments(least, whole=epoch is not newest) for epoch in self._epochs]
+        self._epochs = [epoch for epoch in self._epochs if epoch is newest or epoch.segments]
+        return np.concatenate(dropped)
 
-    def take(self, arrivals: Arrivals, *, asks: bool = True) -> BestMatches:
-        """Find, if it asks, the best match of each document among those before it, and enter those that may."""
+    def match_and_insert(self, arrivals: Arrivals, *, searches: bool = True) -> BestMatches:
+        """Find the best match of each document among earlier ones, if ``searches``; insert documents by their modes."""
         count = len(arrivals.serials)
         best, scores = np.empty((count, 6), np.int64), np.empty(count)
         best.fill(-1)
         scores.fill(-1.0)
         heads = row_heads(arrivals.block.sizes)
-        for begin in range(0, count, _AT_ONCE):
-            end = min(begin + _AT_ONCE, count)
+        for begin in range(0, count, _DOCUMENTS_AT_A_TIME):
+            end = min(begin + _DOCUMENTS_AT_A_TIME, count)
             self._renew(end - begin)
-            self._flow(arrivals, heads, begin, end, asks, best, scores)
+            self._match_and_insert(arrivals, heads, begin, end, searches, best, scores)
         return BestMatches(best[:, 0], best[:, 1:4], scores, best[:, 4:].view(np.uint64))
 
-    def matches_each(self, arrivals: Arrivals) -> tuple[Integers, WindowMatches, Floats]:
-        """Return all matches of documents among what is held, which may include themselves.
+    def all_matches(self, arrivals: Arrivals) -> tuple[Integers, WindowMatches, Floats]:
+        """Return all matches of documents in the window, which may include the documents themselves.
 
-        These are the place of each asking document, ascending, its matches and their similarity: the most similar
-        first, then the first to arrive.
+        Returns the place of the searching document of each match, ascending, the matches and their similarities: the
+        most similar first, of equal ones the first to arrive.
         """
         count, heads = len(arrivals.serials), row_heads(arrivals.block.sizes)
-        found = [g.matches(self._items(arrivals, heads, g), 0, count, self._length) for g in self._epochs if g.held]
+        found = [
+            epoch.matches(self._items(arrivals, heads, epoch), 0, count, self._length)
+            for epoch in self._epochs
+            if epoch.document_count
+        ]
         serials, counts, digests = _concatenated([matched for _, matched, _ in found])
         scores = self._similarities(counts)
-        place = np.concatenate([np.empty(0, np.int64), *(asking for asking, _, _ in found)])
+        place = np.concatenate([np.empty(0, np.int64), *(places for places, _, _ in found)])
         order = np.lexsort((serials, -scores, place))
         return place[order], WindowMatches(serials[order], counts[order], digests[order]), scores[order]
 
-    def nearest(self, block: Block, moment: EventTime) -> tuple[WindowMatches, Floats]:
-        """Return all partners in time that have anything in common with a document, the most similar first."""
+    def nearest(self, block: Block, event_time: EventTime) -> tuple[WindowMatches, Floats]:
+        """Return all partners in time that share a feature with a document, the most similar first."""
         if not len(block.features):
             return self._sorted([])
         if self._kind == FINGERPRINTS:
             found = []
-            for g in self._epochs:
-                serials, values = g.values(moment.time, moment.least, self._length)
+            for epoch in self._epochs:
+                serials, values = epoch.values(event_time.time, event_time.least, self._length)
                 differing = np.bitwise_count(values ^ block.features[0]).astype(np.int64)
                 counts = np.full((len(serials), 3), 64)
                 counts[:, 0] -= differing
@@ -422,42 +435,49 @@ class Window:
         arrivals = Arrivals(block, one, one, one, one, np.zeros(1, np.int8))
         return self._sorted(
             [
-                g.overlaps(self._items(arrivals, row_heads(block.sizes), g), moment.time, moment.least, self._length)
-                for g in self._epochs
-                if g.held
+                epoch.overlaps(
+                    self._items(arrivals, row_heads(block.sizes), epoch),
+                    event_time.time,
+                    event_time.least,
+                    self._length,
+                )
+                for epoch in self._epochs
+                if epoch.document_count
             ]
         )
 
     def remove(self, serial: int) -> None:
-        """Take a document out."""
-        for g in self._all:
-            g.remove(serial)
+        """Remove a document."""
+        for epoch in self._all_epochs:
+            epoch.remove(serial)
 
-    def take_back(self, first: int, key: int | None) -> None:
-        """Take out all documents with that number or a higher one, and the segments that began with them.
+    def roll_back(self, first: int, key: int | None) -> None:
+        """Remove all documents from serial ``first`` on, and the segments that began with them.
 
-        The key is that of the last segment before them; None where there was none.
+        ``key`` is that of the last segment before them, None if there was none.
         """
-        for g in self._all:
-            g.reopen(key)
-            g.remove_from(first)
+        for epoch in self._all_epochs:
+            epoch.reopen(key)
+            epoch.remove_from(first)
         while len(self._epochs) > 1 and not self._epochs[-1].segments:
             self._epochs.pop()
 
-    def _flow(
-        self, arrivals: Arrivals, heads: Integers, begin: int, end: int, asks: bool, best: Integers, scores: Floats
+    def _match_and_insert(
+        self, arrivals: Arrivals, heads: Integers, begin: int, end: int, searches: bool, best: Integers, scores: Floats
     ) -> None:
         if end - begin < len(arrivals.serials):
             part = slice(begin, end)
             arrivals = arrivals.between(heads, begin, end)
             heads, best, scores = heads[begin : end + 1] - heads[begin], best[part], scores[part]
         newest = self._epochs[-1]
-        for g in self._epochs:
-            if g is newest:
-                g.flow(self._items(arrivals, heads, g), asks, arrivals.enters, best, scores, self._length)
-            elif asks and g.held:
-                nobody = np.zeros(end - begin, np.int8)
-                g.flow(self._items(arrivals, heads, g), True, nobody, best, scores, self._length)
+        for epoch in self._epochs:
+            if epoch is newest:
+                epoch.match_and_insert(
+                    self._items(arrivals, heads, epoch), searches, arrivals.entry_modes, best, scores, self._length
+                )
+            elif searches and epoch.document_count:
+                never = np.zeros(end - begin, np.int8)
+                epoch.match_and_insert(self._items(arrivals, heads, epoch), True, never, best, scores, self._length)
 
     def _items(self, arrivals: Arrivals, heads: Integers, epoch: Epoch) -> WindowDocuments:
         block = arrivals.block
@@ -468,8 +488,8 @@ class Window:
             self._keys(block.features, block.sizes),
             (
                 arrivals.times,
-                arrivals.leaves,
-                arrivals.least,
+                arrivals.expiries,
+                arrivals.least_expiries,
                 arrivals.serials,
                 block.text_digests.view(np.int64),
             ),
@@ -479,9 +499,9 @@ class Window:
         return Epoch(vocabulary, self._rule, self._kind, slots, signatures)
 
     def _renew(self, arriving: int) -> None:
-        """Go on with the next epoch while so many documents arrive; it takes the place of a young one once it is made.
+        """Continue to build the next epoch while ``arriving`` documents arrive; once complete, it replaces a young one.
 
-        Any order of features gives the same answers, so it does not matter when.
+        Any order of features gives the same results, so the time of the change does not matter.
         """
         newest = self._epochs[-1]
         if self._renewal is None:
@@ -489,15 +509,15 @@ class Window:
             if young:
                 while self._stages and newest.entered >= self._stages[0]:
                     slots = _STAGES[self._stages.pop(0)]
-            elif not self._stages and newest.entered >= self._lasts:
-                self._lasts = min(max(_FEWEST, self.held), _MOST)
-                slots = max(_STAGES[_LAST_STAGE], 1 << (4 * self._lasts).bit_length())
+            elif not self._stages and newest.entered >= self._epoch_length:
+                self._epoch_length = min(max(_MIN_EPOCH, self.document_count), _MAX_EPOCH)
+                slots = max(_STAGES[_LAST_STAGE], 1 << (4 * self._epoch_length).bit_length())
             else:
                 return
             # Fingerprints have no order.
             sample = 0 if self._kind == FINGERPRINTS else _SAMPLE
             self._renewal = Renewal(newest, partial(self._epoch, slots), self._keys, sample, copies=young)
-        self._renewal.advance(_RATE * arriving)
+        self._renewal.advance(_RENEWAL_RATE * arriving)
         if self._renewal.epoch and self._renewal.is_done and self._renewal.copies:
             self._epochs[-1] = self._renewal.epoch
             self._renewal = None

@@ -502,7 +502,7 @@ class GroupWindow:
             part = table.slice(begin, _STEP)
             columns = part.select(["id", "text", "title", "time"]).to_pydict()
             ids, texts, titles = columns["id"], columns["text"], columns["title"]
-            times = [self.judge.clock.see(time) for time in columns["time"]]
+            times = [self.judge.clock.advance(time) for time in columns["time"]]
             reals = [time.real for time in times]
             records: list[Record] = []
             if self.judge.needs_records:

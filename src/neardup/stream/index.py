@@ -512,7 +512,7 @@ class Index:
             first, before, interrupted = self._next, self._judge.snapshot(), None
         try:
             with self._lock:
-                event_times = [self._judge.clock.see(document.microseconds) for document in documents]
+                event_times = [self._judge.clock.advance(document.microseconds) for document in documents]
                 texts = pa.array([document.text for document in documents], pa.large_string())
                 records: list[Record] = []
                 if self._judge.needs_records:
@@ -568,7 +568,7 @@ class Index:
         try:
             # Each document is checked as the next one, so the clock goes back after it.
             for document in documents:
-                event_times.append(clock.see(document.microseconds))
+                event_times.append(clock.advance(document.microseconds))
                 records.append(record_of(document, event_times[-1].real / _SECOND))
                 if not event_times[-1].confirms:
                     clock.restore(before.clock)

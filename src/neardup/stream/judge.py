@@ -131,9 +131,9 @@ class Judge:
         self, arrivals: Arrivals, records: Sequence[Record]
     ) -> tuple[Integers, WindowMatches, Booleans]:
         """Return the best match of each document that has one, and which documents entered."""
-        enters = arrivals.enters > 0
+        enters = arrivals.entry_modes > 0
         if self._second is None:
-            best = self.window.take(arrivals)
+            best = self.window.match_and_insert(arrivals)
             at = np.flatnonzero(best.serials >= 0)
             if not len(at):
                 return at, NO_MATCHES, enters
@@ -142,7 +142,7 @@ class Judge:
             return at, matches, enters if self._everything else enters & (best.serials < 0)
         if self._everything:
             # Only older documents count, so all may enter before the first lookup.
-            self.window.take(arrivals, asks=False)
+            self.window.match_and_insert(arrivals, searches=False)
             return *self._find_matches(arrivals, records, best_only=True), enters
         parts, entered = list[WindowMatches](), np.zeros(len(enters), np.bool_)
         heads = row_heads(arrivals.block.sizes)
@@ -151,7 +151,7 @@ class Judge:
             parts.append(self._find_matches(one, records[i : i + 1], best_only=True)[1])
             if enters[i] and not len(parts[-1].serials):
                 entered[i] = True
-                self.window.take(one, asks=False)
+                self.window.match_and_insert(one, searches=False)
         return (
             np.repeat(np.arange(len(enters)), [len(part.serials) for part in parts]),
             concatenate_matches(parts),
@@ -162,7 +162,7 @@ class Judge:
         self, arrivals: Arrivals, records: Sequence[Record], *, best_only: bool
     ) -> tuple[Integers, WindowMatches]:
         """Return the older documents in the window that each arrival matches; serial -1 is younger than all."""
-        places, found, scores = self.window.matches_each(arrivals)
+        places, found, scores = self.window.all_matches(arrivals)
         if not len(places):
             return places, NO_MATCHES
         numbers = arrivals.serials[places]
@@ -232,7 +232,9 @@ class Judge:
             event_time = EventTime(one.time, revived[one.serial], 0, 0, "", part, 0)
             self._begin(event_time, serial)
             always = np.full(1, 2, np.int8)
-            self.window.take(make_arrivals(block, [event_time], np.array([one.serial]), always), asks=False)
+            self.window.match_and_insert(
+                make_arrivals(block, [event_time], np.array([one.serial]), always), searches=False
+            )
 
     def _enter(
         self, block: Block, numbers: Sequence[int], event_times: Sequence[EventTime], excluded: Collection[int] = ()
@@ -247,7 +249,7 @@ class Judge:
             self._begin(event_time, numbers[begin])
             if not event_time.confirms:
                 arrivals = make_arrivals(part, event_times[begin:end], serials[begin:end], enters[begin:end])
-                self.window.take(arrivals, asks=False)
+                self.window.match_and_insert(arrivals, searches=False)
             for i in range(begin, end):
                 if numbers[i] == self._awaited and not event_times[i].confirms:
                     self._ahead = AheadDocument(slice_block(block, heads, i, i + 1), numbers[i], event_times[i].time)
@@ -295,7 +297,7 @@ class Judge:
     def undo(self, first: int, before: JudgeSnapshot) -> None:
         """Undo all judgements from a serial on, as far as any result depends on them."""
         self.clock.restore(before.clock)
-        self.window.take_back(first, before.segments[-1][0] if before.segments else None)
+        self.window.roll_back(first, before.segments[-1][0] if before.segments else None)
         if self._second is not None:
             self._second.forget_from(first)
             self._second.counts = before.asked
@@ -309,7 +311,9 @@ class Judge:
         """Enter a document of the window anew, at another event time."""
         self.window.remove(waiting.serial)
         always = np.full(1, 2, np.int8)
-        self.window.take(make_arrivals(waiting.block, [event_time], np.array([waiting.serial]), always), asks=False)
+        self.window.match_and_insert(
+            make_arrivals(waiting.block, [event_time], np.array([waiting.serial]), always), searches=False
+        )
 
     def remove(self, serial: int) -> None:
         """Remove a document from the window."""
