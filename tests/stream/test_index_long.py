@@ -170,10 +170,10 @@ def test_many_small_epochs_give_the_same(
     # Tables of so few slots that most lists are of several features, and orders of features that last a few minutes.
     monkeypatch.setattr(window_module, "_STAGES", {0: 64, 16: 64, 64: 128, 200: 1024})
     monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
-    monkeypatch.setattr(window_module, "_FEWEST", 100)
+    monkeypatch.setattr(window_module, "_MIN_EPOCH", 100)
     monkeypatch.setattr(window_module, "_SAMPLE", 64)
-    monkeypatch.setattr(window_module, "_RATE", 2)
-    monkeypatch.setattr(window_module, "_AT_ONCE", 7)
+    monkeypatch.setattr(window_module, "_RENEWAL_RATE", 2)
+    monkeypatch.setattr(window_module, "_DOCUMENTS_AT_A_TIME", 7)
     monkeypatch.setattr(renewal_module, "_MOST_DOCUMENTS", 3)
     compare(RECIPES[recipe], window, against, count, 90)
 
@@ -183,10 +183,10 @@ def test_epochs_that_ended_are_let_go_of_at_once(rate: int, monkeypatch: pytest.
     # A service makes so little garbage that Python may not look for it in days.
     monkeypatch.setattr(window_module, "_STAGES", {0: 64, 16: 64, 64: 128, 200: 1024})
     monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
-    monkeypatch.setattr(window_module, "_FEWEST", 100)
+    monkeypatch.setattr(window_module, "_MIN_EPOCH", 100)
     monkeypatch.setattr(window_module, "_SAMPLE", 64)
-    monkeypatch.setattr(window_module, "_RATE", rate)
-    monkeypatch.setattr(window_module, "_AT_ONCE", 7)
+    monkeypatch.setattr(window_module, "_RENEWAL_RATE", rate)
+    monkeypatch.setattr(window_module, "_DOCUMENTS_AT_A_TIME", 7)
     gc.collect()
     gc.disable()
     try:
@@ -203,7 +203,7 @@ def test_nothing_is_lost_where_all_leaves_while_an_order_is_made(
     documents: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window_module, "_STAGES", {0: 64, 4: 64})
-    monkeypatch.setattr(window_module, "_RATE", 1)
+    monkeypatch.setattr(window_module, "_RENEWAL_RATE", 1)
     monkeypatch.setattr(renewal_module, "_MOST_DOCUMENTS", 1)
     texts = [f"the text number {i} is about the town {i * 7919}" for i in range(40)]
     with nd.Index(RECIPES["default"], window="1h", now=SetClock(NOON + 99 * DAY)) as index:

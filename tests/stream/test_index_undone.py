@@ -52,8 +52,8 @@ def _small_generations() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(window_module, "_STAGES", {0: 64, 3: 64, 5: 128})
         patch.setattr(window_module, "_LAST_STAGE", 5)
-        patch.setattr(window_module, "_FEWEST", 6)
-        patch.setattr(window_module, "_RATE", 2)
+        patch.setattr(window_module, "_MIN_EPOCH", 6)
+        patch.setattr(window_module, "_RENEWAL_RATE", 2)
         patch.setattr(renewal_module, "_MOST_DOCUMENTS", 2)
         yield
 
