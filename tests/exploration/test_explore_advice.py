@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sentences import says
 
-from neardup.exploration.advice import Advice, advise, choose, measure_separation
+from neardup.exploration.advice import Advice, advise, choose_features, measure_separation
 from neardup.exploration.curve import Curve, Point
 from neardup.exploration.valley import find_valley
 from neardup.exploration.views import BINS, View
@@ -144,7 +144,7 @@ def advised(
     views: Sequence[View], whole: Curve | None = None, documents: int = DOCUMENTS, lowest: float = 0.2
 ) -> Advice:
     pairs = documents * (documents - 1) // 2
-    return advise(choose(views, pairs), whole, lowest=lowest, documents=documents, inputs=("a b.jsonl",))
+    return advise(choose_features(views, pairs), whole, lowest=lowest, documents=documents, inputs=("a b.jsonl",))
 
 
 def test_the_reach_is_where_a_tenfold_fewer_pairs_leave_one() -> None:

@@ -124,14 +124,14 @@ def test_distances_lie_between_the_right_hundredths(square: int, unit: int) -> N
     assert edge == (squared == last)
 
 
-def test_threads_and_room_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_buffer_sizes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(1)
     documents = [{dice.randrange(1, 300): dice.randrange(1, 4) for _ in range(dice.randrange(40))} for _ in range(700)]
     for weighted, measure in ((False, "jaccard"), (True, "weighted_jaccard"), (True, "cosine")):
         vectors = extract_vectors(documents, weighted=weighted)
         one = all_pairs(vectors, measure, least=1)
         with monkeypatch.context() as changed:
-            changed.setattr(views, "_ROOM", 1)
+            changed.setattr(views, "_PAIR_CAPACITY", 1)
             three = all_pairs(vectors, measure, least=1, threads=3)
         assert one.zero == three.zero
         for left, right in zip((*one[1:3], *one.close), (*three[1:3], *three.close), strict=True):

@@ -120,10 +120,10 @@ def test_bins_and_quantiles(lengths: list[int]) -> None:
 def test_what_is_said_in_short_adds_up() -> None:
     found = explored.profile()
     scripts = tuple(ScriptCount(name, 10, 0.2, ()) for name in ("Latin", "Arabic", "Thai", "Han", "Greek"))
-    said = messages.contents(replace(found, scripts=Scripts(50, scripts)))
+    said = messages.describe_profile(replace(found, scripts=Scripts(50, scripts)))
     assert said["scripts"] == ["Latin 20%, Arabic 20%, Thai 20%, others 40%"]
     assert said["exact copies"] == ["5 copies of 2 texts"]
-    none = messages.contents(replace(found, scripts=Scripts(50, scripts[:1]), copies=Copies(0, 0, 0, ())))
+    none = messages.describe_profile(replace(found, scripts=Scripts(50, scripts[:1]), copies=Copies(0, 0, 0, ())))
     assert (none["scripts"], none["exact copies"]) == (["Latin 20%"], ["none"])
 
 

@@ -148,9 +148,11 @@ def explore(
 
         print_exploration(found)
     elif found.advice.given:
-        print_message(f"begin with {messages.advised_rule(found.advice)}. {messages.would_drop(found)}".rstrip())
+        print_message(
+            f"begin with {messages.format_advised_rule(found.advice)}. {messages.describe_drop(found)}".rstrip()
+        )
     else:
-        print_message(messages.no_advice(found.advice))
+        print_message(messages.explain_missing_advice(found.advice))
     if output is not None:
         print_message(f"written: {output}")
 

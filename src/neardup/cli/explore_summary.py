@@ -30,7 +30,7 @@ def print_exploration(found: Exploration) -> None:
 
     console = Console(highlight=False, soft_wrap=False)
     blocks = stdout_is_unicode()
-    head = f"{numbers.format_size(found.sample.bytes)} of text; {messages.compared(found.sample)}"
+    head = f"{numbers.format_size(found.sample.bytes)} of text; {messages.describe_sample(found.sample)}"
     console.print(Text(head, style="bold"))
     console.print()
     console.print(Text("pairs by similarity (log scale), and pairs per million at or above each cutoff"))
@@ -41,7 +41,7 @@ def print_exploration(found: Exploration) -> None:
         console.print(Text(f"whole corpus: {printable(curve.recipe.features)}, {curve.recipe.measure}, exact"))
         console.print(_curve_table(curve, found.advice.threshold, blocks=blocks))
     console.print()
-    for name, lines in messages.contents(found.profile).items():
+    for name, lines in messages.describe_profile(found.profile).items():
         if lines:
             _print_lines(console, name, lines)
     if found.examples:
@@ -50,10 +50,10 @@ def print_exploration(found: Exploration) -> None:
         console.print(_examples_table(found, console.width))
     console.print()
     if not found.advice.given:
-        console.print(Text(messages.no_advice(found.advice)))
+        console.print(Text(messages.explain_missing_advice(found.advice)))
         return
-    console.print(Text(f"begin with {messages.advised_rule(found.advice)}", style="bold"))
-    console.print(Text(f"{printable(found.advice.reason)} {messages.would_drop(found)}".strip()))
+    console.print(Text(f"begin with {messages.format_advised_rule(found.advice)}", style="bold"))
+    console.print(Text(f"{printable(found.advice.reason)} {messages.describe_drop(found)}".strip()))
     for doubt in messages.doubts(found):
         console.print(Text(f"not sure: {doubt}"))
     for pair in found.suspects:
@@ -73,7 +73,7 @@ def _views_table(found: Exploration, *, blocks: bool) -> Table:
     for view in found.views:
         spark = numbers.sparkline(view.counts, _CELLS, blocks=blocks)
         rates = [numbers.format_short(per_million(pairs, view.pairs)) for _, pairs in view.above]
-        cells = [printable_line(view.name), spark, *rates, messages.valley_in_short(view)]
+        cells = [printable_line(view.name), spark, *rates, messages.format_valley(view)]
         add_row(table, cells, bold=view is advised)
     return table
 

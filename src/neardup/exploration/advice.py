@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from neardup.exploration.curve import Curve
-from neardup.exploration.valley import FEWEST_CLEAR, Valley, find_valley
+from neardup.exploration.valley import FEWEST_CLEAR_PAIRS, Valley, find_valley
 from neardup.exploration.views import BINS, View
 from neardup.kernels import Floats
 from neardup.recipe import Recipe
@@ -35,23 +35,23 @@ from neardup.recipe.measures import measure
 from neardup.recipe.recipe import command_words
 
 #: Pairs at or above this hundredth are similar; fewer of them than this say nothing of their level.
-_SIMILAR, _FEWEST_SIMILAR = 50, 10
+_SIMILAR_HUNDREDTHS, _FEWEST_SIMILAR = 50, 10
 #: The part of similar pairs that is at or above their level, and the parts of the bulk that its pace is taken from.
-_MOST, _PARTS = 0.9, (0.5, 0.1, 0.01)
+_LEVEL_SHARE, _BULK_SHARES = 0.9, (0.5, 0.1, 0.01)
 #: What stands for no pairs in logarithms.
-_NONE = 1e-9
+_LOG_FLOOR = 1e-9
 #: Gaps within this are the same; what unrelated pairs may reach where no gap is known.
-_SAME, _LOW_REACH = 0.02, 0.1
+_GAP_TOLERANCE, _LOW_REACH = 0.02, 0.1
 #: By how much q-grams must widen the gap, and the measure whose views are chosen from.
-_WORTH, _MEASURE = 0.05, "jaccard"
+_LEAST_QGRAM_GAIN, _MEASURE = 0.05, "jaccard"
 #: The threshold where there is no valley, the highest that unrelated pairs raise it to, and its steps: in hundredths.
-_MIDDLE, _HIGHEST, _STEP = 50, 90, 5
+_DEFAULT_HUNDREDTHS, _HIGHEST_HUNDREDTHS, _STEP = 50, 90, 5
 #: A threshold for copies and light edits: that of the recipe ``default``.
 COPIES = 0.85
 #: Nothing is advised for fewer documents.
 FEWEST_DOCUMENTS = 100
 #: Fields of a recipe that no option is made of, or one in any case.
-_SAID_APART = ("name", "description", "features", "threshold", "keep")
+_SEPARATE_FIELDS = ("name", "description", "features", "threshold", "keep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Choice:
     separations: tuple[tuple[View, Separation], ...]
 
     @property
-    def own(self) -> Separation:
+    def separation(self) -> Separation:
         """How the chosen view separates pairs."""
         return next(found for view, found in self.separations if view is self.view)
 
@@ -139,7 +139,7 @@ class Advice:
 
 def similar_pairs(views: Sequence[View]) -> int:
     """Return how many pairs of a sample count as similar."""
-    return int(median_low(view.at_least(_SIMILAR) for view in views)) if views else 0
+    return int(median_low(view.at_least(_SIMILAR_HUNDREDTHS) for view in views)) if views else 0
 
 
 def measure_separation(view: View, similar: int, corpus_pairs: int) -> Separation:
@@ -149,7 +149,7 @@ def measure_separation(view: View, similar: int, corpus_pairs: int) -> Separatio
     unrelated one reaches.
     """
     pairs = view.cumulative()
-    level = None if similar < _FEWEST_SIMILAR else _reached_by(pairs, _MOST * similar)
+    level = None if similar < _FEWEST_SIMILAR else _similarity_at_count(pairs, _LEVEL_SHARE * similar)
     return Separation(_reach(pairs, corpus_pairs), similar, level)
 
 
@@ -157,47 +157,47 @@ def _reach(pairs: Floats, corpus_pairs: int) -> float:
     total = pairs[0]
     if not total:
         return 0.0
-    bulk = np.maximum(pairs - pairs[_SIMILAR], 0.0) if 2 * pairs[_SIMILAR] <= total else pairs
-    places = [_reached_by(bulk, part * bulk[0]) for part in _PARTS]
+    bulk = np.maximum(pairs - pairs[_SIMILAR_HUNDREDTHS], 0.0) if 2 * pairs[_SIMILAR_HUNDREDTHS] <= total else pairs
+    places = [_similarity_at_count(bulk, part * bulk[0]) for part in _BULK_SHARES]
     expected = [
         place + (place - before) / log10(earlier / part) * log10(max(part * corpus_pairs * bulk[0] / total, 1.0))
-        for (earlier, part), (before, place) in zip(pairwise(_PARTS), pairwise(places), strict=True)
+        for (earlier, part), (before, place) in zip(pairwise(_BULK_SHARES), pairwise(places), strict=True)
     ]
     return min(*expected, 1.0)
 
 
-def _reached_by(pairs: Floats, count: float) -> float:
+def _similarity_at_count(pairs: Floats, count: float) -> float:
     """Return the similarity that ``count`` pairs have at least; between hundredths the logarithm falls evenly."""
-    logs = -np.log(np.maximum(pairs, _NONE))
+    logs = -np.log(np.maximum(pairs, _LOG_FLOOR))
     return float(np.interp(-np.log(count), logs, np.arange(BINS + 1) / BINS))
 
 
-def choose(views: Sequence[View], corpus_pairs: int) -> Choice:
+def choose_features(views: Sequence[View], corpus_pairs: int) -> Choice:
     """Choose features: step 1 of the rule.
 
     n-grams by Jaccard are chosen from; where there are none, all views of the sample, of which there is at least one.
     """
     grams = [view for view in views if view.n is not None and view.measure == _MEASURE]
-    asked = grams or list(views)
-    similar = similar_pairs(asked)
-    found = tuple((view, measure_separation(view, similar, corpus_pairs)) for view in asked)
+    candidate_views = grams or list(views)
+    similar = similar_pairs(candidate_views)
+    found = tuple((view, measure_separation(view, similar, corpus_pairs)) for view in candidate_views)
     words = [one for one in found if one[0].features.startswith("words")] or list(found)
-    others = [one for one in found if one not in words]
+    qgrams = [one for one in found if one not in words]
     if words[0][1].level is None:
-        low = [view for view, own in words if own.reach <= _LOW_REACH]
+        low = [view for view, separation in words if separation.reach <= _LOW_REACH]
         return Choice(min(low, key=_length) if low else min(words, key=lambda one: one[1].reach)[0], found)
-    best, view = _widest(words)
-    if others:
-        wider, other = _widest(others)
-        view = other if wider >= best + _WORTH else view
+    best, view = _widest_gap(words)
+    if qgrams:
+        wider, other = _widest_gap(qgrams)
+        view = other if wider >= best + _LEAST_QGRAM_GAIN else view
     return Choice(view, found)
 
 
-def _widest(found: Sequence[tuple[View, Separation]]) -> tuple[float, View]:
+def _widest_gap(found: Sequence[tuple[View, Separation]]) -> tuple[float, View]:
     """Return the widest gap, and the longest of those as wide."""
-    gaps = [(own.gap or 0.0, view) for view, own in found]
+    gaps = [(separation.gap or 0.0, view) for view, separation in found]
     best = max(gap for gap, _ in gaps)
-    return best, max((view for gap, view in gaps if gap >= best - _SAME), key=_length)
+    return best, max((view for gap, view in gaps if gap >= best - _GAP_TOLERANCE), key=_length)
 
 
 def _length(view: View) -> int:
@@ -218,23 +218,23 @@ def advise(
     The curve is that of the whole corpus by these features; no threshold below ``lowest`` is advised.
     """
     view, whole = choice.view, curve is not None and curve.complete
-    pairs, known = view.cumulative(), 0
+    pairs, first_known = view.cumulative(), 0
     if curve is not None and whole:
         exact = {round(BINS * one.threshold, 6): one.pairs for one in curve.points}
         places = [at for at in range(1, BINS + 1) if at in exact]
-        pairs, known = np.full(BINS + 1, documents * (documents - 1) / 2), places[0]
+        pairs, first_known = np.full(BINS + 1, documents * (documents - 1) / 2), places[0]
         pairs[places] = [exact[at] for at in places]
-    valley, recipe = find_valley(pairs, known), view.recipe
+    valley, recipe = find_valley(pairs, first_known), view.recipe
     if not measure(recipe.measure).distance:
-        recipe = replace(recipe, threshold=_threshold(valley, choice.own.reach, lowest) / BINS)
+        recipe = replace(recipe, threshold=_threshold(valley, choice.separation.reach, lowest) / BINS)
     return Advice(
         recipe=recipe,
         reason=f"{_why_features(choice)} {_why_threshold(recipe, valley, pairs, whole=whole)}",
-        command=_command_of(recipe, inputs, reading) if documents >= FEWEST_DOCUMENTS else (),
+        command=_dedup_command(recipe, inputs, reading) if documents >= FEWEST_DOCUMENTS else (),
         valley=valley,
         documents=documents,
         whole=whole,
-        separations=tuple((other.name, own) for other, own in choice.separations),
+        separations=tuple((other.name, separation) for other, separation in choice.separations),
     )
 
 
@@ -242,29 +242,32 @@ def _threshold(valley: Valley | None, reach: float, lowest: float) -> int:
     """Return the threshold in hundredths."""
     least = ceil(round(BINS * lowest, 6))
     if valley is None:
-        return max(_up(max(_MIDDLE, min(round(BINS * reach), _HIGHEST))), least)
+        return max(_round_up(max(_DEFAULT_HUNDREDTHS, min(round(BINS * reach), _HIGHEST_HUNDREDTHS))), least)
     at = max(round(BINS * valley.at), least)
-    return at if at <= BINS * valley.high < _up(at) else min(_up(at), BINS)
+    return at if at <= BINS * valley.high < _round_up(at) else min(_round_up(at), BINS)
 
 
-def _up(hundredths: int) -> int:
+def _round_up(hundredths: int) -> int:
     return -(-hundredths // _STEP) * _STEP
 
 
 def _why_features(choice: Choice) -> str:
-    name, own = choice.view.name, choice.own
+    name, separation = choice.view.name, choice.separation
     if len(choice.separations) == 1:
-        return f"Only {name} was compared; unrelated pairs reach {own.reach:.2f}."
-    if own.level is None or own.gap is None:
-        some = f"{own.alike} similar pair{'' if own.alike == 1 else 's'}"
-        begin = f"The sample has {some}, too few to judge by"
-        if own.reach <= _LOW_REACH:
+        return f"Only {name} was compared; unrelated pairs reach {separation.reach:.2f}."
+    if separation.level is None or separation.gap is None:
+        similar_count = f"{separation.alike} similar pair{'' if separation.alike == 1 else 's'}"
+        begin = f"The sample has {similar_count}, too few to judge by"
+        if separation.reach <= _LOW_REACH:
             return f"{begin}: {name} are the shortest n-grams whose unrelated pairs stay below {_LOW_REACH:g}."
-        return f"{begin}: with {name}, unrelated pairs reach least far, {own.reach:.2f}."
-    reached = f"unrelated pairs reach {own.reach:.2f}, and 90% of the {own.alike:,} similar pairs score at least "
-    if own.gap <= 0:
-        return f"Nothing separates similar from unrelated pairs here; {name} comes closest: {reached}{own.level:.2f}."
-    return f"{name} separates pairs best: {reached}{own.level:.2f}."
+        return f"{begin}: with {name}, unrelated pairs reach least far, {separation.reach:.2f}."
+    reached = (
+        f"unrelated pairs reach {separation.reach:.2f}, and 90% of the {separation.alike:,} similar pairs score at "
+        f"least {separation.level:.2f}"
+    )
+    if separation.gap <= 0:
+        return f"Nothing separates similar from unrelated pairs here; {name} comes closest: {reached}."
+    return f"{name} separates pairs best: {reached}."
 
 
 def _why_threshold(recipe: Recipe, valley: Valley | None, pairs: Floats, *, whole: bool) -> str:
@@ -274,7 +277,7 @@ def _why_threshold(recipe: Recipe, valley: Valley | None, pairs: Floats, *, whol
     count = round(pairs[round(BINS * at)])
     score = "1 pair scores" if count == 1 else f"{count:,} pairs score" if count else "no pair scores"
     found = f"{score} at least {at:g}"
-    if 0 < count < FEWEST_CLEAR:
+    if 0 < count < FEWEST_CLEAR_PAIRS:
         found += ", too few to rely on"
     if valley is None:
         shared = f", where two texts of equal length share {200 * at / (1 + at):.0f}% of their n-grams"
@@ -291,12 +294,12 @@ def _why_threshold(recipe: Recipe, valley: Valley | None, pairs: Floats, *, whol
     )
 
 
-def _command_of(recipe: Recipe, inputs: Sequence[str], reading: Sequence[str]) -> tuple[str, ...]:
+def _dedup_command(recipe: Recipe, inputs: Sequence[str], reading: Sequence[str]) -> tuple[str, ...]:
     """Return what to run: the words behind ``neardup``."""
     words = ["dedup", *(inputs or ("INPUT",)), *reading, "--features", recipe.features]
-    usual = Recipe(features=recipe.features)
+    defaults = Recipe(features=recipe.features)
     for field in fields(Recipe):
         value = getattr(recipe, field.name)
-        if field.name not in _SAID_APART and value != getattr(usual, field.name):
+        if field.name not in _SEPARATE_FIELDS and value != getattr(defaults, field.name):
             words += command_words(field.name, f"{value:g}" if isinstance(value, float) else value)
     return (*words, "--threshold", f"{recipe.threshold:g}", "-o", "kept.jsonl")

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 #: From the shortest n-grams to the longest; legible on white and on near-black.
 RAMP = ("#e0a22e", "#e07b39", "#d8525a", "#bf4a92", "#9157bd", "#5f6bd8", "#2f90c8")
 #: So many bins are one where histograms lie over each other; more where there are fewer pairs, which would jump.
-_TOGETHER, _TOGETHER_FEW, _FEW_PAIRS = 2, 5, 500_000
+_BINS_PER_STEP, _BINS_PER_STEP_OF_FEW, _FEW_PAIRS = 2, 5, 500_000
 _NONE_SHARED = "no two documents of the sample have anything in common"
-_SHOWN = "highlight == '' || datum.view == highlight"
+_IS_HIGHLIGHTED = "highlight == '' || datum.view == highlight"
 
 
-def views_colours(views: Sequence[View]) -> list[str]:
+def view_colours(views: Sequence[View]) -> list[str]:
     """Return a colour for each view: along a ramp by n, or one that tells names apart; weighted ones have their own."""
     if any(view.n is None for view in views):
         return [COLOURS[at % len(COLOURS)] for at in range(len(views))]
@@ -54,30 +54,38 @@ def similarity_chart(views: Sequence[View], advised: View | None = None, advice:
 
     if not _any_shared(views):
         return nothing(_NONE_SHARED)
-    data = {"steps": _steps(views, advised, _together(views)), "valley": []}
-    here = any(view is advised for view in views)
-    drawn: Plot = _outlines(advice, _most(views), chosen=here, named=views).properties(datasets=data)
-    return drawn
+    data = {"steps": _step_rows(views, advised, _bins_per_step(views)), "valley": []}
+    has_advised_view = any(view is advised for view in views)
+    plot: Plot = _histogram_layers(
+        advice, _highest_step(views), chosen=has_advised_view, legend_views=views
+    ).properties(datasets=data)
+    return plot
 
 
-def overlaid(key: str, title: str, views: Sequence[View], advice: Advice, advised: View | None) -> Chart:
+def histogram_chart(key: str, title: str, views: Sequence[View], advice: Advice, advised: View | None) -> Chart:
     """Return the histograms of views overlaid, the advised one drawn thicker, the valley shaded."""
-    here = any(view is advised for view in views)
-    together = _together(views)
-    note = f"Each line is a histogram in steps of {together / BINS:g}; pairs that share nothing are left out."
-    if here and advice.valley is not None:
+    has_advised_view = any(view is advised for view in views)
+    bins_per_step = _bins_per_step(views)
+    note = f"Each line is a histogram in steps of {bins_per_step / BINS:g}; pairs that share nothing are left out."
+    if has_advised_view and advice.valley is not None:
         where = "whole corpus" if advice.whole else "sample"
         note += f" Shaded: the valley of {advice.features} in the {where}, the sparse stretch above unrelated pairs."
     nothing = [f"{format_share(view.zero, view.pairs)} of {view.name}" for view in (views[0], views[-1])]
-    told = (
+    description = (
         f"Numbers of pairs on a logarithmic scale by similarity from 0 to 1, a line each for "
         f"{', '.join(view.name for view in views)}; of {format_count(views[0].pairs, 'pair')} "
         f"{' and '.join(dict.fromkeys(nothing))} share nothing"
     )
-    drawn = finish_chart(_outlines(advice if here else None, _most(views), chosen=here), height=340)
-    data = {"steps": _steps(views, advised, together), "valley": _stretch(advice.valley if here else None)}
-    behind, missing = _bins_table(views, together), "" if _any_shared(views) else _NONE_SHARED
-    return Chart(key, title, note, told, drawn | {"datasets": data}, behind, missing)
+    plot = finish_chart(
+        _histogram_layers(advice if has_advised_view else None, _highest_step(views), chosen=has_advised_view),
+        height=340,
+    )
+    data = {
+        "steps": _step_rows(views, advised, bins_per_step),
+        "valley": _valley_rows(advice.valley if has_advised_view else None),
+    }
+    data_table, missing = _bins_table(views, bins_per_step), "" if _any_shared(views) else _NONE_SHARED
+    return Chart(key, title, note, description, plot | {"datasets": data}, data_table, missing)
 
 
 def _any_shared(views: Sequence[View]) -> bool:
@@ -85,33 +93,33 @@ def _any_shared(views: Sequence[View]) -> bool:
     return any(any(view.counts) for view in views)
 
 
-def _most(views: Sequence[View]) -> int:
+def _highest_step(views: Sequence[View]) -> int:
     """Return the most pairs that a step of the histograms has."""
-    return max((pairs for view in views for _, _, pairs in _binned(view, _together(views))), default=0)
+    return max((pairs for view in views for _, _, pairs in _merge_bins(view, _bins_per_step(views))), default=0)
 
 
-def _together(views: Sequence[View]) -> int:
-    return _TOGETHER if max((view.pairs for view in views), default=0) >= _FEW_PAIRS else _TOGETHER_FEW
+def _bins_per_step(views: Sequence[View]) -> int:
+    return _BINS_PER_STEP if max((view.pairs for view in views), default=0) >= _FEW_PAIRS else _BINS_PER_STEP_OF_FEW
 
 
-def _outlines(advice: Advice | None, most: int, *, chosen: bool, named: Sequence[View] = ()) -> Plot:
+def _histogram_layers(advice: Advice | None, most: int, *, chosen: bool, legend_views: Sequence[View] = ()) -> Plot:
     """Return the outlines of histograms over a shaded stretch, a chosen one filled, with a rule where advice is given.
 
-    Its data sets are called ``steps`` (``_steps``), with up to ``most`` pairs in a step, and ``valley`` (``_stretch``);
-    a legend names the ``named`` views.
+    Its data sets are ``steps`` (``_step_rows``), with up to ``most`` pairs in a step, and ``valley``
+    (``_valley_rows``). A legend names the ``legend_views``.
     """
     import altair as alt
 
     from neardup.pages.plot import Plot
 
-    style = _line_style(named)
+    style = _line_style(legend_views)
     x, y = similarity_axis("low", "similarity of a pair"), log_count_axis("shown", "pairs (logarithmic)", most=most)
     valley = alt.Chart(alt.NamedData(name="valley")).encode(x=x)
     chart = alt.Chart(alt.NamedData(name="steps")).encode(x=x, y=y, **style)
     area = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen").mark_area(interpolate="step-after")
     filled = area.encode(x=x, y=y, y2=alt.YDatum(NOTHING), color=style["color"], opacity=alt.value(0.12))
     # A line tells nothing of its steps: what does are unseen points in the middle of each.
-    told = tooltips(view=("", "compared"), low=(".2f", "above"), high=(".2f", "up to"), pairs=(",", "pairs"))
+    description = tooltips(view=("", "compared"), low=(".2f", "above"), high=(".2f", "up to"), pairs=(",", "pairs"))
     layers = [
         valley.mark_rect(color=FAINT, opacity=0.16, clip=True).encode(x2="high:Q"),
         valley.mark_text(baseline="top", dy=22, fontSize=12).encode(x="middle:Q", y=alt.value(0), text="name:N"),
@@ -119,25 +127,25 @@ def _outlines(advice: Advice | None, most: int, *, chosen: bool, named: Sequence
         # Without rows it would have no extent.
         *([filled] if chosen else []),
         chart.mark_line(interpolate="step-after", strokeJoin="round"),
-        hover_marks(chart, told).encode(x="middle:Q"),
+        hover_marks(chart, description).encode(x="middle:Q"),
     ]
     return Plot(layer=layers)
 
 
-def _steps(views: Sequence[View], chosen: View | None, together: int) -> list[dict[str, Any]]:
+def _step_rows(views: Sequence[View], chosen: View | None, bins_per_step: int) -> list[dict[str, Any]]:
     """Return where each step of each histogram begins; a last one ends it."""
     rows = []
     # What comes last is drawn over the others.
-    for view, colour in sorted(zip(views, views_colours(views), strict=True), key=lambda one: one[0] is chosen):
-        own = {"view": view.name, "colour": colour, "chosen": view is chosen}
-        bins = list(_binned(view, together))
+    for view, colour in sorted(zip(views, view_colours(views), strict=True), key=lambda one: one[0] is chosen):
+        view_fields = {"view": view.name, "colour": colour, "chosen": view is chosen}
+        bins = list(_merge_bins(view, bins_per_step))
         for low, high, pairs in [*bins, (1.0, 1.0, bins[-1][2])]:
             step = {"low": low, "high": high, "middle": (low + high) / 2, "pairs": pairs}
-            rows.append(own | step | {"shown": max(pairs, NOTHING)})
+            rows.append(view_fields | step | {"shown": max(pairs, NOTHING)})
     return rows
 
 
-def _stretch(valley: Valley | None) -> list[dict[str, Any]]:
+def _valley_rows(valley: Valley | None) -> list[dict[str, Any]]:
     """Return where a valley is shaded, and its name."""
     if valley is None:
         return []
@@ -145,12 +153,12 @@ def _stretch(valley: Valley | None) -> list[dict[str, Any]]:
     return [{"low": valley.low, "high": valley.high, "middle": (valley.low + valley.high) / 2, "name": name}]
 
 
-def _binned(view: View, together: int) -> Iterator[tuple[float, float, int]]:
-    for at in range(0, BINS, together):
-        yield at / BINS, (at + together) / BINS, sum(view.counts[at : at + together])
+def _merge_bins(view: View, bins_per_step: int) -> Iterator[tuple[float, float, int]]:
+    for at in range(0, BINS, bins_per_step):
+        yield at / BINS, (at + bins_per_step) / BINS, sum(view.counts[at : at + bins_per_step])
 
 
-def _line_style(named: Sequence[View] = ()) -> dict[str, Any]:
+def _line_style(legend_views: Sequence[View] = ()) -> dict[str, Any]:
     """Return colour and width of lines, with a legend of the named views.
 
     Where there is none, the page's own legend makes those faint that it does not show.
@@ -158,21 +166,21 @@ def _line_style(named: Sequence[View] = ()) -> dict[str, Any]:
     import altair as alt
 
     width = alt.condition("datum.chosen", alt.value(3), alt.value(1.4))
-    if named:
-        scale = alt.Scale(domain=[view.name for view in named], range=views_colours(named))
+    if legend_views:
+        scale = alt.Scale(domain=[view.name for view in legend_views], range=view_colours(legend_views))
         # Else it would be as faint as the area below the advised line.
         legend = alt.Legend(title=None, symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2)
         return {"color": alt.Color("view:N", scale=scale, legend=legend), "strokeWidth": width}
-    opacity = alt.condition(_SHOWN, alt.value(1), alt.value(0.12))
+    opacity = alt.condition(_IS_HIGHLIGHTED, alt.value(1), alt.value(0.12))
     colour = alt.Color("colour:N", scale=None)
     return {"color": colour, "detail": "view:N", "opacity": opacity, "strokeWidth": width}
 
 
-def _bins_table(views: Sequence[View], together: int) -> Any:
+def _bins_table(views: Sequence[View], bins_per_step: int) -> Any:
     """Return the figures of histograms: rows of similarity, bins of nothing left out."""
-    length_bins = [list(_binned(view, together)) for view in views]
+    bins_of_views = [list(_merge_bins(view, bins_per_step)) for view in views]
     rows: list[list[object]] = [["0, nothing shared", *(view.zero for view in views)]]
-    for bins in zip(*length_bins, strict=True):
+    for bins in zip(*bins_of_views, strict=True):
         if any(pairs for _, _, pairs in bins):
             low, high, _ = bins[0]
             rows.append([f"{low:.2f} to {high:.2f}", *(pairs for _, _, pairs in bins)])
@@ -191,7 +199,7 @@ def cutoffs_table(views: Sequence[View], advised: View | None) -> Html:
     return table(head, rows, caption="Pairs per million at or above each cutoff", best=best)
 
 
-_HEIGHT = 240
+_CHART_HEIGHT = 240
 #: Up to this many bins of lengths are marked where they begin: an axis would mark parts of a word between them.
 _FEW_BINS = 8
 
@@ -200,13 +208,15 @@ def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
     """Return how many pairs of the corpus each threshold would give."""
     rows = [{"threshold": point.threshold, "number": point.pairs} for point in curve.points if point.pairs]
     most = max((point.pairs for point in curve.points if point.pairs), default=0)
-    told = f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_ends(curve.points, 'pairs')}"
+    description = (
+        f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_end_figures(curve.points, 'pairs')}"
+    )
     return Chart(
         "pairs-by-threshold",
         "Pairs of the whole corpus",
         "The axis of pairs is logarithmic.",
-        told,
-        _stepped(
+        description,
+        _threshold_plot(
             rows, log_count_axis("number", "matching pairs", most=most), "matching pairs", COLOURS[0], advice, curve
         ),
         points_table(curve, curve.points, advice, tall=True),
@@ -221,13 +231,14 @@ def dropped_by_threshold(curve: Curve, advice: Advice) -> Chart:
     rows = [{"threshold": point.threshold, "number": point.dropped} for point in curve.points]
     most = max(point.dropped for point in curve.points)
     y = alt.Y("number:Q", title="dropped documents", axis=count_axis(most), scale=alt.Scale(zero=True))
-    told = f"Documents that each threshold would drop{_ends(curve.points, 'dropped')}, of {curve.documents:,}"
+    figures = _end_figures(curve.points, "dropped")
+    description = f"Documents that each threshold would drop{figures}, of {curve.documents:,}"
     return Chart(
         "dropped-by-threshold",
         "Dropped documents",
         f"Of {format_count(curve.documents, 'document')}, including exact copies.",
-        told,
-        _stepped(rows, y, "dropped documents", COLOURS[1], advice, curve),
+        description,
+        _threshold_plot(rows, y, "dropped documents", COLOURS[1], advice, curve),
         points_table(curve, curve.points, advice, tall=True),
         "" if most else "no threshold would drop a document",
     )
@@ -236,7 +247,14 @@ def dropped_by_threshold(curve: Curve, advice: Advice) -> Chart:
 def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall: bool = False) -> Html:
     """Return what thresholds would give, as a table; the advised one is highlighted."""
     rows = [
-        [f"{point.threshold:g}", point.pairs, point.families, point.largest_family, point.dropped, _part(point, curve)]
+        [
+            f"{point.threshold:g}",
+            point.pairs,
+            point.families,
+            point.largest_family,
+            point.dropped,
+            _share_bar(point, curve),
+        ]
         for point in points
     ]
     head = ["threshold", "pairs", "families", "largest family", "dropped", "of all"]
@@ -244,21 +262,23 @@ def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall:
     return table(head, rows, caption="What each threshold would give", tall=tall, best=best, left=0)
 
 
-def _part(point: Point, curve: Curve) -> Html:
+def _share_bar(point: Point, curve: Curve) -> Html:
     return bar(point.dropped / max(curve.documents, 1), format_share(point.dropped, curve.documents))
 
 
-def _stepped(rows: Sequence[Any], y: Any, name: str, colour: str, advice: Advice, curve: Curve) -> dict[str, Any]:
+def _threshold_plot(
+    rows: Sequence[Any], y: Any, name: str, colour: str, advice: Advice, curve: Curve
+) -> dict[str, Any]:
     import altair as alt
 
     x = similarity_axis("threshold", "threshold", lowest=curve.points[0].threshold)
-    drawn = line(rows, x, y, tooltips(threshold=("~g", "threshold"), number=(",", name)), colour)
+    plot = line(rows, x, y, tooltips(threshold=("~g", "threshold"), number=(",", name)), colour)
     # Its name stands below the line, which falls from the left.
     rule = threshold_rule(advice.threshold, threshold_name(advice), low=True)
-    return finish_chart(alt.layer(*rule, *drawn), height=_HEIGHT)
+    return finish_chart(alt.layer(*rule, *plot), height=_CHART_HEIGHT)
 
 
-def _ends(points: Sequence[Point], name: str) -> str:
+def _end_figures(points: Sequence[Point], name: str) -> str:
     """Return the figures at the lowest and highest thresholds."""
     if not points:
         return ""
@@ -272,16 +292,16 @@ def lengths_chart(lengths: Lengths) -> Chart:
 
     bins = zip(lengths.edges, lengths.edges[1:], lengths.counts, strict=False)
     rows = [{"low": low, "high": high, "documents": count, "none": 0} for low, high, count in bins]
-    few = len(lengths.edges) <= _FEW_BINS
-    edge = alt.Axis(format=",d", values=list(lengths.edges)) if few else alt.Axis(format="~s", tickCount=8)
+    has_few_bins = len(lengths.edges) <= _FEW_BINS
+    edge = alt.Axis(format=",d", values=list(lengths.edges)) if has_few_bins else alt.Axis(format="~s", tickCount=8)
     scale = alt.Scale(type="log", nice=False)
-    drawn = histogram(
+    plot = histogram(
         [row for row in rows if row["documents"]],
         alt.X("low:Q", title="words (logarithmic)", scale=scale, axis=edge),
         alt.Y("documents:Q", title="documents", axis=count_axis(max(lengths.counts))),
         tooltips(low=(",", "from"), high=(",", "below"), documents=(",", "documents")),
     )
-    behind = table(
+    data_table = table(
         ["words from", "below", "documents"],
         [[f"{row['low']:,}", row["high"], row["documents"]] for row in rows],
         caption="Documents by their length in words",
@@ -289,12 +309,12 @@ def lengths_chart(lengths: Lengths) -> Chart:
         left=0,
     )
     middle = dict(lengths.quantiles)[0.5]
-    told_of = f"Documents by their length in words, logarithmic: the median is {middle:,}"
+    description = f"Documents by their length in words, logarithmic: the median is {middle:,}"
     return Chart(
         "lengths",
         "Lengths in words",
         f"Of {format_count(lengths.documents, 'document')}; {lengths.empty:,} empty, {lengths.one:,} of length one.",
-        told_of,
-        finish_chart(drawn, height=180),
-        behind,
+        description,
+        finish_chart(plot, height=180),
+        data_table,
     )

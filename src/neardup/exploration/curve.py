@@ -22,7 +22,7 @@ from neardup.search.matches import Matches
 from neardup.search.thresholds import levels_of
 
 #: The thresholds of a curve are multiples of this, those of its table of that.
-_STEP, _COARSE = Fraction(1, 100), Fraction(1, 20)
+_STEP, _TABLE_STEP = Fraction(1, 100), Fraction(1, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +59,18 @@ class Curve:
     @property
     def table(self) -> tuple[Point, ...]:
         """The points of a short table: multiples of 0.05, the lowest threshold, and the recipe's own."""
-        wanted = {self.asked, float(self.recipe.exact_threshold)}
-        return tuple(one for one in self.points if one.threshold in wanted or _exact(one.threshold) % _COARSE == 0)
+        table_thresholds = {self.asked, float(self.recipe.exact_threshold)}
+        return tuple(
+            one
+            for one in self.points
+            if one.threshold in table_thresholds or _exact_threshold(one.threshold) % _TABLE_STEP == 0
+        )
 
     def at(self, threshold: float) -> Point | None:
         """Return the point of a threshold, None where there is none."""
-        return next((point for point in self.points if _exact(point.threshold) == _exact(threshold)), None)
+        return next(
+            (point for point in self.points if _exact_threshold(point.threshold) == _exact_threshold(threshold)), None
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
@@ -106,10 +112,10 @@ class ThresholdSearch:
         check_curve(recipe)
         self._corpus, self._recipe = corpus, recipe.changed(threshold=lowest)
         self._threads, self._clock, self._progress = threads, clock, progress
-        self._read = collect_features(corpus, recipe, threads=threads, memory=memory, report=progress, clock=clock)
-        self._most = pair_limit(PAIRS_PER_DOCUMENT, len(self._read.names))
+        self._features = collect_features(corpus, recipe, threads=threads, memory=memory, report=progress, clock=clock)
+        self._most_pairs = pair_limit(PAIRS_PER_DOCUMENT, len(self._features.names))
         with clock.stage("join"):
-            self._matches = self._find(self._recipe, all_or_none=True)
+            self._matches = self._find_pairs(self._recipe, all_or_none=True)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -117,12 +123,12 @@ class ThresholdSearch:
 
     def __exit__(self, *exception: object) -> None:
         """Free the features."""
-        self._read.store.close()
+        self._features.store.close()
 
     @property
     def pairs(self) -> Pairs | None:
         """All pairs at the lowest threshold; None where they are too many."""
-        return self._pairs(self._matches, self._recipe) if self._matches.complete else None
+        return self._pair_table(self._matches, self._recipe) if self._matches.complete else None
 
     def curve(self) -> Curve:
         """Return what each threshold would give; without points where the pairs are too many."""
@@ -132,7 +138,9 @@ class ThresholdSearch:
             multiples = (i * _STEP for i in range(1, int(1 / _STEP) + 1))
             thresholds = sorted({lowest, *(at for at in multiples if at > lowest)})
             with self._clock.stage("thresholds"):
-                figures = levels_of(self._matches, self._recipe.measure, self._read.keep_order, thresholds).figures()
+                figures = levels_of(
+                    self._matches, self._recipe.measure, self._features.keep_order, thresholds
+                ).figures()
             rows = zip(thresholds, *(column.tolist() for column in figures), strict=True)
             points = [
                 Point(threshold=float(at), pairs=pairs, dropped=dropped, families=families, largest_family=largest)
@@ -140,10 +148,10 @@ class ThresholdSearch:
             ]
         return Curve(
             recipe=self._recipe,
-            documents=int(self._read.present.sum()),
+            documents=int(self._features.present.sum()),
             asked=float(lowest),
             complete=self._matches.complete,
-            most_pairs=self._most,
+            most_pairs=self._most_pairs,
             points=tuple(points),
         )
 
@@ -153,16 +161,22 @@ class ThresholdSearch:
         Nothing of weights where too many pairs match even there.
         """
         if self._matches.complete:
-            known = self._matches
-            reached = reaches_threshold(recipe.measure, known.counts, recipe.exact_threshold, known.unit)
-            matches = select_pairs(known, reached)
+            all_matches = self._matches
+            reached = reaches_threshold(recipe.measure, all_matches.counts, recipe.exact_threshold, all_matches.unit)
+            matches = select_pairs(all_matches, reached)
         else:
             with self._clock.stage("join"):
-                matches = self._find(recipe, all_or_none=recipe.is_weighted)
+                matches = self._find_pairs(recipe, all_or_none=recipe.is_weighted)
             if recipe.is_weighted and not matches.complete:
                 return None, None
-        read, pairs = self._read, self._pairs(matches, recipe)
-        documents = Documents(read.names, read.keep_order, read.store.text_digests, read.store.text_bytes, read.present)
+        features, pairs = self._features, self._pair_table(matches, recipe)
+        documents = Documents(
+            features.names,
+            features.keep_order,
+            features.store.text_digests,
+            features.store.text_bytes,
+            features.present,
+        )
         found = assemble_findings(self._corpus, recipe, documents, matches, pairs, classifier=None, margin=None)
         point = Point(threshold=recipe.threshold, dropped=int(found.dropped_mask.sum()))
         if matches.complete:
@@ -170,23 +184,23 @@ class ThresholdSearch:
             point = replace(point, pairs=len(pairs), families=len(sizes), largest_family=int(sizes.max(initial=0)))
         return found, point
 
-    def _find(self, recipe: Recipe, *, all_or_none: bool) -> Matches:
+    def _find_pairs(self, recipe: Recipe, *, all_or_none: bool) -> Matches:
         return find_pairs(
-            self._read.store,
+            self._features.store,
             recipe,
-            self._read.statistics,
+            self._features.statistics,
             threads=self._threads,
-            excluded=~self._read.present,
-            keep_order=self._read.keep_order,
-            max_pairs=self._most,
+            excluded=~self._features.present,
+            keep_order=self._features.keep_order,
+            max_pairs=self._most_pairs,
             all_or_none=all_or_none,
             progress=partial(self._progress, "join"),
         )
 
-    def _pairs(self, matches: Matches, recipe: Recipe) -> Pairs:
+    def _pair_table(self, matches: Matches, recipe: Recipe) -> Pairs:
         similarity = similarities(recipe.measure, matches.counts, matches.unit)
-        return Pairs(self._read.names, matches.representative, matches.left, matches.right, similarity)
+        return Pairs(self._features.names, matches.representative, matches.left, matches.right, similarity)
 
 
-def _exact(threshold: float) -> Fraction:
+def _exact_threshold(threshold: float) -> Fraction:
     return exact_fraction(threshold, "threshold")

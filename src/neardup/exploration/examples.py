@@ -40,23 +40,25 @@ def longest_shared(left: str, right: str) -> SharedRun:
 
     Of texts longer than 200,000 characters the beginnings are compared.
     """
-    own = tokens(left[:LONGEST])
-    words = [token.text for token in own]
+    left_tokens = tokens(left[:LONGEST])
+    words = [token.text for token in left_tokens]
     place, length = SuffixAutomaton(normalize(right[:LONGEST]).split()).longest_common_run(words)
     if not length:
         return SharedRun((), "")
-    return SharedRun(tuple(words[place : place + length]), left[own[place].start : own[place + length - 1].end])
+    return SharedRun(
+        tuple(words[place : place + length]), left[left_tokens[place].start : left_tokens[place + length - 1].end]
+    )
 
 
 #: The margin around a cutoff: a tenth of it, or this.
-_TENTH, _NARROWEST = 0.1, 0.01
+_MARGIN_SHARE, _SMALLEST_MARGIN = 0.1, 0.01
 #: Of the pairs in a band at most this many are considered, those with the smallest hashes.
-_LOOKED_AT = 5_000
+_MOST_CONSIDERED = 5_000
 #: Of so many times the pairs that are wanted, those are taken first whose longest shared passages differ. They are the
 #: same where they have more than so large a part of their words in common.
-_TRIED, _SAME = 4, 0.5
+_CANDIDATES_PER_EXAMPLE, _SAME_PASSAGE_SHARE = 4, 0.5
 #: Pairs from here on make documents one family, where no run says what the families are.
-_FAMILY = 0.5
+_FAMILY_SIMILARITY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def choose_examples(
     reader: DocumentReader,
     *,
     family: Integers,
-    whole: Pairs | None = None,
+    corpus_pairs: Pairs | None = None,
     cutoffs: Sequence[float] = CUTOFFS,
     count: int = 3,
     seed: int = 0,
@@ -129,24 +131,24 @@ def choose_examples(
     the whole corpus are taken; where that has none, the band is widened to the middle between the cutoffs, first in the
     sample and then in the corpus.
 
-    ``pairs`` are those of the sample, from below the lowest cutoff on; ``whole`` those of the corpus by the same
+    ``pairs`` are those of the sample, from below the lowest cutoff on; ``corpus_pairs`` those of the corpus by the same
     features and measure; ``family`` (int64[n]) is the family of each document, 0 for none.
     """
-    bands = [_band(*place, pairs, whole) for place in _places(cutoffs)]
-    able = [_spread(band.pairs, survey, family, _TRIED * count, seed) for band in bands]
-    wanted = [one[at] for band, at in zip(bands, able, strict=True) for one in band.pairs[:2]]
-    reader.load(np.concatenate([np.zeros(0, np.int64), *wanted]))
+    bands = [_find_band(*place, pairs, corpus_pairs) for place in _cutoff_bands(cutoffs)]
+    candidates = [_spread_pairs(band.pairs, survey, family, _CANDIDATES_PER_EXAMPLE * count, seed) for band in bands]
+    documents_to_read = [one[at] for band, at in zip(bands, candidates, strict=True) for one in band.pairs[:2]]
+    reader.load(np.concatenate([np.zeros(0, np.int64), *documents_to_read]))
     found = []
-    for band, places in zip(bands, able, strict=True):
-        chosen = _unlike(band.pairs, places, count, reader)
-        shown = [_shown(band.pairs, place, shared, survey, reader) for place, shared in chosen]
+    for band, places in zip(bands, candidates, strict=True):
+        chosen = _select_unlike(band.pairs, places, count, reader)
+        shown = [_example_pair(band.pairs, place, shared, survey, reader) for place, shared in chosen]
         shown.sort(key=lambda pair: -pair.similarity)
         found.append(Examples(band.cutoff, band.low, band.high, len(band.pairs.left), band.origin, tuple(shown)))
     return tuple(found)
 
 
 #: What tells of two texts of one form that they are about other things; how many pairs are asked, and shown.
-_FACTS, _ASKED, _SUSPECTS = Vector.parse("facts, swapped(names), swapped(numbers)"), 200, 3
+_SUSPECT_FEATURES, _MOST_MEASURED, _MOST_SUSPECTS = Vector.parse("facts, swapped(names), swapped(numbers)"), 200, 3
 
 
 def choose_suspects(
@@ -160,80 +162,84 @@ def choose_suspects(
     ``pairs`` match, by positions in the corpus; ``family`` (int64[n]) is the family of each document, 0 for none.
     """
     unequal = np.flatnonzero((survey.text_digests[pairs.left] != survey.text_digests[pairs.right]).any(axis=1))
-    order = unequal[np.argsort(pairs.similarity[unequal], kind="stable")][:_ASKED]
+    order = unequal[np.argsort(pairs.similarity[unequal], kind="stable")][:_MOST_MEASURED]
     if not len(order):
         return ()
     left, right = pairs.left[order], pairs.right[order]
-    asked, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-    measurer = Measurer(_FACTS, {})
-    prepared = measurer.prepare(reader.records(asked, _FACTS))
+    documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+    measurer = Measurer(_SUSPECT_FEATURES, {})
+    prepared = measurer.prepare(reader.records(documents, _SUSPECT_FEATURES))
     facts, *swapped = measurer.measure(prepared, places[: len(order)], places[len(order) :]).T
     chosen: dict[int, int] = {}
     for at in np.lexsort((-sum(swapped), facts)).tolist():
-        if swapped[0][at] + swapped[1][at] > 0 and len(chosen) < _SUSPECTS:
+        if swapped[0][at] + swapped[1][at] > 0 and len(chosen) < _MOST_SUSPECTS:
             chosen.setdefault(int(family[left[at]]) or -at - 1, int(order[at]))
     texts = {place: [reader.shown(int(ends[place])).text for ends in pairs[:2]] for place in chosen.values()}
-    return tuple(_shown(pairs, place, longest_shared(*texts[place]), survey, reader) for place in chosen.values())
+    return tuple(
+        _example_pair(pairs, place, longest_shared(*texts[place]), survey, reader) for place in chosen.values()
+    )
 
 
-def _unlike(pairs: PairArrays, places: Integers, count: int, reader: DocumentReader) -> list[tuple[int, SharedRun]]:
+def _select_unlike(
+    pairs: PairArrays, places: Integers, count: int, reader: DocumentReader
+) -> list[tuple[int, SharedRun]]:
     """Return the places of ``count`` pairs, first those whose shared passage no pair before them has."""
-    had: list[set[str]] = []
-    chosen, others = [], []
+    used: list[set[str]] = []
+    chosen, similar_passages = [], []
     for place in places.tolist():
         texts = [reader.shown(int(ends[place])).text for ends in pairs[:2]]
         shared = longest_shared(*texts)
         words = set(shared.words)
-        if any(len(words & before) > _SAME * len(words | before) for before in had):
-            others.append((place, shared))
+        if any(len(words & previous) > _SAME_PASSAGE_SHARE * len(words | previous) for previous in used):
+            similar_passages.append((place, shared))
         else:
-            had.append(words)
+            used.append(words)
             chosen.append((place, shared))
         if len(chosen) == count:
             break
-    return [*chosen, *others][:count]
+    return [*chosen, *similar_passages][:count]
 
 
-def _places(cutoffs: Sequence[float]) -> list[tuple[float, tuple[float, float], tuple[float, float]]]:
+def _cutoff_bands(cutoffs: Sequence[float]) -> list[tuple[float, tuple[float, float], tuple[float, float]]]:
     """Return each cutoff with its band and the wider one."""
     middles = [(one + other) / 2 for one, other in pairwise(cutoffs)]
     # Below the first cutoff as far as above it; up to what is equal.
     first = [2 * cutoffs[0] - middles[0]] if middles else [0.0]
     found = []
     for cutoff, low, high in zip(cutoffs, [*first, *middles], [*middles, 1.0], strict=True):
-        margin = max(_TENTH * cutoff, _NARROWEST)
+        margin = max(_MARGIN_SHARE * cutoff, _SMALLEST_MARGIN)
         narrow = round(cutoff - margin, 9), round(min(cutoff + margin, 1.0), 9)
         found.append((cutoff, narrow, (round(max(low, 0.0), 9), round(high, 9))))
     return found
 
 
-def _band(
-    cutoff: float, narrow: tuple[float, float], wide: tuple[float, float], pairs: PairArrays, whole: Pairs | None
+def _find_band(
+    cutoff: float, narrow: tuple[float, float], wide: tuple[float, float], pairs: PairArrays, corpus_pairs: Pairs | None
 ) -> _Band:
     for low, high in (narrow, wide):
-        found = _within(pairs, low, high)
+        found = _pairs_within(pairs, low, high)
         if len(found.left):
             return _Band(cutoff, low, high, "sample", found)
-        if whole is not None:
+        if corpus_pairs is not None:
             # One pair of representatives stands for all of their equals.
-            found = _within(PairArrays(whole.left, whole.right, whole.similarity), low, high)
+            found = _pairs_within(PairArrays(corpus_pairs.left, corpus_pairs.right, corpus_pairs.similarity), low, high)
             if len(found.left):
                 return _Band(cutoff, low, high, "corpus", found)
-    return _Band(cutoff, *narrow, "sample", _within(pairs, *narrow))
+    return _Band(cutoff, *narrow, "sample", _pairs_within(pairs, *narrow))
 
 
-def _within(pairs: PairArrays, low: float, high: float) -> PairArrays:
+def _pairs_within(pairs: PairArrays, low: float, high: float) -> PairArrays:
     inside = (pairs.similarity >= low) & (pairs.similarity < high)
     return PairArrays(pairs.left[inside], pairs.right[inside], pairs.similarity[inside])
 
 
 def sample_families(pairs: PairArrays, documents: int) -> Integers:
     """Return the families that pairs of a sample from 0.5 on make: the number of each document's, 0 for none."""
-    close = pairs.similarity >= _FAMILY
+    close = pairs.similarity >= _FAMILY_SIMILARITY
     return find_families(np.arange(documents), pairs.left[close], pairs.right[close], pairs.similarity[close]).family
 
 
-def _spread(pairs: PairArrays, survey: Survey, family: Integers, count: int, seed: int) -> Integers:
+def _spread_pairs(pairs: PairArrays, survey: Survey, family: Integers, count: int, seed: int) -> Integers:
     """Return the places of so many pairs.
 
     One after the other, of those with the fewest documents from families that were had, and of these from sources and
@@ -241,31 +247,33 @@ def _spread(pairs: PairArrays, survey: Survey, family: Integers, count: int, see
     """
     rows = survey.names.rows
     keys = row_hashes(rows[pairs.left], seed) ^ row_hashes(rows[pairs.right], seed + 1)
-    order = np.argsort(keys, kind="stable")[:_LOOKED_AT]
+    order = np.argsort(keys, kind="stable")[:_MOST_CONSIDERED]
     ends = np.stack([pairs.left[order], pairs.right[order]], axis=1)
     of_family = family[ends].tolist()
     of_source = [tuple(sorted(both)) for both in survey.source[ends].tolist()]
     doublings = np.log2(np.maximum(survey.text_bytes[ends], 1)).astype(np.int64)
     of_length = [tuple(sorted(both)) for both in doublings.tolist()]
-    had: Counter[Any] = Counter()
+    used: Counter[Any] = Counter()
     chosen: list[int] = []
     documents = ends.tolist()
     waiting = list(range(len(order)))
 
-    def had_before(at: int) -> tuple[int, int, int]:
-        kin = sum(had["family", one] for one in of_family[at] if one)
-        return kin, had["source", of_source[at]], had["length", of_length[at]]
+    def use_counts(at: int) -> tuple[int, int, int]:
+        kin = sum(used["family", one] for one in of_family[at] if one)
+        return kin, used["source", of_source[at]], used["length", of_length[at]]
 
     while waiting and len(chosen) < count:
-        best = min(waiting, key=had_before)
+        best = min(waiting, key=use_counts)
         chosen.append(best)
-        had.update(("family", one) for one in of_family[best])
-        had.update([("source", of_source[best]), ("length", of_length[best])])
+        used.update(("family", one) for one in of_family[best])
+        used.update([("source", of_source[best]), ("length", of_length[best])])
         waiting = [at for at in waiting if not set(documents[at]) & set(documents[best])]
     return order[np.array(chosen, np.int64)]
 
 
-def _shown(pairs: PairArrays, place: int, shared: SharedRun, survey: Survey, reader: DocumentReader) -> ExamplePair:
+def _example_pair(
+    pairs: PairArrays, place: int, shared: SharedRun, survey: Survey, reader: DocumentReader
+) -> ExamplePair:
     left, right = int(pairs.left[place]), int(pairs.right[place])
     sources = [survey.sources[survey.source[one]] if len(survey.sources) > 1 else "" for one in (left, right)]
     shown = reader.shown(left), reader.shown(right)

@@ -16,17 +16,17 @@ from neardup import files as wholefile
 from neardup.documents import Corpus
 from neardup.documents.output import check_place
 from neardup.errors import InputError, RecipeError
-from neardup.exploration.advice import Advice, advise, choose
+from neardup.exploration.advice import Advice, advise, choose_features
 from neardup.exploration.curve import Curve, ThresholdSearch
 from neardup.exploration.examples import ExamplePair, choose_examples, choose_suspects, sample_families
-from neardup.exploration.messages import incomplete_curve
+from neardup.exploration.messages import explain_incomplete_curve
 from neardup.exploration.observations import Observations
 from neardup.exploration.options import ExplorationOptions
 from neardup.exploration.profile import profile_corpus
 from neardup.exploration.sample import Sample, Survey, draw_sample
 from neardup.exploration.views import (
     BINS,
-    NONE_CLOSE,
+    NO_CLOSE_PAIRS,
     View,
     build_view,
     check_comparable,
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 #: q-grams for short documents, and how few words make these.
 SHORT_QGRAMS, FEW_WORDS = (4, 5, 6), 20
 #: Pairs from this hundredth on are held, below the lowest cutoff; and no more of a view than these.
-_HELD, _MOST_HELD = 4, 5_000_000
+_LOWEST_HUNDREDTH, _MOST_PAIRS = 4, 5_000_000
 #: The name of recipes of n-grams.
-_NAME = "explored"
+_RECIPE_NAME = "explored"
 
 
 class Exploration(Observations):
@@ -146,11 +146,11 @@ def explore(
     )
 
 
-def _matching(pairs: PairArrays, advice: Advice, findings: Findings | None) -> PairArrays:
+def _matching_pairs(pairs: PairArrays, advice: Advice, findings: Findings | None) -> PairArrays:
     """Return what matches at the advised threshold: dropped documents with their keepers, or pairs of the sample."""
     if findings is not None:
-        gone = np.flatnonzero(findings.dropped_mask)
-        return PairArrays(findings.keepers.keeper[gone], gone, findings.keepers.similarity[gone])
+        dropped = np.flatnonzero(findings.dropped_mask)
+        return PairArrays(findings.keepers.keeper[dropped], dropped, findings.keepers.similarity[dropped])
     close = pairs.similarity >= similarity_at(advice.measure, advice.threshold)
     return PairArrays(pairs.left[close], pairs.right[close], pairs.similarity[close])
 
@@ -165,12 +165,12 @@ def idf_recipe(recipe: Recipe) -> Recipe | None:
     features = recipe.features.removesuffix(":multiset")
     weights = "tfidf" if recipe.parsed_features.multiset else "idf"
     try:
-        return recipe.changed(name=_NAME, features=features, weights=weights, measure="weighted_jaccard")
+        return recipe.changed(name=_RECIPE_NAME, features=features, weights=weights, measure="weighted_jaccard")
     except RecipeError:
         return None
 
 
-class _Whole(NamedTuple):
+class _CorpusResult(NamedTuple):
     """What is known of the whole corpus: its curve, what is found at the advised threshold, and all known pairs."""
 
     curve: Curve | None = None
@@ -189,21 +189,21 @@ class _Run:
         self._threads, self._memory = threads, memory
         self._texts: pa.LargeStringArray = texts_array([])
         self._statistics: dict[Recipe, Statistics] = {}
-        self._close: dict[Recipe, PairArrays] = {}
+        self._close_by_recipe: dict[Recipe, PairArrays] = {}
 
     def explore(self, inputs: Sequence[str], reading: Sequence[str]) -> Exploration:
         """Go through all stages."""
         options = self._options
         recipes = self._recipes()
-        sample, survey = self._draw()
+        sample, survey = self._draw_sample()
         views = self._compare(recipes)
-        choice = choose(views, sample.corpus_pairs)
+        choice = choose_features(views, sample.corpus_pairs)
         close = self._close_pairs(choice.view)
         weighted = idf_recipe(choice.view.recipe)
         if weighted is not None:
             with self._clock.stage("weights"):
-                views.append(self._view(weighted))
-        advised = partial(
+                views.append(self._compare_by(weighted))
+        advise_from = partial(
             advise,
             choice,
             lowest=options.lowest,
@@ -211,8 +211,8 @@ class _Run:
             inputs=inputs,
             reading=reading,
         )
-        advice, whole = self._advise(choice.view.recipe, advised)
-        findings = whole.findings
+        advice, corpus_result = self._advise(choice.view.recipe, advise_from)
+        findings = corpus_result.findings
         reader = DocumentReader(
             self._corpus,
             sample.names,
@@ -237,17 +237,23 @@ class _Run:
         family = sample_families(pairs, len(survey)) if findings is None else findings.families.family
         with self._clock.stage("examples"):
             examples = choose_examples(
-                pairs, survey, reader, family=family, whole=whole.pairs, count=options.examples, seed=options.seed
+                pairs,
+                survey,
+                reader,
+                family=family,
+                corpus_pairs=corpus_result.pairs,
+                count=options.examples,
+                seed=options.seed,
             )
             suspects: tuple[ExamplePair, ...] = ()
             if advice.given and options.examples:
-                suspects = choose_suspects(_matching(pairs, advice, findings), survey, reader, family=family)
+                suspects = choose_suspects(_matching_pairs(pairs, advice, findings), survey, reader, family=family)
         return Exploration(
             sample=sample,
             views=tuple(views),
             pairs=pairs,
             advice=advice,
-            curve=whole.curve,
+            curve=corpus_result.curve,
             profile=profile,
             examples=examples,
             suspects=suspects,
@@ -257,22 +263,22 @@ class _Run:
             version=__version__,
         )
 
-    def _grams(self, kind: str, lengths: Sequence[int]) -> list[Recipe]:
+    def _gram_recipes(self, kind: str, lengths: Sequence[int]) -> list[Recipe]:
         """Return a recipe for each length of word n-grams (``words``) or character q-grams (``qgrams``)."""
         flag, content = ":multiset" if self._options.multiset else "", self._options.content
-        return [Recipe(name=_NAME, content=content, features=f"{kind}:{n}{flag}") for n in sorted(set(lengths))]
+        return [Recipe(name=_RECIPE_NAME, content=content, features=f"{kind}:{n}{flag}") for n in sorted(set(lengths))]
 
     def _recipes(self) -> list[Recipe]:
         """Return what is compared by: n-grams, the shortest words first, then recipes that were named."""
         options = self._options
-        recipes = [*self._grams("words", options.lengths), *self._grams("qgrams", options.qgrams)]
-        for given in options.recipes:
-            recipe = resolve_recipe(given)
+        recipes = [*self._gram_recipes("words", options.lengths), *self._gram_recipes("qgrams", options.qgrams)]
+        for named_recipe in options.recipes:
+            recipe = resolve_recipe(named_recipe)
             check_comparable(recipe, options.content)
             recipes.append(recipe.changed(content=recipe.content or options.content))
         return recipes
 
-    def _draw(self) -> tuple[Sample, Survey]:
+    def _draw_sample(self) -> tuple[Sample, Survey]:
         options = self._options
         with self._clock.stage("sample"):
             sample, survey = draw_sample(
@@ -292,16 +298,16 @@ class _Run:
     def _compare(self, recipes: Sequence[Recipe]) -> list[View]:
         """Compare all pairs of the sample by each recipe, and by q-grams where words show documents to be short."""
         with self._clock.stage("compare"):
-            found = [self._view(recipes[0])]
+            found = [self._compare_by(recipes[0])]
             words = found[0].typical + (found[0].n or 1) - 1
             if self._options.lengths and not self._options.qgrams and found[0].typical > 0 and words < FEW_WORDS:
-                shorter = self._grams("qgrams", SHORT_QGRAMS)
+                shorter = self._gram_recipes("qgrams", SHORT_QGRAMS)
                 names = ", ".join(recipe.features for recipe in shorter)
                 self._notes.append(f"Documents are short (median {words} words), so {names} were compared as well.")
                 recipes = [*recipes, *shorter]
-            return found + [self._view(recipe) for recipe in recipes[1:]]
+            return found + [self._compare_by(recipe) for recipe in recipes[1:]]
 
-    def _view(self, recipe: Recipe) -> View:
+    def _compare_by(self, recipe: Recipe) -> View:
         if recipe.second_step:
             self._notes.append(f"Recipe {recipe.name!r} was compared without its second step, {recipe.second_step}.")
         if recipe.needs_statistics:
@@ -309,37 +315,38 @@ class _Run:
                 self._corpus, recipe, self._texts, threads=self._threads, report=self._report
             )
         # Of a large sample there may be too many close pairs to hold them for every view.
-        few = len(self._texts) * (len(self._texts) - 1) // 2 <= _MOST_HELD
-        view, close = self._compared(recipe, _HELD if few else NONE_CLOSE)
-        if few:
-            self._close[recipe] = close
+        is_small = len(self._texts) * (len(self._texts) - 1) // 2 <= _MOST_PAIRS
+        view, close = self._build_view(recipe, _LOWEST_HUNDREDTH if is_small else NO_CLOSE_PAIRS)
+        if is_small:
+            self._close_by_recipe[recipe] = close
         return view
 
-    def _compared(self, recipe: Recipe, least: int) -> tuple[View, PairArrays]:
+    def _build_view(self, recipe: Recipe, least: int) -> tuple[View, PairArrays]:
         statistics = self._statistics.get(recipe)
         vectors = extract_vectors(self._texts, recipe, statistics, threads=self._threads)
-        name = "" if recipe.name == _NAME else recipe.name
+        name = "" if recipe.name == _RECIPE_NAME else recipe.name
         return build_view(vectors, recipe, statistics, name=name, least=least, threads=self._threads)
 
     def _close_pairs(self, view: View) -> PairArrays:
         """Return the pairs of the sample that a view says are close, by their places in the sample."""
-        if view.recipe in self._close:
-            found = self._close[view.recipe]
-            self._close.clear()
+        if view.recipe in self._close_by_recipe:
+            found = self._close_by_recipe[view.recipe]
+            self._close_by_recipe.clear()
             return found
-        least = next(at for at in range(_HELD, BINS + 1) if view.at_least(at) <= _MOST_HELD or at == BINS)
-        if least > _HELD:
+        least = next(at for at in range(_LOWEST_HUNDREDTH, BINS + 1) if view.at_least(at) <= _MOST_PAIRS or at == BINS)
+        if least > _LOWEST_HUNDREDTH:
             self._notes.append(
-                f"More than {_MOST_HELD:,} pairs of the sample have a similarity of {_HELD / BINS:g} or more by "
-                f"{view.name}: those below {least / BINS:g} are not shown as examples; a smaller sample has fewer."
+                f"More than {_MOST_PAIRS:,} pairs of the sample have a similarity of {_LOWEST_HUNDREDTH / BINS:g} or "
+                f"more by {view.name}: those below {least / BINS:g} are not shown as examples; "
+                "a smaller sample has fewer."
             )
         with self._clock.stage("compare"):
-            return self._compared(view.recipe, least)[1]
+            return self._build_view(view.recipe, least)[1]
 
-    def _advise(self, recipe: Recipe, advised: Callable[[Curve | None], Advice]) -> tuple[Advice, _Whole]:
+    def _advise(self, recipe: Recipe, advise_from: Callable[[Curve | None], Advice]) -> tuple[Advice, _CorpusResult]:
         """Advise from one join of the whole corpus at the lowest threshold; from the sample where there is none."""
         if not self._options.curve:
-            return advised(None), _Whole()
+            return advise_from(None), _CorpusResult()
         try:
             search = ThresholdSearch(
                 self._corpus,
@@ -352,12 +359,12 @@ class _Run:
             )
         except RecipeError as error:
             self._notes.append(f"There is no curve of the whole corpus: {error}.")
-            return advised(None), _Whole()
+            return advise_from(None), _CorpusResult()
         with search:
             curve = search.curve()
-            advice = advised(curve)
+            advice = advise_from(curve)
             findings, point = search.at(advice.recipe)
             if not curve.complete:
-                self._notes.append(incomplete_curve(curve))
+                self._notes.append(explain_incomplete_curve(curve))
                 curve = replace(curve, points=() if point is None else (point,))
-            return advice, _Whole(replace(curve, recipe=advice.recipe), findings, search.pairs)
+            return advice, _CorpusResult(replace(curve, recipe=advice.recipe), findings, search.pairs)

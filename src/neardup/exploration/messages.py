@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 #: So many passages and templates are named in short.
-_NAMED = 3
+_MOST_NAMED = 3
 
 
-def compared(sample: Sample) -> str:
+def describe_sample(sample: Sample) -> str:
     """Return which pairs were compared."""
     pairs = format_count(sample.pairs, "pair")
     if len(sample) == sample.documents:
@@ -32,19 +32,19 @@ def compared(sample: Sample) -> str:
     return f"{len(sample):,} of {format_count(sample.documents, 'document')} sampled and compared pairwise: {pairs}"
 
 
-def advised_rule(advice: Advice) -> str:
+def format_advised_rule(advice: Advice) -> str:
     """Return the advised features, weights, measure and threshold: words:4, jaccard >= 0.45."""
     weights = f", {advice.recipe.weights}" if advice.recipe.weights not in ("", "none") else ""
     sign = "<=" if measure(advice.measure).distance else ">="
     return f"{advice.features}{weights}, {advice.measure} {sign} {advice.threshold:g}"
 
 
-def no_advice(advice: Advice) -> str:
+def explain_missing_advice(advice: Advice) -> str:
     """Return why nothing is advised, and what is shown in its place."""
     return (
         f"No advice: {format_count(advice.documents, 'document')} are too few to say where related pairs begin; it "
-        f"takes {FEWEST_DOCUMENTS} or more. Figures here are those of {advised_rule(advice)}: "
-        "read the pairs and choose."
+        f"takes {FEWEST_DOCUMENTS} or more. Figures here are those of {format_advised_rule(advice)}: read the pairs "
+        "and choose."
     )
 
 
@@ -54,34 +54,34 @@ def threshold_name(advice: Advice) -> str:
 
 
 #: From this part of the documents on a drop is much.
-_MUCH = 0.1
+_LARGE_DROP = 0.1
 
 
 def doubts(exploration: Observations) -> list[str]:
     """Return what the advice is not sure of: a large drop, and pairs that may be different documents."""
-    advice, point = exploration.advice, at_advised(exploration)
-    said: list[str] = []
+    advice, point = exploration.advice, advised_point(exploration)
+    sentences: list[str] = []
     if not advice.given:
-        return said
+        return sentences
     documents = exploration.sample.documents
-    if point is not None and point.dropped > _MUCH * documents:
+    if point is not None and point.dropped > _LARGE_DROP * documents:
         stricter = None if exploration.curve is None else exploration.curve.at(COPIES)
         other = (
             f" A threshold of {COPIES:g} would drop {format_share(stricter.dropped, documents)}." if stricter else ""
         )
-        said.append(
+        sentences.append(
             f"It would drop {format_share(point.dropped, documents)} of all documents. Where so many match, many may "
-            f"be one form with other facts, such as adverts for different jobs."
+            "be one form with other facts, such as adverts for different jobs."
             f"{other if advice.threshold < COPIES else ''}"
         )
     if exploration.suspects:
         count = len(exploration.suspects)
         these = "this pair matches, though its" if count == 1 else f"these {count} pairs match, though their"
-        said.append(
+        sentences.append(
             f"At {advice.threshold:g} {these} texts differ in names or numbers. If these are different documents to "
             "you, raise the threshold, or label some pairs and train a classifier."
         )
-    return said
+    return sentences
 
 
 def advised_command(advice: Advice) -> str:
@@ -89,15 +89,15 @@ def advised_command(advice: Advice) -> str:
     return shlex.join(("neardup", *advice.command))
 
 
-def at_advised(exploration: Observations) -> Point | None:
+def advised_point(exploration: Observations) -> Point | None:
     """Return what the advised threshold would give on the whole corpus; None where that is not known."""
     curve = exploration.curve
     return None if curve is None else curve.at(exploration.advice.threshold)
 
 
-def would_drop(exploration: Observations) -> str:
+def describe_drop(exploration: Observations) -> str:
     """Return what the advised threshold would do to the whole corpus; nothing where that is not known."""
-    point, sample = at_advised(exploration), exploration.sample
+    point, sample = advised_point(exploration), exploration.sample
     if point is None:
         return ""
     dropped = f"{point.dropped:,} of {format_count(sample.documents, 'document')}"
@@ -116,7 +116,7 @@ def advised_view(exploration: Observations) -> View | None:
     return next(fitting, None)
 
 
-def incomplete_curve(curve: Curve) -> str:
+def explain_incomplete_curve(curve: Curve) -> str:
     """Return why a curve has no points but the advised one."""
     way_out = option("--lowest", "lowest")
     return (
@@ -125,32 +125,32 @@ def incomplete_curve(curve: Curve) -> str:
     )
 
 
-def valley_in_short(view: View) -> str:
+def format_valley(view: View) -> str:
     """Return where the valley is: .12-.45, with a question mark where it is not clear; none."""
     valley = view.valley
     if valley is None:
         return "none"
-    return f"{_point(valley.low)}-{_point(valley.high)}{'' if valley.clear else '?'}"
+    return f"{_format_similarity(valley.low)}-{_format_similarity(valley.high)}{'' if valley.clear else '?'}"
 
 
-def _point(value: float) -> str:
+def _format_similarity(value: float) -> str:
     return f"{value:.2f}".removeprefix("0")
 
 
-def lengths_in_words(lengths: Lengths) -> str:
+def describe_lengths(lengths: Lengths) -> str:
     """Return how long documents are: the median, and the range of nearly all."""
     at = {f"{part:g}": value for part, value in lengths.quantiles}
     return f"the median has {at['0.5']:,} words, 90% have {at['0.05']:,} to {at['0.95']:,}, the longest has {at['1']:,}"
 
 
-def band_in_words(examples: Examples) -> str:
+def describe_band(examples: Examples) -> str:
     """Return which pairs are examples of a cutoff, and how many there are."""
     upper = "to 1" if examples.high > 1 else f"to {examples.high:g}"
     where = "the sample" if examples.origin == "sample" else "the whole corpus; the sample has none there"
     return f"{format_count(examples.found, 'pair')} from {examples.low:g} {upper} in {where}"
 
 
-def copies_in_words(copies: Copies) -> str:
+def describe_copies(copies: Copies) -> str:
     """Return how many exact copies there are: 17 copies of 13 texts."""
     return (
         f"{format_count(copies.copies, 'copy', 'copies')} of {format_count(copies.groups, 'text')}"
@@ -159,33 +159,33 @@ def copies_in_words(copies: Copies) -> str:
     )
 
 
-def contents(profile: CorpusProfile) -> dict[str, list[str]]:
+def describe_profile(profile: CorpusProfile) -> dict[str, list[str]]:
     """Return what a corpus is made of in short: a few lines for each kind of thing."""
     boilerplate, found = profile.boilerplate, profile.scripts
-    scripts = [f"{one.name} {format_share(one.documents, found.documents)}" for one in found.scripts[:_NAMED]]
-    others = sum(one.documents for one in found.scripts[_NAMED:])
+    scripts = [f"{one.name} {format_share(one.documents, found.documents)}" for one in found.scripts[:_MOST_NAMED]]
+    others = sum(one.documents for one in found.scripts[_MOST_NAMED:])
     scripts += [f"others {format_share(others, found.documents)}"] if others else []
     families = format_count(profile.families_found, "family", "families")
     largest = f", the largest of {profile.families[0].documents:,} documents" if profile.families else ""
     return {
-        "lengths": [lengths_in_words(profile.words)],
+        "lengths": [describe_lengths(profile.words)],
         "scripts": [", ".join(scripts)],
-        "exact copies": [copies_in_words(profile.copies)],
+        "exact copies": [describe_copies(profile.copies)],
         "boilerplate": [
             f"{format_count(boilerplate.found, 'passage')} of {boilerplate.run} words or more in "
             f"{format_count(boilerplate.documents, 'document')}, {boilerplate.share_of_words:.1%} of all words",
-            *(f"{passage.documents:,} times: {passage.text}" for passage in boilerplate.passages[:_NAMED]),
+            *(f"{passage.documents:,} times: {passage.text}" for passage in boilerplate.passages[:_MOST_NAMED]),
         ],
         "templates": [
             f"{format_count(one.documents, 'document')}, {format_count(len(one.slots), 'slot')}, "
             f"{one.constant:,} words that never change"
-            for one in profile.templates[:_NAMED]
+            for one in profile.templates[:_MOST_NAMED]
         ],
         "families": [f"{families}{largest}"],
     }
 
 
-def templates_in_words(profile: CorpusProfile) -> str:
+def describe_templates(profile: CorpusProfile) -> str:
     """Return how many templates there are, and what they are."""
     examined = format_count(profile.families_examined, "largest family", "largest families")
     return f"{profile.templates_found:,} of the {examined} are one text with slots that each document fills differently"

@@ -10,11 +10,11 @@ from neardup.exploration import messages
 from neardup.exploration.charts import (
     cutoffs_table,
     dropped_by_threshold,
+    histogram_chart,
     lengths_chart,
-    overlaid,
     pairs_by_threshold,
     points_table,
-    views_colours,
+    view_colours,
 )
 from neardup.exploration.views import CUTOFFS, per_million
 from neardup.pages.diff_view import pair_fold
@@ -64,7 +64,7 @@ def exploration_page(exploration: Observations) -> str:
     body = [
         opening(
             "How similar is this corpus to itself?",
-            join_html([named_inputs(exploration.inputs), f": {messages.compared(exploration.sample)}."]),
+            join_html([named_inputs(exploration.inputs), f": {messages.describe_sample(exploration.sample)}."]),
         ),
         _headline(exploration),
         _advice(exploration),
@@ -86,7 +86,7 @@ def _paragraph(words: str) -> Html:
     return Html(f"<p>{escape(words)}</p>")
 
 
-def _part(title: str, gist: str, *content: str) -> Html:
+def _folded_part(title: str, gist: str, *content: str) -> Html:
     """Return a part that opens: its title, what it comes to in a line, and the rest."""
     return fold(Html(f"<h3>{escape(title)}</h3><small>{escape(gist)}</small>"), *content)
 
@@ -100,7 +100,7 @@ def _headline(exploration: Observations) -> Html:
     ]
     if advice.given:
         rows.append((advice.features, "advised", f"{advice.measure}, threshold {advice.threshold:g}"))
-    point = messages.at_advised(exploration)
+    point = messages.advised_point(exploration)
     if point is not None:
         families = "" if point.families is None else f" in {format_count(point.families, 'family', 'families')}"
         at = "" if advice.given else f" at {advice.threshold:g}"
@@ -113,14 +113,18 @@ def _headline(exploration: Observations) -> Html:
 
 def _advice(exploration: Observations) -> Html:
     advice = exploration.advice
-    begin = escape(messages.advised_rule(advice))
+    begin = escape(messages.format_advised_rule(advice))
     if not advice.given:
-        return section("advice", "Where to begin", Html(f'<p class="begin">{escape(messages.no_advice(advice))}</p>'))
+        return section(
+            "advice", "Where to begin", Html(f'<p class="begin">{escape(messages.explain_missing_advice(advice))}</p>')
+        )
     suspects = [_pair(pair) for pair in exploration.suspects]
     return section(
         "advice",
         "Where to begin",
-        Html(f'<p class="begin">Begin with <strong>{begin}</strong>. {escape(messages.would_drop(exploration))}</p>'),
+        Html(
+            f'<p class="begin">Begin with <strong>{begin}</strong>. {escape(messages.describe_drop(exploration))}</p>'
+        ),
         rule_in_words(advice.recipe),
         advice.reason,
         command(messages.advised_command(advice)),
@@ -132,15 +136,15 @@ def _advice(exploration: Observations) -> Html:
 #: Views of one kind share a chart; what each kind is called.
 _KINDS = {"words": "Runs of words (n-grams)", "qgrams": "Runs of characters (q-grams)", "": "Recipes"}
 #: What a row says of a view: how it separates pairs, and what its histogram looks like.
-_SEPARATED = ("unrelated pairs reach", "90% of similar pairs score", "gap")
-_FIGURES = ("valley", "pairs above it", "share nothing")
-_MEANT = (
+_SEPARATION_COLUMNS = ("unrelated pairs reach", "90% of similar pairs score", "gap")
+_VIEW_COLUMNS = ("valley", "pairs above it", "share nothing")
+_VALLEY_EXPLANATION = (
     "The valley is the range in which few pairs lie, between unrelated pairs and related ones. How far unrelated pairs "
     "reach is estimated for the whole corpus; the wider the gap between that and what similar pairs score, the better."
 )
 
 
-def grouped(views: Sequence[View]) -> dict[str, list[View]]:
+def group_views(views: Sequence[View]) -> dict[str, list[View]]:
     """Return views by what they compare: word n-grams, character q-grams, anything else."""
     found: dict[str, list[View]] = {}
     for view in views:
@@ -153,36 +157,42 @@ def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
     """Return the histograms of all views, overlaid, and their figures in a table."""
     advice, advised = exploration.advice, messages.advised_view(exploration)
     parts: list[Html] = []
-    for kind, views in grouped(exploration.views).items():
-        chart = overlaid(f"over-{kind or 'recipes'}", f"{_KINDS[kind]}: pairs by similarity", views, advice, advised)
+    for kind, views in group_views(exploration.views).items():
+        chart = histogram_chart(
+            f"over-{kind or 'recipes'}", f"{_KINDS[kind]}: pairs by similarity", views, advice, advised
+        )
         charts.append(chart)
-        parts += [legend([view.name for view in views], views_colours(views)), figures([chart], wide=True)]
-    separated = dict(advice.separations)
-    rows = [[view.name, *_separated(separated.get(view.name)), *_figures(view)] for view in exploration.views]
+        parts += [legend([view.name for view in views], view_colours(views)), figures([chart], wide=True)]
+    separations = dict(advice.separations)
+    rows = [
+        [view.name, *_separation_cells(separations.get(view.name)), *_view_cells(view)] for view in exploration.views
+    ]
     best = {at for at, view in enumerate(exploration.views) if view is advised}
-    head, rows = _filled(["compared", *_SEPARATED, *_FIGURES], rows)
-    figured = table(head, rows, caption="How well each separates similar pairs of the sample", best=best)
+    head, rows = _drop_empty_columns(["compared", *_SEPARATION_COLUMNS, *_VIEW_COLUMNS], rows)
+    separation_table = table(head, rows, caption="How well each separates similar pairs of the sample", best=best)
     intro = (
         "All pairs of the sample by their similarity: unrelated pairs make the mountain on the left, copies the rise "
         "on the right. The axis of pairs is logarithmic."
     )
-    return section("histograms", "How similar are two documents?", *parts, _MEANT, figured, intro=intro)
+    return section(
+        "histograms", "How similar are two documents?", *parts, _VALLEY_EXPLANATION, separation_table, intro=intro
+    )
 
 
-def _filled(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[str], list[list[object]]]:
+def _drop_empty_columns(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[str], list[list[object]]]:
     """Return a table without the columns that say nothing, and with a dash where a cell says nothing."""
     kept = [at for at in range(len(head)) if any(row[at] != "" for row in rows)]
     return [head[at] for at in kept], [["–" if row[at] == "" else row[at] for at in kept] for row in rows]
 
 
-def _separated(found: Separation | None) -> list[str]:
+def _separation_cells(found: Separation | None) -> list[str]:
     """Return what unrelated pairs reach, what similar ones score, and the gap between them."""
     if found is None or found.level is None or found.gap is None:
         return ["" if found is None else f"{found.reach:.2f}", "", ""]
     return [f"{found.reach:.2f}", f"{found.level:.2f}", f"{found.gap:.2f}"]
 
 
-def _figures(view: View) -> list[object]:
+def _view_cells(view: View) -> list[object]:
     valley = view.valley
     nothing = format_share(view.zero, view.pairs)
     if valley is None:
@@ -194,7 +204,7 @@ def _figures(view: View) -> list[object]:
 def _cutoffs(exploration: Observations) -> Html:
     """Return how many pairs are above each cutoff."""
     advised = messages.advised_view(exploration)
-    tables = (cutoffs_table(views, advised) for views in grouped(exploration.views).values())
+    tables = (cutoffs_table(views, advised) for views in group_views(exploration.views).values())
     intro = "Pairs at or above each similarity, per million pairs of the sample."
     return section("cutoffs", "How many pairs are above each cutoff?", *tables, intro=intro)
 
@@ -212,7 +222,7 @@ def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
         f"What neardup dedup would find at each threshold in all {format_count(curve.documents, 'document')}, by "
         f"{curve.recipe.features} and {curve.recipe.measure}, exactly."
     )
-    content = [figures(drawn)] if drawn else [messages.incomplete_curve(curve)]
+    content = [figures(drawn)] if drawn else [messages.explain_incomplete_curve(curve)]
     if curve.points and not drawn:
         content.append(points_table(curve, curve.table, advice))
     return section("thresholds", "What would each threshold do?", *content, intro=intro)
@@ -237,10 +247,10 @@ def _pairs(exploration: Observations) -> Html:
 
 
 def _band(examples: Examples) -> Html:
-    gist = messages.band_in_words(examples)
+    gist = messages.describe_band(examples)
     if not examples.pairs:
         return Html(f'<p class="band"><strong>Near {examples.cutoff:g}</strong> <small>{escape(gist)}</small></p>')
-    return _part(f"Near {examples.cutoff:g}", gist, *map(_pair, examples.pairs))
+    return _folded_part(f"Near {examples.cutoff:g}", gist, *map(_pair, examples.pairs))
 
 
 def _pair(pair: ExamplePair) -> Html:
@@ -265,26 +275,28 @@ def _head(pair: ExamplePair) -> Html:
 
 _EMPTY_LINES = re.compile(r"\s*\n\s*")
 #: Characters of a passage or a template that are shown, and fillers of a slot that its row shows.
-_QUOTED, _FILLERS = 4_000, 4
+_MOST_QUOTED, _MOST_FILLERS = 4_000, 4
 
 
 def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
     """Return lengths, scripts, copies, boilerplate, templates and families."""
     drawn = [lengths_chart(profile.words)] if any(profile.words.counts) else []
     charts += drawn
-    gists = {name: lines[0] for name, lines in messages.contents(profile).items() if lines}
+    gists = {name: lines[0] for name, lines in messages.describe_profile(profile).items() if lines}
     parts = [
         figures(drawn),
-        _part("Scripts", gists["scripts"], _scripts(profile)),
-        _part("Exact copies", gists["exact copies"], _copies(profile)),
-        _part("Passages that many documents share", gists["boilerplate"], _boilerplate(profile)),
+        _folded_part("Scripts", gists["scripts"], _scripts(profile)),
+        _folded_part("Exact copies", gists["exact copies"], _copies(profile)),
+        _folded_part("Passages that many documents share", gists["boilerplate"], _boilerplate(profile)),
     ]
     if profile.templates:
-        parts.append(_part("Templates", messages.templates_in_words(profile), *map(_template, profile.templates)))
-    parts.append(_part("The largest families", gists["families"], _families(profile)))
+        parts.append(
+            _folded_part("Templates", messages.describe_templates(profile), *map(_template, profile.templates))
+        )
+    parts.append(_folded_part("The largest families", gists["families"], _families(profile)))
     intro = (
         f"{format_count(profile.documents, 'document')}, {format_size(profile.bytes)} of text; of those in the sample "
-        f"{messages.lengths_in_words(profile.words)}."
+        f"{messages.describe_lengths(profile.words)}."
     )
     return section("contents", "What is the corpus made of?", *filter(None, parts), intro=intro)
 
@@ -308,13 +320,13 @@ def _copies(profile: CorpusProfile) -> Html:
     if not copies.copies:
         return _paragraph("No two texts that are not empty are equal byte for byte.")
     verb = "equals" if copies.copies == 1 else "equal"
-    said = _paragraph(
+    introduction = _paragraph(
         f"{format_count(copies.copies, 'document')} ({format_share(copies.copies, profile.documents)}) {verb} an "
         f"earlier one byte for byte: {format_size(copies.bytes)} of text."
     )
     rows = [[text(one.begins), _ids(one.ids), one.documents, format_size(one.bytes)] for one in copies.largest]
     head = ["begins", "such as", "documents", "each"]
-    return join_html([said, table(head, rows, caption="The most frequent texts", left=2, tall=True)])
+    return join_html([introduction, table(head, rows, caption="The most frequent texts", left=2, tall=True)])
 
 
 def _boilerplate(profile: CorpusProfile) -> Html:
@@ -322,9 +334,9 @@ def _boilerplate(profile: CorpusProfile) -> Html:
     if not found.passages:
         return _paragraph(f"No run of {found.run} words occurs in {found.least:,} different texts.")
     listed = "" if found.found == len(found.passages) else f"; the {len(found.passages)} largest are listed"
-    said = _paragraph(f"Each has at least {found.run} words and is in {found.least:,} texts or more{listed}.")
+    introduction = _paragraph(f"Each has at least {found.run} words and is in {found.least:,} texts or more{listed}.")
     items = "".join(f"<li>{_passage(passage)}</li>" for passage in found.passages)
-    return join_html([said, Html(f'<ol class="passages">{items}</ol>')])
+    return join_html([introduction, Html(f'<ol class="passages">{items}</ol>')])
 
 
 def _passage(passage: Passage) -> Html:
@@ -333,7 +345,7 @@ def _passage(passage: Passage) -> Html:
         f"{format_count(passage.documents, 'document')} ({format_share(passage.share, 1)}){unlike}; "
         f"{format_count(passage.words, 'word')}; such as "
     )
-    quoted = excerpt(_EMPTY_LINES.sub("\n", passage.text), _QUOTED)
+    quoted = excerpt(_EMPTY_LINES.sub("\n", passage.text), _MOST_QUOTED)
     return Html(f'<p class="dim">{escape(about)}{_ids(passage.ids)}</p><blockquote dir="auto">{quoted}</blockquote>')
 
 
@@ -355,7 +367,7 @@ def _template(template: Template) -> Html:
 
 def _pieces(template: Template) -> Iterator[Html]:
     """Yield what all texts say, and in each slot what one of them says, up to where it is enough."""
-    room = _QUOTED
+    room = _MOST_QUOTED
     for at, (piece, slot) in enumerate(template.pieces):
         found = make_excerpt(_EMPTY_LINES.sub("\n", piece), room)
         slotted = f'<mark class="slot"><sup>{slot + 1}</sup><bdi>{found.html or "&nbsp;"}</bdi></mark>'
@@ -368,8 +380,8 @@ def _pieces(template: Template) -> Iterator[Html]:
 
 def _fillers(slot: Slot) -> Html:
     shown = [f"{text(filler) if filler else '(nothing)'} &times; {count:,}" for filler, count in slot.fillers]
-    more = slot.distinct - min(len(shown), _FILLERS)
-    return Html("; ".join(shown[:_FILLERS]) + (f"; {more:,} more" if more > 0 else ""))
+    more = slot.distinct - min(len(shown), _MOST_FILLERS)
+    return Html("; ".join(shown[:_MOST_FILLERS]) + (f"; {more:,} more" if more > 0 else ""))
 
 
 def _families(profile: CorpusProfile) -> Html:
@@ -378,14 +390,14 @@ def _families(profile: CorpusProfile) -> Html:
         for one in profile.families
     ]
     head = ["begins", "such as", "documents", "matching pairs", "least similar", "mean", "all match all"]
-    said = _paragraph("A family is all documents that matching pairs connect.")
+    introduction = _paragraph("A family is all documents that matching pairs connect.")
     listed = table(head, rows, caption="The largest families", tall=True, left=2) if rows else ""
-    return join_html([said, listed])
+    return join_html([introduction, listed])
 
 
 def _how_to_read(exploration: Observations) -> Html:
     sample = exploration.sample
-    said: dict[str, object] = {
+    definitions: dict[str, object] = {
         "similarity": "Of two documents as sets of n-grams, by the named measure. Jaccard is the share of n-grams that "
         "both have among those that either has: 1 for the same n-grams, 0 for none in common.",
         "words:4, qgrams:5": "Every run of four words, or of five characters. Longer runs are shared by chance less "
@@ -406,24 +418,24 @@ def _how_to_read(exploration: Observations) -> Html:
         "the advice": "A place to begin. Read the pairs around it, then label some: no threshold suits every corpus.",
     }
     if len(sample) == sample.documents:
-        said["exact"] = "Nothing is estimated: all pairs of all documents were compared."
-    return section("how-to-read", "How to read this", fold("What the words and figures mean", facts(said)))
+        definitions["exact"] = "Nothing is estimated: all pairs of all documents were compared."
+    return section("how-to-read", "How to read this", fold("What the words and figures mean", facts(definitions)))
 
 
 def _about(exploration: Observations) -> Html:
     sample = exploration.sample
-    known: dict[str, object] = {
+    run_facts: dict[str, object] = {
         "input": named_inputs(exploration.inputs),
-        "sample": f"{messages.compared(sample)}; seed {sample.seed}",
+        "sample": f"{messages.describe_sample(sample)}; seed {sample.seed}",
         "compared": text(", ".join(dict.fromkeys(view.name for view in exploration.views))),
         "neardup": exploration.version,
     }
     costs = fold("Time and memory", stages_table(exploration.stages)) if exploration.stages else ""
-    return section("about", "About this page", facts(known), costs)
+    return section("about", "About this page", facts(run_facts), costs)
 
 
 #: Characters of a sparkline: each is five hundredths.
-_SPARK = 20
+_SPARKLINE_LENGTH = 20
 
 
 def notebook_cell(exploration: Observations) -> str:
@@ -432,20 +444,21 @@ def notebook_cell(exploration: Observations) -> str:
     rows = [
         (
             f"{view.name}{' (advised)' if view is advised and advice.given else ''}",
-            Html(f'<span style="white-space:pre">{sparkline(view.counts, _SPARK)}</span>'),
+            Html(f'<span style="white-space:pre">{sparkline(view.counts, _SPARKLINE_LENGTH)}</span>'),
             *(format_short(per_million(pairs, view.pairs)) for _, pairs in view.above),
-            messages.valley_in_short(view),
+            messages.format_valley(view),
         )
         for view in exploration.views
     ]
     head = ("compared", "similarity 0 to 1", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "valley")
-    begin = f"<strong>{escape(messages.advised_rule(advice))}</strong>. {escape(messages.would_drop(exploration))} "
-    said = begin + escape(advice.reason) if advice.given else escape(messages.no_advice(advice))
-    typed = f"<p><code>{escape(messages.advised_command(advice))}</code></p>" if advice.given else ""
+    rule, drop = escape(messages.format_advised_rule(advice)), escape(messages.describe_drop(exploration))
+    advised_html = f"<strong>{rule}</strong>. {drop} {escape(advice.reason)}"
+    advice_html = advised_html if advice.given else escape(messages.explain_missing_advice(advice))
+    command_line = f"<p><code>{escape(messages.advised_command(advice))}</code></p>" if advice.given else ""
     return (
         # A notebook has no page's style.
-        f'<div class="neardup" style="overflow-x:auto"><p>{escape(messages.compared(exploration.sample))}</p>'
-        f"<p>{said}</p>"
+        f'<div class="neardup" style="overflow-x:auto"><p>{escape(messages.describe_sample(exploration.sample))}</p>'
+        f"<p>{advice_html}</p>"
         "<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
-        f"{table(head, rows, left=2)}{typed}</div>"
+        f"{table(head, rows, left=2)}{command_line}</div>"
     )

@@ -1,4 +1,4 @@
-"""What a corpus is made of: lengths, scripts, exact copies, passages, templates, families and files."""
+"""The profile of a corpus: lengths, scripts, exact copies, shared passages, templates and families."""
 
 from __future__ import annotations
 
@@ -35,39 +35,39 @@ from neardup.search.second_step import text_representatives
 
 #: The quantiles, in per cent.
 QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
-#: Bins of a power of ten, as far as whole numbers allow.
+#: Bins per power of ten; the smallest have fewer, because their edges are whole numbers.
 _BINS_PER_DECADE = 10
 
 
 def word_counts(texts: Sequence[str]) -> Integers:
-    """Return how many words texts have, as the normalizer ``words`` makes them: int64[n]."""
+    """Return the number of words of each text after the normalizer ``words``: int64[n]."""
     counting = Extractor(Recipe(features="words:1", normalize="words"), None, LISTED)
     return counting(pa.array(texts, pa.large_string())).sizes
 
 
 def length_bins(lengths: Integers) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return where logarithmic bins begin, and where the last ends, and how many lengths are in each.
+    """Return the edges of logarithmic bins and the number of lengths in each bin.
 
-    The bins go from that of the shortest to that of the longest; lengths of 0 are in none. Bin i holds
+    The bins span the shortest to the longest length; a length of 0 is in no bin. Bin i holds
     edges[i] <= length < edges[i + 1].
     """
-    some = lengths[lengths > 0]
-    if not len(some):
+    positive = lengths[lengths > 0]
+    if not len(positive):
         return (), ()
     edges = [1]
     step = 0
-    while edges[-1] <= some.max():
+    while edges[-1] <= positive.max():
         step += 1
         edge = round(10 ** (step / _BINS_PER_DECADE))
         if edge > edges[-1]:
             edges.append(edge)
-    counts = np.histogram(some, np.array(edges))[0]
+    counts = np.histogram(positive, np.array(edges))[0]
     first = int(counts.nonzero()[0][0])
     return tuple(edges[first:]), tuple(counts[first:].tolist())
 
 
 def length_quantiles(lengths: Integers) -> tuple[tuple[float, int], ...]:
-    """Return the lengths that so large a part of all is at most: with the part, the smallest such length."""
+    """Return quantiles: each a share, and the smallest length that this share of the lengths does not exceed."""
     ordered = np.sort(lengths)
     if not len(ordered):
         return ()
@@ -75,7 +75,7 @@ def length_quantiles(lengths: Integers) -> tuple[tuple[float, int], ...]:
     return tuple((part / 100, int(ordered[place])) for part, place in zip(QUANTILES, places, strict=True))
 
 
-#: Scripts by the first word of what Unicode calls their letters.
+#: Scripts by the first word of the Unicode names of their letters.
 _TITLE_CASE_SCRIPTS = (
     "LATIN CYRILLIC GREEK ARABIC HEBREW BOPOMOFO HANGUL THAI LAO KHMER MYANMAR TIBETAN DEVANAGARI BENGALI GURMUKHI "
     "GUJARATI TAMIL TELUGU KANNADA MALAYALAM SINHALA ARMENIAN GEORGIAN ETHIOPIC SYRIAC THAANA MONGOLIAN CHEROKEE "
@@ -87,11 +87,11 @@ _SCRIPT_NAMES = {name: name.title() for name in _TITLE_CASE_SCRIPTS.split()} | {
     "ORIYA": "Odia",
     "CANADIAN": "Canadian Aboriginal",
 }
-#: So much of the letters makes a script the main one.
+#: A script with at least this share of the letters is the main script.
 _MAIN_SHARE = 2 / 3
-#: From so much kana on among kana and Han, a text is written in both, as Japanese is.
+#: A text of kana and Han counts as Japanese from this share of kana on.
 _KANA_SHARE = 0.1
-#: This many characters of a text say what script it is in.
+#: The script of a text is detected in its first characters, up to this many.
 _CHARACTERS_READ = 2_000
 _IDS_OF_SCRIPT = 3
 _MIXED, _NONE, _OTHER = "mixed", "none", "other"
@@ -99,7 +99,7 @@ _MIXED, _NONE, _OTHER = "mixed", "none", "other"
 
 @dataclass(frozen=True, slots=True)
 class ScriptCount:
-    """Documents that are written in one script."""
+    """The documents of one script."""
 
     #: A script such as "Latin" or "Han", "mixed", or "none" for a text without letters. "Kana" are texts of kana and
     #: Han, as Japanese is written.
@@ -111,17 +111,17 @@ class ScriptCount:
 
 @dataclass(frozen=True, slots=True)
 class Scripts:
-    """The scripts of the sampled documents, the most frequent first; they add up to ``documents``."""
+    """The scripts of the sampled documents, the most frequent first; their counts add up to ``documents``."""
 
     documents: int
     scripts: tuple[ScriptCount, ...]
 
 
 def main_script(text: str) -> str:
-    """Return the script that two thirds of a text's letters belong to.
+    """Return the script of at least two thirds of a text's letters.
 
-    "Kana" where these are kana and Han and a tenth of them kana; "mixed" where no script has so many; "none" where
-    there are no letters: signs, digits and emoji are none.
+    "Kana" if these are kana and Han, and a tenth of them kana; "mixed" if no script has two thirds; "none" if the text
+    has no letters. Signs, digits and emoji are not letters.
     """
     found: Counter[str] = Counter()
     for letter, times in Counter(text).items():
@@ -139,16 +139,16 @@ def main_script(text: str) -> str:
 
 @cache
 def _letter_script(character: str) -> str:
-    """Return the script of a letter, "" for what is none."""
+    """Return the script of a letter, "" for any other character."""
     if unicodedata.category(character)[0] != "L":
         return ""
-    # A fullwidth or a ligature counts as what it stands for.
+    # A fullwidth letter or a ligature counts as the letters it stands for.
     plain = unicodedata.normalize("NFKC", character)[0]
     return _SCRIPT_NAMES.get(unicodedata.name(plain, "").partition(" ")[0], _OTHER)
 
 
 def count_scripts(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
-    """Return the scripts of texts, which go by their first 2,000 characters."""
+    """Count texts by script, detected in the first 2,000 characters of each."""
     members: defaultdict[str, list[str]] = defaultdict(list)
     for text, name in zip(texts, ids, strict=True):
         members[main_script(text[:_CHARACTERS_READ])].append(name)
@@ -161,15 +161,15 @@ def count_scripts(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long the documents of the sample are, in words."""
+    """The lengths of the sampled documents in words."""
 
     documents: int
-    #: Where the bins begin, ten to a power of ten as far as whole numbers allow, and where the last ends: bin i holds
-    #: edges[i] <= length < edges[i + 1]. They begin at 1: documents of length 0 are in ``empty``.
+    #: The edges of logarithmic bins, up to ten per power of ten: bin i holds edges[i] <= length < edges[i + 1].
+    #: Documents of length 0 are in no bin but in ``empty``.
     edges: tuple[int, ...]
-    #: Documents of each bin, one fewer than edges; those outside the first and last filled bin are left out.
+    #: Documents per bin, one value fewer than ``edges``. The first and last bin are not empty.
     counts: tuple[int, ...]
-    #: The length that so large a part of the documents is at most: of 0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.
+    #: The quantiles 0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99 and 1, each with its length.
     quantiles: tuple[tuple[float, int], ...]
     mean: float
     total: int
@@ -191,11 +191,11 @@ class CopyGroup:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The exact copies of a corpus, of texts that can be compared: empty ones match nothing."""
+    """The exact copies of a corpus. Empty texts match nothing and are not counted."""
 
-    #: Documents whose text another one before them has.
+    #: Documents whose text an earlier document has.
     copies: int
-    #: Texts that several documents have.
+    #: Distinct texts that several documents have.
     groups: int
     bytes: int
     largest: tuple[CopyGroup, ...]
@@ -208,7 +208,7 @@ class LargeFamily:
     number: int
     documents: int
     pairs: int
-    #: Over the similarities of its pairs.
+    #: The smallest and the mean similarity of its pairs.
     smallest: float
     mean: float
     #: Whether every member matches every other.
@@ -219,7 +219,7 @@ class LargeFamily:
 
 @dataclass(frozen=True, slots=True)
 class CorpusProfile:
-    """What a corpus is made of."""
+    """The contents of a corpus."""
 
     documents: int
     bytes: int
@@ -228,30 +228,31 @@ class CorpusProfile:
     copies: Copies
     boilerplate: Boilerplate
     templates: tuple[Template, ...]
-    #: The largest first; empty without a result.
+    #: The largest first; empty if there are no findings.
     families: tuple[LargeFamily, ...]
     families_found: int
-    #: How many templates there are, including those not listed, among how many of the largest families.
+    #: The number of templates, listed or not, among the ``families_examined`` largest families.
     templates_found: int = 0
     families_examined: int = 0
 
 
-#: What is listed, at most.
+#: The most families and templates in a profile.
 FAMILIES, TEMPLATES = 20, 10
-#: How many of the largest families are examined, how many texts of each, and how many characters in all.
+#: Templates are looked for in this many of the largest families, this many texts of each, and this many characters.
 _MOST_EXAMINED, _TEXTS_OF_FAMILY, _MOST_CHARACTERS = 40, 12, 5_000_000
 _IDS_OF_FAMILY = 5
-#: Characters that say how a text begins.
+#: The length of the beginning of a text in characters.
 _BEGINNING_LENGTH = 120
 
 
 def family_core(
     family: Integers, representative: Integers, left: Integers, right: Integers, texts: Integers
 ) -> Integers:
-    """Return the distinct texts of a family that match the one which matches most of them, that one first.
+    """Return the central text of a family, which matches most others, and then the distinct texts that match it.
 
-    Of the documents of a family (int64[m], ascending), ``representative`` and ``texts`` (int64[n]) name the first one
-    with equal features, and with the same text; ``left`` and ``right`` (int64[k]) are the pairs of representatives.
+    ``family`` (int64[m]) has the documents of the family, ascending. For each document of the corpus,
+    ``representative`` and ``texts`` (int64[n]) have the first document with equal features and with the same
+    text. ``left`` and ``right`` (int64[k]) are the pairs of representatives.
     """
     family_representatives = representative[family]
     nodes, copies = np.unique(family_representatives, return_counts=True)
@@ -269,7 +270,7 @@ def family_core(
 
 
 def beginning(text: str) -> str:
-    """Return how a text begins, in a line."""
+    """Return the beginning of a text as one line."""
     line = " ".join(text[: 2 * _BEGINNING_LENGTH].split())
     return (
         line
@@ -368,13 +369,13 @@ def _core(findings: Findings, members: Integers, texts: Integers) -> Integers:
 
 
 def _evenly_spaced(documents: Integers) -> Integers:
-    """Return the first document and, of the others, some from everywhere among them."""
+    """Return at most 12 documents, evenly spaced, the first among them."""
     if len(documents) <= _TEXTS_OF_FAMILY:
         return documents
     return documents[np.linspace(0, len(documents) - 1, _TEXTS_OF_FAMILY).astype(np.int64)]
 
 
-#: What is listed of each kind, at most; what there is more is counted.
+#: The most passages and copied texts in a profile.
 PASSAGES, COPIES = 20, 10
 
 
@@ -390,10 +391,10 @@ def profile_corpus(
     memory: int | None = None,
     report: Progress | None = None,
 ) -> CorpusProfile:
-    """Return what a corpus is made of.
+    """Return the profile of a corpus.
 
-    The corpus was scanned, and is read three times more: twice for boilerplate, and for the documents that are shown.
-    The findings are those of a run at the threshold that the families are for.
+    The corpus is read three times: twice to find boilerplate, and once for the documents that the profile quotes.
+    ``findings`` come from a run at the threshold of the families; without them the profile has no families.
     """
     texts = text_representatives(survey.text_digests, survey.text_bytes, np.zeros(len(survey), np.bool_))
     copies = np.bincount(texts[texts >= 0], minlength=len(texts))
@@ -415,10 +416,10 @@ def profile_corpus(
     )
     grown, complete = PassageGrower(found, counting).passages()
     firsts = [_holders(one, counting) for one in grown[:PASSAGES]]
-    # What matches nothing has no copies that a run would drop.
+    # A run drops no copies of a document that matches nothing.
     comparable = survey.text_bytes > 0 if findings is None else findings.matches.representative >= 0
     repeated = np.where(comparable, copies, 0)
-    # The texts with the most copies, of equals the first.
+    # The texts with the most copies; the first of equally frequent ones.
     often = np.argsort(-repeated, kind="stable")[:COPIES]
     often = often[repeated[often] > 1]
     families = LargestFamilies(findings, texts)
@@ -463,7 +464,7 @@ def profile_corpus(
 
 
 def _holders(one: GrownPassage, counting: Bools) -> list[int]:
-    """Return the first documents that hold a passage, of those that count."""
+    """Return the first counted documents that contain a passage."""
     return [int(first) for first in one.texts[counting[one.texts]][:_IDS_OF_FAMILY]]
 
 

@@ -1,4 +1,4 @@
-"""One pass over a corpus: a random sample of its documents, and what is known of all of them."""
+"""One pass over a corpus: a random sample of its documents, and sizes and digests of all documents."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from neardup.text.html import content_method, extract_contents
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Survey:
-    """What one pass says of all documents of a corpus, by position."""
+    """Sizes, digests and sources of all documents of a corpus, by position."""
 
     names: Names
-    #: int64[n]: the length of each text (of a recipe with ``content``, of each content) in bytes of UTF-8.
+    #: int64[n]: the size of each text in bytes of UTF-8; with ``content``, of the extracted content.
     text_bytes: Integers
     #: uint64[n, 2]: equal for texts that are equal byte for byte.
     text_digests: Words
-    #: int64[n]: the file of each, as a place in ``sources``; of text files, their folder.
+    #: int64[n]: the index in ``sources`` of each document's file, or of its folder if each file is a document.
     source: Integers
     sources: tuple[str, ...]
 
@@ -42,15 +42,15 @@ class Survey:
 class Sample:
     """A random sample of the documents of a corpus."""
 
-    #: int64[k]: which documents, ascending.
+    #: int64[k]: positions of the sampled documents in the corpus, ascending.
     positions: Integers
-    #: What is compared of each.
+    #: The text of each sampled document, or its extracted content.
     texts: list[str]
-    #: Of all documents of the corpus.
+    #: The names of all documents of the corpus.
     names: Names
-    #: How many documents the corpus has.
+    #: The number of documents of the corpus.
     documents: int
-    #: Of the texts of these.
+    #: The size of all their texts in bytes.
     bytes: int
     seed: int
 
@@ -59,16 +59,16 @@ class Sample:
 
     @property
     def pairs(self) -> int:
-        """How many pairs the sample has."""
+        """The number of pairs of the sample."""
         return len(self) * (len(self) - 1) // 2
 
     @property
     def corpus_pairs(self) -> int:
-        """How many pairs the corpus has."""
+        """The number of pairs of the corpus."""
         return self.documents * (self.documents - 1) // 2
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what it says of itself, ready for JSON; no texts."""
+        """Return the sizes of the sample for JSON, without texts."""
         return {
             "documents": len(self),
             "pairs": self.pairs,
@@ -80,7 +80,7 @@ class Sample:
 
 
 class _TextBatch(NamedTuple):
-    """What is known of some texts: themselves (or their contents), their lengths in bytes, and their digests."""
+    """A batch of texts (or contents), their sizes in bytes, and their digests."""
 
     texts: pa.LargeStringArray
     sizes: Integers
@@ -96,12 +96,12 @@ def draw_sample(
     threads: int = 1,
     report: Progress | None = None,
 ) -> tuple[Sample, Survey]:
-    """Read a corpus once, and draw documents.
+    """Read a corpus once and draw a random sample of its documents.
 
-    A document is drawn if the hash of its row and of the seed is among the smallest, so that threads, the size of
-    batches and the split into files do not matter, and a larger sample holds the smaller one.
+    The sample has the documents with the smallest hashes of row and seed. So it does not depend on threads, batch sizes
+    or the split into files, and a larger sample contains a smaller one.
 
-    Raises ``InputError`` where several documents have one id.
+    Raises ``InputError`` if several documents have the same id.
     """
     smallest, columns, rows = _BottomSample(sample, seed), DocumentColumns(), deque[Integers]()
     sizes, digests = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
@@ -148,7 +148,7 @@ def _measure_texts(content: str, texts: pa.LargeStringArray) -> _TextBatch:
 
 
 class _BottomSample:
-    """Holds the texts of the rows with the smallest hashes so far."""
+    """The rows with the smallest hashes so far, with their texts."""
 
     def __init__(self, count: int, seed: int) -> None:
         self._count, self._seed = count, seed
@@ -157,7 +157,7 @@ class _BottomSample:
         self._texts: list[str] = []
 
     def add(self, rows: Integers, texts: pa.LargeStringArray) -> None:
-        """Look at documents: their rows and texts."""
+        """Add documents if their hashes are among the smallest."""
         keys = row_hashes(rows, self._seed)
         full = len(self._keys) == self._count
         small = np.flatnonzero(keys < self._keys[-1]) if full else np.arange(len(keys))
@@ -171,7 +171,7 @@ class _BottomSample:
         self._texts = [found[place] for place in order.tolist()]
 
     def result(self) -> tuple[Integers, list[str]]:
-        """Return the rows that are drawn, ascending, and their texts."""
+        """Return the sampled rows, ascending, and their texts."""
         order = np.argsort(self._rows)
         return self._rows[order], [self._texts[place] for place in order.tolist()]
 

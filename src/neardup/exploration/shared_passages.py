@@ -1,7 +1,7 @@
-"""Passages that many texts of a corpus share: shared runs of words, found in two passes, and what they grow into.
+"""Passages that many texts of a corpus share: shared runs of words, found in two passes, and grown to passages.
 
-The first pass counts in a table of bytes, as the join does: two runs may share a slot, so a count is never too low. The
-second one keeps the places of those that may occur often enough, which are few, and counts them exactly.
+The first pass counts runs in a table of bytes, as the join does. Two runs may share a slot, so a count may be too high
+but never too low. The second pass keeps the places of the few runs that may be frequent enough, and counts exactly.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from neardup.recipe import Recipe
 from neardup.runtime import map_in_order
 from neardup.text.normalize import tokens
 
-#: Up to here the counts of the table stand for themselves (``kernels.counts``).
+#: Counts of the table are exact up to this value (``kernels.counts``).
 _LARGEST_COUNT = 127
-#: The table has a slot or two for each word, but not more than 2**28, nor than this part of a budget.
+#: The table has one or two slots per word: at least 2**16, at most 2**28, and at most an eighth of the memory budget.
 _FEWEST_BITS, _MOST_BITS, _MEMORY_SHARE = 16, 28, 8
 _BYTES_PER_WORD = 5
-#: Places that are held, of 24 bytes each; beyond, what is held must occur more often.
+#: The most places to keep, of 24 bytes each. With more, the minimum count is raised.
 MOST_PLACES = 1 << 25
 
 
 class SharedRuns(NamedTuple):
-    """The runs of words that many texts share."""
+    """The runs of words that many texts share, with their places."""
 
     run: int
-    #: So many texts that count share each of them; more than was asked for, where they were too many.
+    #: Each run occurs in at least this many counted texts: the requested number, or more if there were too many places.
     least: int
-    #: int64[r]: how many texts that count have each run.
+    #: int64[r]: the number of counted texts with each run.
     often: Integers
-    #: int64[k]: where they stand, in order: which run, in which document, from which word on.
+    #: int64[k] each: places in order of documents and words: the run, the document, and the first word.
     runs: Integers
     texts: Integers
     places: Integers
-    #: Of all distinct texts.
+    #: The number of words of all distinct texts.
     words: int
 
     @property
     def covered(self) -> int:
-        """How many words of the distinct texts they cover."""
+        """The number of words of the distinct texts that the runs cover."""
         ahead = np.full(len(self.places), self.run)
         same = self.texts[1:] == self.texts[:-1]
         ahead[:-1][same] = np.minimum(np.diff(self.places)[same], self.run)
@@ -74,12 +74,12 @@ def shared_runs(
     report: Progress | None = None,
     most_places: int = MOST_PLACES,
 ) -> SharedRuns:
-    """Find the runs of ``run`` words that at least ``least`` texts have.
+    """Find the runs of ``run`` words that occur in at least ``least`` texts.
 
-    The corpus is read twice. One document of each text is searched (``distinct``), and some of these count
-    (``counting``; bool[n] both). Raising ``run`` finds longer runs alone, raising ``least`` fewer. The table takes at
-    most an eighth of ``memory``. Where more than ``most_places`` have to be held, ``least`` is doubled until they are
-    few enough, to 127 at most.
+    The corpus is read twice. ``distinct`` (bool[n]) selects one document of each text to search, ``counting`` (bool[n])
+    those of them that count. Raising ``run`` finds only longer runs, raising ``least`` finds fewer. The table takes at
+    most an eighth of ``memory``. If there are more than ``most_places`` places, ``least`` is doubled until they are few
+    enough, up to 127.
     """
     recipe = Recipe(content=content, features=f"words:{run}", normalize="words")
     shift = np.uint64(64 - _table_bits(text_bytes, memory))
@@ -100,7 +100,7 @@ def _table_bits(text_bytes: int, memory: int | None) -> int:
 def _count_runs(
     corpus: Corpus, recipe: Recipe, counting: Bools, shift: np.uint64, threads: int, report: Progress | None
 ) -> npt.NDArray[np.uint8]:
-    """Return the table of counts: of runs whose hashes begin with a slot's number, in how many texts they are."""
+    """Return for each slot the number of texts with the runs whose hashes begin with its number."""
     table = np.zeros(1 << (64 - int(shift)), np.uint8)
     first = 0
     for block in map_in_order(Extractor(recipe), pieces(corpus, "boilerplate", report), threads):
@@ -122,7 +122,7 @@ def _numbered(batches: Iterable[pa.LargeStringArray]) -> Iterator[tuple[int, pa.
 
 
 class _RunPlaces(NamedTuple):
-    """Places of one batch: hashes of runs, documents, words; and how many words the distinct texts have."""
+    """The places of one batch: hashes of runs, documents and words; and the number of words of its distinct texts."""
 
     hashes: Words
     texts: Integers
@@ -131,7 +131,7 @@ class _RunPlaces(NamedTuple):
 
 
 class _Finder:
-    """Finds in batches of texts the runs that may occur often enough."""
+    """Finds the places of runs that may be frequent enough in batches of texts."""
 
     def __init__(
         self, recipe: Recipe, table: npt.NDArray[np.uint8], shift: np.uint64, distinct: Bools, cut: int
@@ -147,7 +147,7 @@ class _Finder:
         block = self._runs(texts)
         hashes = np.maximum(block.features, np.uint64(1))
         words = np.where(block.sizes > 0, block.sizes + self._run - 1, 0)
-        # A text of fewer words than a run has one hash, too: that of all of them.
+        # A text shorter than a run has one hash, too: that of all its words.
         single = np.flatnonzero(block.sizes == 1)
         words[single] = self._single(texts.take(pa.array(single))).sizes
         wanted = self._distinct[first : first + len(texts)]
@@ -159,13 +159,13 @@ class _Finder:
         return _RunPlaces(hashes[found], owners + first, places, int(words[wanted].sum()))
 
     def may_be_frequent(self, hashes: Words) -> Bools:
-        """Return which runs may occur often enough."""
+        """Return which runs may be frequent enough: bool[k]."""
         slots = (hashes >> self._shift).astype(np.int64)
         return np.asarray(self._table.take(slots) >= self.cut)
 
 
 class _PlaceStore:
-    """The places that were found, and no more than fit."""
+    """The found places, limited to a maximum number."""
 
     def __init__(self, finder: _Finder, most: int) -> None:
         self._finder, self._most_places = finder, most
@@ -174,7 +174,7 @@ class _PlaceStore:
         self._size = 0
 
     def add(self, part: _RunPlaces) -> None:
-        # A part that was under way when the count was raised holds too many.
+        # A batch that was in progress when the count was raised has too many places.
         self.parts.append(self._select_frequent(part) if self.raised else part)
         self._size += len(self.parts[-1].hashes)
         while self._size > self._most_places and self._finder.cut < _LARGEST_COUNT:
@@ -204,17 +204,17 @@ def _count_exactly(held: _PlaceStore, run: int, least: int, counting: Bools) -> 
     return SharedRuns(run, least, count[enough], number[runs[stays]], texts[stays], places[stays], words)
 
 
-#: Words of a run.
+#: The words of a run.
 RUN = 8
-#: A run counts as shared from this many texts on, or from one in this many.
+#: A run is shared if it occurs in this many texts, and in one of this many.
 _FEWEST_TEXTS, _TEXTS_PER_RUN = 5, 1000
-#: A passage continues while at least this part of the texts with its first run continue it.
+#: A passage continues while at least this share of the texts with its first run continue it.
 _CONTINUING_SHARE = 0.75
-#: What grew is a new passage if more than this part of its runs is in no earlier passage.
+#: A grown passage is new if more than this share of its runs is in no earlier passage.
 _NEW_SHARE = 0.5
-#: A run in this many times as many texts belongs to another passage.
+#: A run that occurs in this many times as many texts belongs to another passage.
 _FREQUENCY_STEP = 1.5
-#: Runs that passages are grown from.
+#: The most runs to grow passages from.
 MOST_GROWN = 5_000
 #: Closing characters right after the last word.
 _CLOSING_CHARACTERS = re.compile(r"[^\w\s([{<«“‘]{1,3}")
@@ -224,75 +224,74 @@ _CLOSING_CHARACTERS = re.compile(r"[^\w\s([{<«“‘]{1,3}")
 class Passage:
     """A run of words that occurs in many documents."""
 
-    #: As the first document of ``ids`` writes it.
+    #: The text of the passage in the first document of ``ids``.
     text: str
-    #: How long it is; characters, in scripts written without spaces.
+    #: The length in words; in characters for scripts without spaces.
     words: int
-    #: How many documents of the corpus hold all of it, in this order.
+    #: The number of documents of the corpus that contain all its words in order.
     documents: int
-    #: How many distinct texts those are.
+    #: The number of distinct texts of these documents.
     texts: int
-    #: How many of these stay when near-duplicates go: they are different documents but for the passage. None where no
-    #: result says so.
+    #: The number of these texts that a run keeps: documents that differ except for the passage. None without findings.
     unlike: int | None
-    #: ``documents`` of all documents.
+    #: ``documents`` as a share of all documents.
     share: float
-    #: The first documents that hold it, no two with equal texts, or near-duplicates where these are known.
+    #: The first documents that contain it, without equal texts, and without near-duplicates if there are findings.
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Boilerplate:
-    """The passages that many documents share, those that fill most of the corpus first."""
+    """The passages that many documents share; those that fill most of the corpus come first."""
 
-    #: By ``words`` times ``unlike``; times ``texts`` where that is not known.
+    #: Ordered by ``words`` times ``unlike``, or times ``texts`` if ``unlike`` is None.
     passages: tuple[Passage, ...]
-    #: How many there are, those that are not listed too.
+    #: The number of passages, listed or not.
     found: int
-    #: So many texts at least (that stay, where that is known) hold each run of ``run`` words of a passage: 5, or one in
-    #: a thousand.
+    #: Each run of ``run`` words of a passage occurs in at least this many texts (kept texts, if there are findings): 5,
+    #: or one in a thousand if that is more.
     least: int
     run: int
-    #: How many documents hold at least one such run.
+    #: The number of documents with at least one such run.
     documents: int
-    #: The part of the words of all distinct texts that such runs cover.
+    #: The share of the words of all distinct texts that such runs cover.
     share_of_words: float
-    #: Whether all passages were found; if not, those that seemed to fill most.
+    #: Whether all passages were found; otherwise only those that seemed to fill most.
     complete: bool = True
 
 
 class GrownPassage(NamedTuple):
-    """A passage as it was found."""
+    """A passage grown from a shared run."""
 
     words: int
-    #: In how many texts that count it occurs.
+    #: The number of counted texts with the passage.
     often: int
-    #: int64[k]: all distinct texts that hold it, ascending.
+    #: int64[k]: all distinct texts with the passage, ascending.
     texts: Integers
-    #: int64[k]: from which word on, the first time in each.
+    #: int64[k]: the first word of its first occurrence in each text.
     places: Integers
 
 
 class _Growth(NamedTuple):
-    """What grew from a run."""
+    """A chain of runs that grew from one run."""
 
-    #: int64[k]: the runs.
+    #: int64[k]: the runs in order.
     chain: Integers
-    #: int64[m]: where the first run of all stands in it.
+    #: int64[m]: the places of the run that the chain grew from.
     at: Integers
-    #: Where the chain begins, from there.
+    #: The offset from there to the begin of the chain.
     before: int
-    #: Whether what is in many more texts ends it on that side.
+    #: Whether a run that occurs in many more texts ends the chain on that side.
     left: bool
     right: bool
 
     def own_runs(self, shared: int) -> Integers:
-        """Return the runs without those whose first, or last, words are such a run's: so many on each side."""
+        """Return the runs without the ``shared`` ones on a side that a more frequent run ends."""
         return self.chain[shared if self.left else 0 : len(self.chain) - (shared if self.right else 0)]
 
 
 def fewest_texts(texts: int) -> int:
-    """Return in how many of these texts a run must be to count as shared: five, or one in a thousand."""
+    """Return the least number of texts that makes a run shared: five, or one in a thousand if that is more."""
     return max(_FEWEST_TEXTS, -(-texts // _TEXTS_PER_RUN))
 
 
@@ -302,16 +301,16 @@ class PassageGrower:
     def __init__(self, found: SharedRuns, counting: Bools) -> None:
         self._found, self._counting = found, counting
         runs, texts, places = found.runs, found.texts, found.places
-        # Whether the next place is that of the next word.
+        # Whether the next place is the next word of the same text.
         self._is_continued = np.zeros(len(runs), np.bool_)
         self._is_continued[:-1] = (texts[1:] == texts[:-1]) & (places[1:] == places[:-1] + 1)
         self._order = np.argsort(runs, kind="stable")
         self._offsets = np.concatenate([[0], np.cumsum(np.bincount(runs, minlength=len(found.often)))]).astype(np.int64)
-        # The run that always stands behind each one, and the one before.
+        # For each run the one that always follows it, and the one that always precedes it.
         self._fixed_neighbours = {step: self._neighbours(step) for step in (1, -1)}
 
     def passages(self, most: int = MOST_GROWN) -> tuple[list[GrownPassage], bool]:
-        """Return the passages, those that fill most first, and whether these are all.
+        """Return the passages, those that fill most first, and whether the list is complete.
 
         They are grown from at most ``most`` runs, the most promising first.
         """
@@ -337,7 +336,7 @@ class PassageGrower:
         return grown, bool(used.all())
 
     def _seeds(self) -> Integers:
-        """Return the runs, those first that stand in long stretches of runs that many texts share."""
+        """Return all runs; those in long sequences of runs that many texts share come first."""
         found = self._found
         often = found.often[found.runs]
         begins = np.ones(len(often), np.bool_)
@@ -351,7 +350,7 @@ class PassageGrower:
         return np.lexsort((self._order[self._offsets[:-1]], -best))
 
     def _grow(self, seed: int) -> _Growth:
-        """Return what grows from a run."""
+        """Grow a chain from a run in both directions."""
         at = self._order[self._offsets[seed] : self._offsets[seed + 1]]
         needed = max(_CONTINUING_SHARE * int(self._found.often[seed]), 1)
         chain = {seed}
@@ -365,7 +364,7 @@ class PassageGrower:
                 if last < 0:
                     last, going = self._most_common_step(at, step * len(side), step)
                     count = self._count_texts(going)
-                # What repeats itself would go on for as long as it does.
+                # A repeated passage would grow without end.
                 if last in chain or count < needed:
                     break
                 more = bool(self._found.often[last] >= _FREQUENCY_STEP * count)
@@ -378,7 +377,7 @@ class PassageGrower:
         return _Growth(np.array([*sides[1][::-1], seed, *sides[0]], np.int64), at, -len(sides[1]), ended[1], ended[0])
 
     def _chain_places(self, chain: Integers) -> Integers:
-        """Return where runs stand one behind the other: the places of the first."""
+        """Return the places where the runs of a chain follow one another: those of its first run."""
         runs = chain.tolist()
         at = self._order[self._offsets[runs[0]] : self._offsets[runs[0] + 1]]
         for step, (before, after) in enumerate(pairwise(runs)):
@@ -388,7 +387,7 @@ class PassageGrower:
         return at
 
     def _neighbours(self, step: int) -> Integers:
-        """Return for each run the one that stands next to it wherever it stands, -1 where there is none."""
+        """Return for each run its neighbour if that is the same everywhere, otherwise -1."""
         runs, count = self._found.runs, len(self._found.often)
         first = np.flatnonzero(self._is_continued)
         at, other = (first, first + 1) if step > 0 else (first + 1, first)
@@ -399,8 +398,8 @@ class PassageGrower:
         return np.where(always, most, -1)
 
     def _most_common_step(self, at: Integers, ahead: int, step: int) -> tuple[int, Integers]:
-        """Return the run that most texts go on with, and the places of those that do."""
-        # Before the first place of all there is the last one, which nothing follows.
+        """Return the run that continues most texts, and the places that it continues."""
+        # Index -1, before the first place, is the last place, which nothing follows.
         going = at[self._is_continued[at + ahead + min(step, 0)]]
         after = self._found.runs[going + ahead + step]
         counted = after[self._counting[self._found.texts[going]]]
@@ -411,14 +410,14 @@ class PassageGrower:
         return run, going[after == run]
 
     def _count_texts(self, at: Integers) -> int:
-        """Return in how many texts that count these places are."""
+        """Return the number of counted texts with these places."""
         texts = self._found.texts[at]
         texts = texts[self._counting[texts]]
         return int(np.count_nonzero(texts[1:] != texts[:-1])) + int(len(texts) > 0)
 
 
 def written(text: str, place: int, words: int) -> str:
-    """Return words of a text from a place on, as they are written there, with what closes the last one."""
+    """Return words of a text as written, with closing punctuation; ``place`` is the first word."""
     found = tokens(text)[place : place + words]
     closing = _CLOSING_CHARACTERS.match(text, found[-1].end)
     return text[found[0].start : closing.end() if closing else found[-1].end]

@@ -1,15 +1,15 @@
-"""Families that are one text with slots: what all of them say, and what each fills in.
+"""Families that are one text with slots that each document fills differently.
 
-The documents of a family are compared with one of them, word by word. What all have in the same order is constant; what
-lies between is a slot. A family is a **template** if
+The documents of a family are compared with one of them, word by word. Words that all have in the same order are
+constant; a place between them where the documents differ is a slot. A family is a **template** if
 
 - at least four of its distinct texts have the constant words, and these are at least half of a text, in the mean;
 - at least one slot in ten is *open*: three quarters of the texts fill it, with at most twelve words in the median; they
   fill in at least four different things, and none of these is in more than a third of the texts. Words that most
   texts fill in, and accents, make no difference.
 
-Edited copies, or the states of one text over time, are none: where they differ, most of them agree, for each change is
-one document's own.
+Edited copies and versions of one text over time are no templates: most of them agree at each place, because each change
+concerns one document.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from neardup.kernels import Integers
 from neardup.text.alignment import matching_blocks
 from neardup.text.normalize import Token, normalize, tokens
 
-#: The rule, as it stands above.
+#: The limits of the rule above.
 _FEWEST_TEXTS, _CONSTANT_SHARE, _OPEN_SHARE = 4, 0.5, 0.1
 _FILLED_SHARE, _MOST_FILLER_WORDS, _FEWEST_DISTINCT, _SAME_SHARE, _COMMON_WORD_SHARE = 0.75, 12, 4, 1 / 3, 0.5
-#: A text that lacks more than this part of the words that all others have is left out, as long as three in four stay.
+#: A text that lacks more than this share of all others' words is left out, as long as three in four remain.
 _MISSING_SHARE, _MEMBER_SHARE = 0.02, 0.75
 #: A run of fewer constant words than these, this many times shorter than what differs on both sides of it, is chance.
 _FEWEST_CERTAIN, _CHANCE_RATIO = 5, 3
-#: Of longer texts only this many characters are compared.
+#: Longer texts are compared by this many characters.
 LONGEST = 20_000
 _MOST_FILLERS = 8
 
@@ -75,11 +75,11 @@ class Template:
 
 
 class Pattern(NamedTuple):
-    """Texts that are one text with slots."""
+    """The constant words and slots of some texts."""
 
-    #: Which texts these are; the first is always among them.
+    #: Indices of the texts that fit the pattern; the first text always does.
     members: tuple[int, ...]
-    #: Words that these have in the same order.
+    #: The number of words that these have in the same order.
     constant: int
     #: ``constant`` of their words, in the mean.
     share: float
@@ -89,9 +89,9 @@ class Pattern(NamedTuple):
 
 
 def find_pattern(texts: Sequence[str]) -> Pattern | None:
-    """Return what texts have in common and where they differ, if they are a template; None if they are not.
+    """Return the pattern of texts if they are a template, otherwise None.
 
-    The others are compared with the first, the first 20,000 characters of each.
+    The first 20,000 characters of each text are compared with the first text.
     """
     texts = [text[:LONGEST] for text in texts]
     words = [normalize(text).split() for text in texts]
@@ -99,7 +99,7 @@ def find_pattern(texts: Sequence[str]) -> Pattern | None:
         return None
     matches = _match_words(words)
     members = _select_members(matches)
-    # Where the constant words stand in each text, with what is before the first and behind the last.
+    # The places of the constant words in each text, framed by the places before its first and after its last word.
     ends = np.array([len(words[m]) for m in members])[:, None]
     places = np.hstack([np.full_like(ends, -1), matches[members][:, (matches[members] >= 0).all(axis=0)], ends])
     places = _drop_chance_runs(places)
@@ -128,7 +128,7 @@ def find_pattern(texts: Sequence[str]) -> Pattern | None:
 
 
 def _match_words(words: Sequence[Sequence[str]]) -> Integers:
-    """Return where in each text each of the first one's words is matched, -1 where it is not."""
+    """Return the place in each text that matches each word of the first text, -1 for none: int64[texts, words]."""
     matches = np.full((len(words), len(words[0])), -1)
     matches[0] = np.arange(len(words[0]))
     for number, other in enumerate(words[1:], 1):
@@ -139,7 +139,7 @@ def _match_words(words: Sequence[Sequence[str]]) -> Integers:
 
 
 def _drop_chance_runs(places: Integers) -> Integers:
-    """Return the places of constant words without those that are few between much that differs."""
+    """Return the places of constant words without short runs between long differences, which match by chance."""
     gaps = np.diff(places).max(axis=0) - 1
     begins = [0, *(np.flatnonzero(gaps[:-1]) + 1).tolist()]
     ends = [*begins[1:], places.shape[1] - 1]
@@ -155,7 +155,7 @@ def _drop_chance_runs(places: Integers) -> Integers:
 
 
 def _select_members(matches: Integers) -> list[int]:
-    """Return the texts that stay when those are left out that alone lack words which all others have."""
+    """Return the texts without those that alone lack many words of all others."""
     members = list(range(len(matches)))
     most = len(matches) - int(_MEMBER_SHARE * len(matches))
     for _ in range(most):
@@ -169,20 +169,20 @@ def _select_members(matches: Integers) -> list[int]:
 
 
 def _text_between(text: str, words: Sequence[Token], before: int, after: int) -> str:
-    """Return what stands between two words as the text writes it."""
+    """Return the text between two words as written."""
     return text[words[before + 1].start : words[after - 1].end] if after > before + 1 else ""
 
 
 def _build_slot(fillers: Sequence[tuple[str, ...]], written: Sequence[str]) -> Slot:
     counts = Counter(fillers)
-    # The first text that has them says how they are written.
+    # Fillers are written as in the first text that has them.
     first = dict(zip(reversed(fillers), reversed(written), strict=True))
     ranked = sorted(counts, key=lambda words: (-counts[words], words))
     return Slot(tuple((first[words], counts[words]) for words in ranked[:_MOST_FILLERS]), len(counts))
 
 
 def _is_open(fillers: Sequence[tuple[str, ...]]) -> bool:
-    """Return whether documents fill in, each its own."""
+    """Return whether the documents fill a slot with different words."""
     if sum(map(bool, fillers)) < _FILLED_SHARE * len(fillers) or median(map(len, fillers)) > _MOST_FILLER_WORDS:
         return False
     bare_fillers = [frozenset(map(_strip_accents, words)) for words in fillers]
@@ -201,7 +201,7 @@ def _strip_accents(word: str) -> str:
 def _split_pieces(
     text: str, words: Sequence[Token], places: Integers, filled: Sequence[int]
 ) -> tuple[tuple[str, int], ...]:
-    """Return a text as what is constant and what fills slots, in order."""
+    """Split a text into constant pieces and fillers of slots, in order."""
     number = {slot: at for at, slot in enumerate(filled)}
     cuts: list[tuple[int, int, int]] = []
     for slot, (before, after) in enumerate(pairwise(places.tolist())):

@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 #: The last hundredth in which a valley may lie, how far around a place pairs are counted, and how long a valley is.
-_LAST, _AROUND, _LONG = 90, 5, 8
+_LAST_HUNDREDTH, _HALF_WINDOW, _SHORTEST = 90, 5, 8
 #: Fewer pairs above a place make no valley there, and fewer than these no clear one.
-FEWEST, FEWEST_CLEAR = 10, 30
+FEWEST_PAIRS, FEWEST_CLEAR_PAIRS = 10, 30
 #: How dense pairs may be, of the mean above: in a clear valley; in another, and somewhere in it.
-_CLEAR, _EVEN, _SPARSER = 0.5, 1.25, 1.0
+_CLEAR_DENSITY, _EVEN_DENSITY, _SPARSE_DENSITY = 0.5, 1.25, 1.0
 #: The part of the pairs above its lower end that a cut may lose as far as twice the way.
-_KEPT = 0.95
+_KEPT_SHARE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +50,34 @@ class Valley:
     sparse: bool = True
 
 
-def find_valley(above: Sequence[float] | npt.NDArray[np.float64], known: int = 0) -> Valley | None:
-    """Return the valley of a distribution of similarities.
+def find_valley(above: Sequence[float] | npt.NDArray[np.float64], first_known: int = 0) -> Valley | None:
+    """Return the valley of a distribution of similarities, None if it has none.
 
-    ``above`` are 101 numbers: how many pairs are at or above each hundredth, all pairs first. From ``known`` on they
-    are known; no valley is looked for below. There is none where pairs thin out up to 0.9, or where fewer than 10 lie
-    above the place where they cease to: then there are no related pairs to speak of, or they are no kind of their own.
+    ``above`` has 101 values: the number of pairs at or above each hundredth, beginning with all pairs. The values
+    below ``first_known`` are unknown, and the valley does not lie there. There is no valley if pairs thin out up to
+    0.9, or if fewer than 10 pairs lie above the place where they stop thinning out: the sample then has too few
+    related pairs, or they do not stand apart from the others.
     """
     pairs = np.asarray(above, np.float64)
     total = pairs[0]
     # Where everything resembles everything, the unrelated pairs are not at 0: the valley is right of the middle pair.
-    first = int(np.flatnonzero(2 * pairs >= total)[-1]) + 1 if total else _LAST + 1
-    first = max(first, known)
-    places = np.arange(first, _LAST + 1)
-    places = places[pairs[places] >= FEWEST]
+    first = int(np.flatnonzero(2 * pairs >= total)[-1]) + 1 if total else _LAST_HUNDREDTH + 1
+    first = max(first, first_known)
+    places = np.arange(first, _LAST_HUNDREDTH + 1)
+    places = places[pairs[places] >= FEWEST_PAIRS]
     if not len(places):
         return None
-    before, behind = np.maximum(places - _AROUND, first), places + _AROUND
-    density = (pairs[before] - pairs[behind]) / (behind - before) * (100 - places) / pairs[places]
-    found = _lowest(density, _CLEAR, _CLEAR)
+    window_begins, window_ends = np.maximum(places - _HALF_WINDOW, first), places + _HALF_WINDOW
+    density = (
+        (pairs[window_begins] - pairs[window_ends]) / (window_ends - window_begins) * (100 - places) / pairs[places]
+    )
+    found = _first_sparse_range(density, _CLEAR_DENSITY, _CLEAR_DENSITY)
     sparse = found is not None
-    found = found or _lowest(density, _EVEN, _SPARSER)
+    found = found or _first_sparse_range(density, _EVEN_DENSITY, _SPARSE_DENSITY)
     if found is None:
         return None
     begin, end = int(places[found[0]]), int(places[found[1]])
-    kept = int(np.count_nonzero(pairs[begin : end + 1] >= _KEPT * pairs[begin])) - 1
+    kept = int(np.count_nonzero(pairs[begin : end + 1] >= _KEPT_SHARE * pairs[begin])) - 1
     return Valley(
         begin / 100,
         end / 100,
@@ -82,15 +85,15 @@ def find_valley(above: Sequence[float] | npt.NDArray[np.float64], known: int = 0
         round(total - pairs[begin]),
         round(pairs[end]),
         float(1e6 * (pairs[begin] - pairs[end]) / total),
-        sparse and bool(pairs[begin] >= FEWEST_CLEAR),
+        sparse and bool(pairs[begin] >= FEWEST_CLEAR_PAIRS),
         sparse,
     )
 
 
-def _lowest(density: npt.NDArray[np.float64], most: float, least: float) -> tuple[int, int] | None:
+def _first_sparse_range(density: npt.NDArray[np.float64], most: float, least: float) -> tuple[int, int] | None:
     """Return the first stretch, from and to which place, that has no more than ``most``, and once at most ``least``."""
     inside = np.concatenate([[False], density <= most, [False]])
     for begin, end in list(pairwise(np.flatnonzero(inside[1:] != inside[:-1]).tolist()))[::2]:
-        if end - begin >= _LONG and density[begin:end].min() <= least:
+        if end - begin >= _SHORTEST and density[begin:end].min() <= least:
             return begin, end - 1
     return None

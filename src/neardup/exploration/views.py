@@ -39,12 +39,12 @@ from neardup.search.nearest import code_of, empty_table, kind_of, rows_of, value
 
 #: Bin i holds the pairs with i/100 < s <= (i + 1)/100, in exact fractions; those that share nothing are apart.
 BINS = 100
-#: Where pairs are counted, and read.
+#: Pairs are counted at or above these similarities, and examples are shown near them.
 CUTOFFS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 
 
 def per_million(pairs: int, of: int) -> float:
-    """Return how many pairs in a million that is; 0 of none."""
+    """Return pairs per million of ``of``; 0 if ``of`` is 0."""
     return 1e6 * pairs / of if of else 0.0
 
 
@@ -52,35 +52,35 @@ def per_million(pairs: int, of: int) -> float:
 class View:
     """The similarities of all pairs of a sample by one recipe."""
 
-    #: For people: the features, or the name of the recipe.
+    #: The features, or the name of the recipe.
     name: str
-    #: What was compared; its threshold does not matter.
+    #: The recipe of the comparison; its threshold has no effect.
     recipe: Recipe
     #: The length of its n-grams or q-grams; None for a named recipe.
     n: int | None
-    #: Documents of the sample, and those of them without a feature.
+    #: Documents of the sample, and how many of these have no feature.
     documents: int
     empty: int
     pairs: int
     #: Pairs that share nothing.
     zero: int
-    #: ``BINS`` of them: pairs with i/100 < s <= (i + 1)/100.
+    #: ``BINS`` counts: pairs with i/100 < s <= (i + 1)/100.
     counts: tuple[int, ...]
-    #: ``BINS + 1`` of them: pairs of similarity i/100 exactly.
+    #: ``BINS + 1`` counts: pairs with a similarity of exactly i/100.
     edges: tuple[int, ...]
-    #: Between unrelated and related pairs, where there is one.
+    #: The valley between unrelated and related pairs, None if there is none.
     valley: Valley | None
     #: The median number of features of a document.
     typical: int = 0
 
     @property
     def features(self) -> str:
-        """What is compared, as recipes write it: words:4:multiset."""
+        """The compared features in the notation of recipes, such as words:4:multiset."""
         return self.recipe.features
 
     @property
     def measure(self) -> str:
-        """The measure, as recipes write it."""
+        """The measure in the notation of recipes."""
         return self.recipe.measure
 
     @property
@@ -94,13 +94,13 @@ class View:
         return tuple((cutoff, self.at_least(round(cutoff * BINS))) for cutoff in CUTOFFS)
 
     def at_least(self, hundredths: int) -> int:
-        """Return how many pairs have a similarity of at least this many hundredths."""
+        """Return the number of pairs with a similarity of at least this many hundredths."""
         if hundredths <= 0:
             return self.pairs
         return sum(self.counts[hundredths:]) + self.edges[hundredths]
 
     def cumulative(self) -> npt.NDArray[np.float64]:
-        """Return float64[101]: how many pairs are at or above each hundredth."""
+        """Return the number of pairs at or above each hundredth: float64[101]."""
         return np.array([self.at_least(i) for i in range(BINS + 1)], np.float64)
 
     def as_dict(self) -> dict[str, Any]:
@@ -129,15 +129,15 @@ class View:
         }
 
 
-#: Documents in a piece of work for a thread, and the pairs that one writes down before they are collected, at least.
-_AT_A_TIME = 64
-_ROOM = 1 << 16
-#: No pair is so close: 101 hundredths.
-NONE_CLOSE = 101
+#: Documents per task of a thread, and the least capacity of its buffer of close pairs.
+_DOCUMENTS_PER_TASK = 64
+_PAIR_CAPACITY = 1 << 16
+#: A bound of 101 hundredths, which no pair reaches.
+NO_CLOSE_PAIRS = 101
 
 
 class AllPairs(NamedTuple):
-    """How similar all pairs of some documents are."""
+    """The similarities of all pairs of some documents."""
 
     #: Pairs that have nothing in common.
     zero: int
@@ -145,72 +145,77 @@ class AllPairs(NamedTuple):
     counts: Integers
     #: int64[101]: pairs of similarity i/100 exactly.
     edges: Integers
-    #: Those at or above the bound that was asked for, by their places among the documents.
+    #: The pairs at or above the bound ``least``, by positions among the documents.
     close: PairArrays
 
 
-def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NONE_CLOSE, threads: int = 1) -> AllPairs:
+def all_pairs(
+    vectors: Vectors, measure: str, *, unit: int = 1, least: int = NO_CLOSE_PAIRS, threads: int = 1
+) -> AllPairs:
     """Compare all pairs of documents, exactly.
 
-    For ``hamming`` a document has one 64-bit value, or none; one without features has nothing in common with any.
-    Distances count as what is shown in their place (``neardup.recipe.measures``); ``unit`` says how much of o, a and b
-    makes 1. Pairs of at least ``least`` hundredths are collected, 24 bytes each; 101 for none. Raises ``NeardupError``
-    if the weights of a document are too large.
+    For ``hamming`` a document has one 64-bit value or none. A document without features shares nothing with any other.
+    A distance counts as the similarity that stands for it (``neardup.recipe.measures``); ``unit`` is the value of o, a
+    and b that stands for 1. ``close`` collects pairs of at least ``least`` hundredths, 24 bytes each; 101 collects
+    none. Raises ``NeardupError`` if the weights of a document are too large.
     """
-    formula, rows, totals = _prepared(vectors, measure)
+    formula, rows, totals = _prepare_rows(vectors, measure)
     count = len(totals)
     local = threading.local()
 
     def search(begin: int) -> tuple[Integers, Integers, list[Integers]]:
         if not hasattr(local, "scratch"):
-            local.scratch = np.zeros(count, np.int64), np.empty((max(count, _ROOM if least <= 100 else 0), 3), np.int64)
+            local.scratch = (
+                np.zeros(count, np.int64),
+                np.empty((max(count, _PAIR_CAPACITY if least <= 100 else 0), 3), np.int64),
+            )
         counts, edges, found = np.zeros(101, np.int64), np.zeros(101, np.int64), []
         common, out = local.scratch
-        end = min(begin + _AT_A_TIME, count)
+        end = min(begin + _DOCUMENTS_PER_TASK, count)
         while begin < end:
             begin, written = count_pairs(begin, end, (*formula, unit, least), rows, totals, common, counts, edges, out)
             found.append(out[:written].copy())
         return counts, edges, found
 
     counts, edges, close = np.zeros(101, np.int64), np.zeros(101, np.int64), [np.zeros((0, 3), np.int64)]
-    for part in map_in_order(search, range(0, count, _AT_A_TIME), threads):
+    for part in map_in_order(search, range(0, count, _DOCUMENTS_PER_TASK), threads):
         counts += part[0]
         edges += part[1]
         close += part[2]
-    return AllPairs(int(counts[100]), counts[:100], edges, _written(np.concatenate(close), totals, measure, unit))
+    return AllPairs(int(counts[100]), counts[:100], edges, _pair_arrays(np.concatenate(close), totals, measure, unit))
 
 
-def _prepared(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tuple[EarlierPostings, Words], Integers]:
+def _prepare_rows(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tuple[EarlierPostings, Words], Integers]:
     """Return code and kind of a measure, the rows to compare, and their totals."""
-    everyone = np.ones(len(vectors.heads) - 1, np.bool_)
+    all_documents = np.ones(len(vectors.heads) - 1, np.bool_)
     if measure == "hamming" or not len(vectors.features):
-        documents, found = values_of(vectors, everyone)
-        values, totals = np.zeros(len(everyone), np.uint64), np.zeros(len(everyone), np.int64)
+        documents, found = values_of(vectors, all_documents)
+        values, totals = np.zeros(len(all_documents), np.uint64), np.zeros(len(all_documents), np.int64)
         values[documents], totals[documents] = found, 64
-        none = _postings(np.zeros(len(everyone) + 1, np.int64), vectors.features[:0], vectors.weights[:0])
+        none = _postings(np.zeros(len(all_documents) + 1, np.int64), vectors.features[:0], vectors.weights[:0])
         return (OVERLAP, COUNTS), (none, values), totals
     kind = kind_of(measure, weighted=len(vectors.weights) > 0)
-    totals = rows_of(vectors, measure, everyone).totals
+    totals = rows_of(vectors, measure, all_documents).totals
     return (code_of(measure), kind), (_postings(*vectors), vectors.features[:0]), totals
 
 
 def _postings(heads: Integers, features: Words, weights: Integers) -> EarlierPostings:
     places, lengths = np.empty(len(features), np.int64), np.zeros(len(features), np.int64)
     distinct = number_features(features, empty_table(len(features)), places, lengths)
-    room, weighed = len(features), len(weights)
+    feature_count, weight_count = len(features), len(weights)
     postings = EarlierPostings(
         np.empty(len(heads), np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(weighed, np.int64),
-        np.empty(room, np.int32),
-        np.empty(weighed, np.int64),
+        np.empty(feature_count, np.int64),
+        np.empty(feature_count, np.int64),
+        np.empty(weight_count, np.int64),
+        np.empty(feature_count, np.int32),
+        np.empty(weight_count, np.int64),
     )
     fill_earlier_postings(heads, places, lengths[:distinct], weights, postings)
     return postings
 
 
-def _written(rows: Integers, totals: Integers, measure: str, unit: int) -> PairArrays:
+def _pair_arrays(rows: Integers, totals: Integers, measure: str, unit: int) -> PairArrays:
     later, earlier, common = rows.T
     order = np.lexsort((later, earlier))
     left, right = earlier[order], later[order]
@@ -218,8 +223,8 @@ def _written(rows: Integers, totals: Integers, measure: str, unit: int) -> PairA
     return PairArrays(left, right, similarities(measure, counts, unit))
 
 
-class _Counted(NamedTuple):
-    """Of some documents: how many they are, the largest sum of squared counts, and their distinct features."""
+class _FeatureCounts(NamedTuple):
+    """The number of documents of a batch, their largest sum of squared counts, and their distinct features."""
 
     documents: int
     heaviest: int
@@ -234,41 +239,42 @@ def count_frequencies(
     threads: int = 1,
     report: Progress | None = None,
 ) -> Statistics:
-    """Return the document frequencies in a corpus of the features that some texts have, for these texts alone.
+    """Count in how many documents of a corpus each feature of some texts occurs.
 
-    They equal those of ``features.reading.gather_statistics``, in memory for the features of these texts alone.
-
-    The corpus is read once. Of a recipe with ``content``, the texts are contents already.
+    The frequencies equal those of ``features.reading.gather_statistics``, but only the features of these texts take
+    memory. The corpus is read once. If the recipe has ``content``, the texts are already extracted contents.
     """
     if recipe.signature.startswith("sketch"):
-        # Its prime is the one closest to the number of all features.
+        # The prime of a sketch depends on the number of all features.
         return gather_statistics(corpus, recipe, threads=threads, progress=report)
-    weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
-    plain, form = recipe.without_statistics(), COUNTED if weighs else None
-    wanted = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)
-    table, df = empty_table(len(wanted)), np.zeros(len(wanted), np.int64)
-    number_keys(wanted, *table)
+    is_weighted = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
+    plain, form = recipe.without_statistics(), COUNTED if is_weighted else None
+    sample_features = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)
+    table, df = empty_table(len(sample_features)), np.zeros(len(sample_features), np.int64)
+    number_keys(sample_features, *table)
     documents = heaviest = 0
-    for part in map_in_order(partial(_counted, Extractor(plain, None, form)), pieces(corpus, "count", report), threads):
+    for part in map_in_order(
+        partial(_count_features, Extractor(plain, None, form)), pieces(corpus, "count", report), threads
+    ):
         count_numbered(part.features, table, df)
         documents += part.documents
         heaviest = max(heaviest, part.heaviest)
-    several = df > 1
-    return Statistics(documents, len(wanted), heaviest, wanted[several], df[several])
+    repeated = df > 1
+    return Statistics(documents, len(sample_features), heaviest, sample_features[repeated], df[repeated])
 
 
-def _counted(extractor: Extractor, texts: pa.LargeStringArray) -> _Counted:
+def _count_features(extractor: Extractor, texts: pa.LargeStringArray) -> _FeatureCounts:
     block = extractor(texts)
-    return _Counted(len(texts), largest_square_sum(block), block.features)
+    return _FeatureCounts(len(texts), largest_square_sum(block), block.features)
 
 
-#: Texts in a piece of work for a thread.
-_TEXTS_AT_A_TIME = 128
-_GRAMS = ("words", "qgrams")
+#: Texts per task of a thread.
+_TEXTS_PER_TASK = 128
+_GRAM_KINDS = ("words", "qgrams")
 
 
 def check_comparable(recipe: Recipe, content: str) -> None:
-    """Refuse a recipe whose similarities do not follow from features."""
+    """Check that a recipe computes similarities from features."""
     if recipe.measure == "semantic":
         raise RecipeError(
             f"recipe {recipe.name!r} compares embeddings (measure 'semantic'), and explore looks at all pairs by "
@@ -282,17 +288,17 @@ def check_comparable(recipe: Recipe, content: str) -> None:
 
 
 def texts_array(texts: Sequence[str]) -> pa.LargeStringArray:
-    """Return texts as the array that features are made of."""
+    """Return texts as the Arrow array that an extractor reads."""
     return pa.array(texts, pa.large_string())
 
 
 def extract_vectors(
     texts: pa.LargeStringArray, recipe: Recipe, statistics: Statistics | None = None, *, threads: int = 1
 ) -> Vectors:
-    """Return the features of texts, which are contents already where the recipe asks for these."""
+    """Return the features of texts; if the recipe has ``content``, the texts are already extracted contents."""
     extractor = Extractor(recipe.changed(content=""), statistics)
     with FeatureStore() as store:
-        parts = [texts.slice(begin, _TEXTS_AT_A_TIME) for begin in range(0, len(texts), _TEXTS_AT_A_TIME)]
+        parts = [texts.slice(begin, _TEXTS_PER_TASK) for begin in range(0, len(texts), _TEXTS_PER_TASK)]
         for block in map_in_order(partial(extractor, allocate=store.allocate), parts, threads):
             store.add(block)
         return store.vectors()
@@ -304,13 +310,13 @@ def build_view(
     statistics: Statistics | None = None,
     *,
     name: str = "",
-    least: int = NONE_CLOSE,
+    least: int = NO_CLOSE_PAIRS,
     threads: int = 1,
 ) -> tuple[View, PairArrays]:
-    """Compare all pairs of texts by a recipe, without its threshold, its second step and its search.
+    """Compare all pairs of texts by a recipe, without its threshold, second step and search.
 
-    A view without a name is called by its features, and has an n. Pairs of at least ``least`` hundredths are returned,
-    by the places of the texts; 101 for none.
+    Without ``name`` the view is named after its features and has an n. Return the view and its pairs of at least
+    ``least`` hundredths, by positions of the texts; 101 returns no pairs.
     """
     unit = 1 if statistics is None else statistics.unit(recipe)
     found = all_pairs(vectors, recipe.measure, unit=unit, least=least, threads=threads)
@@ -318,7 +324,7 @@ def build_view(
     view = View(
         name=name or recipe.features + (f", {recipe.weights}" if recipe.is_weighted else ""),
         recipe=recipe,
-        n=features.n if features.kind in _GRAMS and not name else None,
+        n=features.n if features.kind in _GRAM_KINDS and not name else None,
         documents=len(sizes),
         empty=int((sizes == 0).sum()),
         typical=int(np.median(sizes)) if len(sizes) else 0,

@@ -1,13 +1,13 @@
 "use strict";
-// The page of a service asks the service that it came from; what comes back as HTML has all texts escaped already.
+// The page of a service loads its parts from the service; the service escapes all texts in the HTML that it returns.
 (() => {
   const find = (id) => document.getElementById(id);
-  const [index, trouble, asked, words] = ["index", "trouble", "asked", "words"].map(find);
+  const [index, trouble, text, words] = ["index", "trouble", "asked", "words"].map(find);
   const tokenForm = find("token-form");
   const REFRESH_MS = 15000;
   let token = sessionStorage.getItem("neardup-token") ?? "";
 
-  function say(message) {
+  function showError(message) {
     trouble.textContent = message;
     trouble.hidden = !message;
   }
@@ -25,55 +25,55 @@
     return content;
   }
 
-  // Acts, and says what went wrong; a button waits meanwhile.
-  async function attempt(act, button) {
+  // Run an action and show its error; its button is disabled meanwhile.
+  async function attempt(action, button) {
     if (button) button.disabled = true;
     try {
-      await act();
-      say("");
+      await action();
+      showError("");
     } catch (error) {
-      say(error.message);
+      showError(error.message);
     } finally {
       if (button) button.disabled = false;
     }
   }
 
-  const ask = (part, question = "") => send("/page/" + part, { index: index.value, asked: question });
+  const loadPart = (part, question = "") => send("/page/" + part, { index: index.value, asked: question });
 
-  async function show(part, element, question) {
-    const content = await ask(part, question);
+  async function showPart(part, element, question) {
+    const content = await loadPart(part, question);
     element.innerHTML = content.html;
     return content;
   }
 
   let minutes = [];
-  const fill = (view) => view.data("minutes", minutes.map((minute) => ({ ...minute }))).resize().runAsync();
+  const fillChart = (view) => view.data("minutes", minutes.map((minute) => ({ ...minute }))).resize().runAsync();
 
-  async function flow() {
-    const content = await show("flow", find("tiles"));
+  async function showFlow() {
+    const content = await showPart("flow", find("tiles"));
     find("recipe").textContent = content.recipe;
-    if ([...index.options].map((one) => one.value).join() !== content.indexes.join()) {
+    if ([...index.options].map((option) => option.value).join() !== content.indexes.join()) {
       const chosen = index.value;
       index.replaceChildren(...content.indexes.map((name) => new Option(name, name, false, name === chosen)));
     }
     minutes = content.minutes;
-    // Axes without anything on them say nothing.
+    // Empty axes would be confusing.
     find("nothing").hidden = minutes.length > 0;
     find("drawn").hidden = !minutes.length;
-    Object.values(neardup.views).forEach(fill);
+    Object.values(neardup.views).forEach(fillChart);
   }
 
   let pages = 1;
-  const stops = () => show("stopped", find("stops"), String(pages));
-  const refresh = () => attempt(async () => { await flow(); await stops(); });
+  const showStopped = () => showPart("stopped", find("stops"), String(pages));
+  const refresh = (button) => attempt(async () => { await showFlow(); await showStopped(); }, button);
 
   find("ask-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    attempt(() => show("similar", find("similar"), asked.value), event.submitter);
+    attempt(() => showPart("similar", find("similar"), text.value), event.submitter);
   });
   find("search-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    attempt(() => show("found", find("found"), words.value), event.submitter);
+    attempt(() => showPart("found", find("found"), words.value), event.submitter);
   });
   tokenForm?.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -87,44 +87,44 @@
     pages = 1;
     refresh();
   });
-  find("again").addEventListener("click", (event) => attempt(async () => { await flow(); await stops(); }, event.target));
+  find("again").addEventListener("click", (event) => refresh(event.target));
 
   document.addEventListener("click", (event) => {
     if (event.target.id === "more") {
       pages += 1;
       attempt(async () => {
         const before = find("stops").querySelectorAll("[data-release]").length;
-        await stops();
+        await showStopped();
         find("stops").querySelectorAll("[data-release]")[before]?.focus();
       }, event.target);
     }
-    const name = event.target.dataset?.release;
-    if (name === undefined) return;
-    if (!confirm("Release " + name + "?\n\nIt is an original from then on, and its copies are stopped. This cannot be taken back.")) return;
-    const path = "/v1/indexes/" + index.value + "/documents/" + encodeURIComponent(name).replaceAll(".", "%2E") + "/release";
+    const id = event.target.dataset?.release;
+    if (id === undefined) return;
+    if (!confirm("Release " + id + "?\n\nIt is an original from then on, and its copies are stopped. This cannot be taken back.")) return;
+    const path = "/v1/indexes/" + index.value + "/documents/" + encodeURIComponent(id).replaceAll(".", "%2E") + "/release";
     attempt(async () => {
       await send(path, { by: "page" });
       const item = event.target.closest("li");
       const next = item.nextElementSibling ?? item.previousElementSibling;
       item.remove();
       (next?.querySelector("button") ?? find("again")).focus();
-      await flow();
+      await showFlow();
     }, event.target);
   });
 
   for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
-    asked.addEventListener(kind, (event) => {
+    text.addEventListener(kind, (event) => {
       event.preventDefault();
-      asked.classList.toggle("over", kind === "dragenter" || kind === "dragover");
+      text.classList.toggle("over", kind === "dragenter" || kind === "dragover");
     });
   }
-  asked.addEventListener("drop", async (event) => {
+  text.addEventListener("drop", async (event) => {
     const file = event.dataTransfer.files[0];
-    asked.value = file ? await file.text() : event.dataTransfer.getData("text");
+    text.value = file ? await file.text() : event.dataTransfer.getData("text");
     find("ask-form").requestSubmit();
   });
 
-  neardup.drawn(fill);
+  neardup.drawn(fillChart);
   if (!tokenForm || token) refresh();
-  setInterval(() => { if (!document.hidden && (!tokenForm || token)) attempt(flow); }, REFRESH_MS);
+  setInterval(() => { if (!document.hidden && (!tokenForm || token)) attempt(showFlow); }, REFRESH_MS);
 })();

@@ -1,4 +1,4 @@
-"""The service as an application: its calls, and what each answers."""
+"""The service as an application: its calls and their answers."""
 
 from __future__ import annotations
 
@@ -62,52 +62,50 @@ from neardup.times import FORMS, microseconds_of
 from neardup.version import __version__
 
 _log = logging.getLogger("neardup.service")
-#: Seconds that requests which are under way have when the service stops.
+#: Seconds that running requests have to finish when the service stops.
 _GRACE_S = 20
 
-_REFUSALS = {
+_STATUS_DESCRIPTIONS = {
     400: "The request cannot be understood",
     401: "A token is missing or unknown",
     403: "The token may only read",
     404: "There is no such index or document",
-    408: "The body did not come in time",
-    409: "It is there already, and otherwise",
+    408: "The body did not arrive in time",
+    409: "It exists already, with other content",
     413: "The body or the batch is too large",
-    415: "The body is no JSON in UTF-8",
+    415: "The body is not JSON in UTF-8",
     422: "A value is refused",
-    429: "Too much is waiting; ask again after Retry-After seconds",
+    429: "Too many requests are waiting; try again after Retry-After seconds",
     503: "The store cannot be written",
 }
-
-
-#: What is said for the framework, by the status that it gives.
-_SAID = {
+#: The details of the errors that the framework raises, by status.
+_FRAMEWORK_MESSAGES = {
     400: "The body cannot be read; send JSON in UTF-8",
     404: "There is no such call; /docs lists them",
     405: "This call has no such method; /docs lists them",
 }
-_DOCUMENTS = re.compile(r"/v1/indexes/([^/]+)/documents")
+_DOCUMENTS_PATH = re.compile(r"/v1/indexes/([^/]+)/documents")
 _BOOLEANS = {"true": True, "false": False}
 
 
-def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def _problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemAnswer"}}}
-    every = sorted({400, 401, 408, 413, 415, 429, 503, *statuses})
-    return {status: {"description": _REFUSALS[status], "content": content} for status in every}
+    codes = sorted({400, 401, 408, 413, 415, 429, 503, *statuses})
+    return {status: {"description": _STATUS_DESCRIPTIONS[status], "content": content} for status in codes}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much the service takes at a time.
+    """The limits on requests.
 
     Attributes
     ----------
     max_body : int
-        Bytes of a request.
+        The most bytes of a request.
     max_batch : int
-        Documents of a request.
+        The most documents of a request.
     max_waiting : int
-        Requests.
+        The most requests at a time.
     """
 
     max_body: int = 10_000_000
@@ -115,37 +113,37 @@ class Limits:
     max_waiting: int = 200
 
 
-_encoded = json.JSONEncoder(separators=(",", ":")).encode
+_encode_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def _json(content: Any, status: int = 200) -> Response:
-    return Response(_encoded(content), status, media_type="application/json")
+def _json_response(content: Any, status: int = 200) -> Response:
+    return Response(_encode_json(content), status, media_type="application/json")
 
 
 def verdict_dict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
-    """Return a verdict as the service says it."""
-    found = verdict.as_dict()
-    del found["id"]
+    """Return a verdict in the form of the answers."""
+    fields = verdict.as_dict()
+    del fields["id"]
     if not evidence:
         for name in ("counts", "score", "evidence", "measures"):
-            del found[name]
-    return found
+            del fields[name]
+    return fields
 
 
 def _document(name: str, body: DocumentText) -> Document:
     return Document(name, body.text, body.timestamp, title=body.title)
 
 
-async def _may_write(request: Request) -> None:
+async def _check_may_write(request: Request) -> None:
     if request.scope["rights"] != "write":
-        raise Problem(403, "This token may only read; ask with one that may write")
+        raise Problem(403, "This token may only read; use one that may write")
 
 
 async def _check_query(request: Request) -> None:
     if not request.scope["query_string"]:
         return
     paths = request.app.openapi()["paths"]
-    # A probe or a page may be asked with more, so that no cache answers.
+    # Probes and pages accept any parameter, since callers add one to bypass caches.
     call = paths.get(request.scope["route"].path_format, {}).get(request.method.lower())
     if call is not None and request.url.path.startswith("/v1/"):
         known = [parameter["name"] for parameter in call.get("parameters", ()) if parameter["in"] == "query"]
@@ -153,8 +151,8 @@ async def _check_query(request: Request) -> None:
             raise Problem(422, message)
 
 
-_Writes = Depends(_may_write)
-_Evidence = Annotated[bool, Query(description="Whether verdicts say the numbers behind them.")]
+_NeedsWrite = Depends(_check_may_write)
+_Evidence = Annotated[bool, Query(description="Whether verdicts include the numbers that decided.")]
 
 
 class Calls:
@@ -176,65 +174,64 @@ class Calls:
         name: str,
         body: DocumentsBody,
         mode: Annotated[
-            Literal["enter", "check"], Query(description="check: say what would be said, and enter nothing.")
+            Literal["enter", "check"], Query(description="check: return the verdicts without entering anything.")
         ] = "enter",
         evidence: _Evidence = False,
     ) -> Response:
         """Judge documents in their order and enter them, or only check them.
 
-        A verdict is on the disk before it is answered. The same id and text again gives the stored verdict; the same
-        id with another text is refused with what is stored. Each document has a status of its own; that of a single
-        document is the status of the answer, too.
+        A verdict is on the disk before it is answered. A repeated id with the same text gets the stored verdict; with
+        another text it is refused, and the stored verdict is returned. Each document has its own status; the status of
+        a single document is also that of the answer.
         """
         self._check_batch(body.documents)
         if mode == "enter":
-            await _may_write(request)
+            await _check_may_write(request)
         named = self._indexes.get(name)
-        given: list[Document | str] = []
-        for one in body.documents:
+        parsed: list[Document | str] = []
+        for item in body.documents:
             try:
-                given.append(_document(one.id, one))
+                parsed.append(_document(item.id, item))
             except InputError as error:
-                given.append(str(error))
-        documents = [one for one in given if isinstance(one, Document)]
+                parsed.append(str(error))
+        documents = [document for document in parsed if isinstance(document, Document)]
         worker = self._writer if mode == "enter" else self._checker
-        found = await worker.judge(named, documents) if documents else []
+        results = await worker.judge(named, documents) if documents else []
         if mode == "enter":
-            self._metrics.count_verdicts(name, (one.verdict for one in found if one.status == 201))
-        each = iter(found)
+            self._metrics.count_verdicts(name, (result.verdict for result in results if result.status == 201))
+        remaining = iter(results)
         items: list[dict[str, Any]] = [
-            {"id": asked.id, "status": 422, "verdict": None, "detail": one}
-            if isinstance(one, str)
-            else _item(next(each), evidence=evidence)
-            for asked, one in zip(body.documents, given, strict=True)
+            {"id": document.id, "status": 422, "verdict": None, "detail": entry}
+            if isinstance(entry, str)
+            else _item(next(remaining), evidence=evidence)
+            for document, entry in zip(body.documents, parsed, strict=True)
         ]
         if len(items) == 1 and items[0]["status"] >= 400:
-            (item,) = items
-            raise Problem(item.pop("status"), item.pop("detail"), **item)
-        return _json({"documents": items}, 201 if len(items) == 1 and items[0]["status"] == 201 else 200)
+            (fields,) = items
+            raise Problem(fields.pop("status"), fields.pop("detail"), **fields)
+        return _json_response({"documents": items}, 201 if len(items) == 1 and items[0]["status"] == 201 else 200)
 
     def document(self, name: str, id: str, evidence: _Evidence = False) -> Response:
         """Return a document and its verdict."""
         named = self._indexes.get(name)
         verdict = named.verdict_of(id)
-        held = id in named.index
-        found = {"id": id, "verdict": verdict_dict(verdict, evidence=evidence), "held": held}
-        return _json(found | {"text": named.text_of(id)})
+        answer = {"id": id, "verdict": verdict_dict(verdict, evidence=evidence), "held": id in named.index}
+        return _json_response(answer | {"text": named.text_of(id)})
 
     async def replace(self, name: str, id: str, body: DocumentText, evidence: _Evidence = False) -> Response:
-        """Enter a document in the place of the one with its id: that one is forgotten, unless its text is the same."""
+        """Replace the document with this id; the old one is forgotten, unless its text is the same."""
         named, document = self._indexes.get(name), _document(id, body)
 
         def work() -> JudgedResult:
-            (found,) = enter_documents(named, [document])
-            return JudgedResult(named.index.replace(document), 201) if found.status == 409 else found
+            (result,) = enter_documents(named, [document])
+            return JudgedResult(named.index.replace(document), 201) if result.status == 409 else result
 
-        found: JudgedResult = await self._writer.run(work)
-        self._metrics.count_verdicts(name, [found.verdict] if found.status == 201 else [])
-        return _json(_item(found, evidence=evidence), found.status)
+        result: JudgedResult = await self._writer.run(work)
+        self._metrics.count_verdicts(name, [result.verdict] if result.status == 201 else [])
+        return _json_response(_item(result, evidence=evidence), result.status)
 
     async def forget(self, name: str, id: str) -> Response:
-        """Forget a document: its text, its verdict, and that it was there. Its id is free again."""
+        """Remove a document, its text and its verdict. Its id is free again."""
         named = self._indexes.get(name)
         named.verdict_of(id)
         await self._writer.run(lambda: named.index.forget(id))
@@ -243,99 +240,108 @@ class Calls:
     async def release(
         self, name: str, id: str, body: ReleaseBody | None = None, evidence: _Evidence = False
     ) -> Response:
-        """Take back that a document was stopped: it is an original from now on, and its copies are stopped."""
+        """Release a stopped document: it is an original from now on, and its copies are stopped."""
         named, body = self._indexes.get(name), body or ReleaseBody()
         named.verdict_of(id)
         try:
             named.reader.stopped_document(id)
         except InputError as error:
             raise Problem(409, str(error), id=id) from None
-        given = id if body.text is None else Document(id, body.text, title=body.title)
+        document = id if body.text is None else Document(id, body.text, title=body.title)
         by = body.by
-        verdict = await self._writer.run(lambda: named.index.release(given, by))
-        return _json({"id": id, "status": 200, "verdict": verdict_dict(verdict, evidence=evidence), "detail": ""})
+        verdict = await self._writer.run(lambda: named.index.release(document, by))
+        return _json_response(
+            {"id": id, "status": 200, "verdict": verdict_dict(verdict, evidence=evidence), "detail": ""}
+        )
 
     async def query(self, name: str, body: QueryBody) -> Response:
-        """Return the held documents that a text matches, the most similar first; nothing is entered."""
-        named, asked = self._indexes.get(name), _document("query", body)
-        # One at a time, whatever asks: many threads at the index's lock would keep the one that writes from it.
-        found = await self._checker.run(lambda: named.index.query(asked, body.k))
-        return _json({"similar": [one._asdict() for one in found]})
+        """Return the documents in the window that a text matches, the most similar first; nothing is entered."""
+        named, document = self._indexes.get(name), _document("query", body)
+        # One query at a time, because many threads at the lock of the index would delay the writer.
+        rows = await self._checker.run(lambda: named.index.query(document, body.k))
+        return _json_response({"similar": [row._asdict() for row in rows]})
 
     def _record(self, named: NamedIndex, side: Side) -> Record:
         if (side.text is None) == (side.id is None):
             raise Problem(422, "A side is a text or the id of a document: give one of the two")
         if side.id is None:
-            given = Document("side", side.text or "", side.timestamp, title=side.title)
-            return Record(given.text, given.title, NO_TIME if given.microseconds is None else given.microseconds)
+            document = Document("side", side.text or "", side.timestamp, title=side.title)
+            moment = NO_TIME if document.microseconds is None else document.microseconds
+            return Record(document.text, document.title, moment)
         named.verdict_of(side.id)
-        found = named.record_of(side.id)
-        if found is None:
-            raise Problem(404, "The text of this document is not kept any more; give the text itself", id=side.id)
-        return found
+        record = named.record_of(side.id)
+        if record is None:
+            raise Problem(404, "The text of this document is no longer kept; give the text itself", id=side.id)
+        return record
 
     def explain(self, body: ExplainBody) -> Response:
-        """Say why two texts match or not: what they share, and what would change the verdict."""
+        """Explain why two texts match or not: what they share, and what would change the verdict."""
         index = (named := self._indexes.get(body.index)).index
         left, right = (self._record(named, side) for side in (body.left, body.right))
         records = Records(
             [left.text, right.text], [left.title or None, right.title or None], np.array([left.time, right.time])
         )
-        why = explain_texts(
+        explanation = explain_texts(
             left.text, right.text, index.recipe, index.sample, classifier=index.classifier, records=records
         )
-        return _json(why.as_dict())
+        return _json_response(explanation.as_dict())
 
     def pairs(self, body: PairsBody) -> Response:
-        """Return which of some documents match each other; nothing is entered."""
+        """Return the pairs of documents that match; nothing is entered."""
         self._check_batch(body.documents)
         index = self._indexes.get(body.index).index
-        documents = [_document(one.id, one) for one in body.documents]
-        if len({one.id for one in documents}) < len(documents):
-            raise Problem(422, "Two documents have the same id; give each its own")
+        documents = [_document(item.id, item) for item in body.documents]
+        if len({document.id for document in documents}) < len(documents):
+            raise Problem(422, "Two documents have the same id; give each its own id")
         if not documents:
-            return _json({"pairs": []})
-        columns = {name: [getattr(one, name) for one in documents] for name in ("id", "text", "title")}
-        times = pa.array([one.microseconds for one in documents], pa.timestamp("us", "UTC"))
+            return _json_response({"pairs": []})
+        columns = {name: [getattr(document, name) for document in documents] for name in ("id", "text", "title")}
+        times = pa.array([document.microseconds for document in documents], pa.timestamp("us", "UTC"))
         corpus = corpus_of(columns | {"time": times}, text_column="text", id_column="id")
         classifier = index.classifier and replace(index.classifier, title_column="title", time_column="time")
         recipe = index.recipe.changed(keep="first")
         result = run(corpus, recipe, classifier=classifier, pairs_per_document=None, threads=1)
         names = ("left", "right", "similarity")
-        return _json({"pairs": [row for table in result.pairs.chunks() for row in table.select(names).to_pylist()]})
+        return _json_response(
+            {"pairs": [row for table in result.pairs.chunks() for row in table.select(names).to_pylist()]}
+        )
 
     def stopped(
         self,
         name: str,
-        since: Annotated[str | None, Query(description=f"Only what was judged at or after this time: {FORMS}.")] = None,
-        cursor: Annotated[str | None, Query(description="What the call before gave.", pattern=r"^\d{1,18}$")] = None,
-        limit: Annotated[int, Query(ge=1, le=1000, description="So many at most.")] = 100,
+        since: Annotated[
+            str | None, Query(description=f"Only documents judged at or after this time: {FORMS}.")
+        ] = None,
+        cursor: Annotated[
+            str | None, Query(description="The cursor of the previous answer.", pattern=r"^\d{1,18}$")
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=1000, description="The most documents to return.")] = 100,
         evidence: _Evidence = False,
     ) -> Response:
-        """Return what was stopped and why, in the order in which it came."""
+        """Return the stopped documents with their verdicts, in the order of their arrival."""
         begin = float("-inf")
         if since is not None:
             moment = microseconds_of(since)
             if moment is None:
-                raise Problem(422, f"since {since[:60]!r} is no time; give {FORMS}")
+                raise Problem(422, f"since {since[:60]!r} is not a time; give {FORMS}")
             begin = moment / 1e6
         reader = self._indexes.get(name).reader
         rows = list(islice(reader.stopped_documents(begin, after=-1 if cursor is None else int(cursor)), limit))
         items = [{"id": row.id, **verdict_dict(row.verdict, evidence=evidence)} for row in rows]
-        return _json({"stopped": items, "cursor": str(rows[-1].serial) if len(rows) == limit else None})
+        return _json_response({"stopped": items, "cursor": str(rows[-1].serial) if len(rows) == limit else None})
 
     def indexes(self) -> list[dict[str, Any]]:
         """Return all indexes."""
         return [named.as_dict() for named in self._indexes]
 
     def index(self, name: str) -> Response:
-        """Return how an index was made, and how much it holds."""
-        return _json(self._indexes.get(name).as_dict())
+        """Return the options and the counts of an index."""
+        return _json_response(self._indexes.get(name).as_dict())
 
     async def make_index(self, name: str, body: IndexBody) -> Response:
         """Make an index; documents of different indexes are never compared."""
         if body.recipe is not None and body.classifier is not None:
-            raise Problem(422, "A recipe and a classifier both say what matches; give one of the two")
+            raise Problem(422, "A recipe and a classifier both decide what matches; give one of the two")
         options = IndexOptions(
             recipe=body.recipe,
             choices=MappingProxyType(body.choices),
@@ -344,43 +350,43 @@ class Calls:
             window_by=body.window_by,
             against=body.against,
         )
-        named, made = await self._writer.run(lambda: self._indexes.make(name, options))
-        return _json(named.as_dict(), 201 if made else 200)
+        named, is_new = await self._writer.run(lambda: self._indexes.make(name, options))
+        return _json_response(named.as_dict(), 201 if is_new else 200)
 
     async def delete_index(self, name: str) -> Response:
-        """Remove an index and all that it holds."""
+        """Remove an index and all its documents."""
         await self._writer.run(lambda: self._indexes.delete(name))
         return Response(status_code=204)
 
     def info(self) -> Response:
         """Return the version, the indexes and the limits."""
         limits = {name: getattr(self._limits, name) for name in Limits.__slots__}
-        return _json({"name": "neardup", "version": __version__, "indexes": self.indexes(), "limits": limits})
+        return _json_response({"name": "neardup", "version": __version__, "indexes": self.indexes(), "limits": limits})
 
     async def healthy(self) -> Response:
-        """Say that the service answers."""
-        return _json({"ok": True})
+        """Confirm that the service answers."""
+        return _json_response({"ok": True})
 
     async def ready(self) -> Response:
-        """Say whether documents can be entered."""
+        """Return whether documents can be entered."""
         if self._writer.failure:
-            # Has somebody made room since?
+            # The disk may have room again.
             store = next(iter(self._indexes)).store
             with suppress(StoreError):
                 await self._writer.run(lambda: store.set_state("probe", str(round(time.time()))))
         if self._writer.failure or not self._writer.accepts_work:
             raise Problem(503, self._writer.failure or "The service is stopping")
-        return _json({"ready": True})
+        return _json_response({"ready": True})
 
     def metrics(self) -> Response:
-        """Return what was counted, as Prometheus takes it."""
+        """Return the metrics in the text format of Prometheus."""
         return Response(self._metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _item(found: JudgedResult, *, evidence: bool) -> dict[str, Any]:
-    verdict = verdict_dict(found.verdict, evidence=evidence)
-    item = {"id": found.verdict.id, "status": found.status, "verdict": verdict}
-    if found.status == 409:
+def _item(result: JudgedResult, *, evidence: bool) -> dict[str, Any]:
+    verdict = verdict_dict(result.verdict, evidence=evidence)
+    item = {"id": result.verdict.id, "status": result.status, "verdict": verdict}
+    if result.status == 409:
         return item | {"detail": "This id belongs to another text; take another id, or replace that document with PUT"}
     return item
 
@@ -393,17 +399,17 @@ def create_app(
     Parameters
     ----------
     indexes : Indexes
-        What it serves.
+        The indexes that it serves.
     writer, checker : Worker
-        Which enter documents, and check them.
+        The workers that enter and check documents.
     tokens : Tokens
-        Who may ask.
+        The tokens of the callers.
     limits : Limits
-        How much it takes.
+        The limits on requests.
     hosts : collection of str
-        The names that it answers to.
+        The host names that it answers to.
     """
-    api = description()
+    api = _bare_api()
     metrics = Metrics(indexes, lambda: guard.waiting)
     calls = Calls(indexes, writer, checker, metrics, limits)
     _add_calls(api, calls)
@@ -414,12 +420,12 @@ def create_app(
     return HostGuard(_TimedApp(guard, metrics), hosts=hosts, headers={"content-security-policy": POLICY, **HEADERS})
 
 
-def description() -> FastAPI:
-    """Return an application without calls: its name, version and what it says of itself."""
+def _bare_api() -> FastAPI:
+    """Return an application without calls."""
     api = FastAPI(
         title="neardup",
         version=__version__,
-        summary="Says of each document whether it repeats one that came before.",
+        summary="Decides for each document whether it repeats an earlier one.",
         license_info={"name": "Apache-2.0"},
         docs_url=None,
         redoc_url=None,
@@ -427,41 +433,51 @@ def description() -> FastAPI:
         redirect_slashes=False,
         dependencies=[Depends(_check_query)],
     )
-    plain = api.openapi
+    generate = api.openapi
 
-    def whole() -> dict[str, Any]:
-        found = plain()
-        if "ProblemAnswer" not in (schemas := found["components"]["schemas"]):
+    def openapi() -> dict[str, Any]:
+        schema = generate()
+        if "ProblemAnswer" not in (schemas := schema["components"]["schemas"]):
             schemas["ProblemAnswer"] = ProblemAnswer.model_json_schema()
-        return found
+        return schema
 
-    api.openapi = whole  # type: ignore[method-assign]
+    api.openapi = openapi  # type: ignore[method-assign]
     return api
 
 
 def _add_calls(api: FastAPI, calls: Calls) -> None:
     index, document = "/v1/indexes/{name}", "/v1/indexes/{name}/documents/{id:path}"
 
-    def add(method: str, path: str, call: Any, model: Any, *refused: int, makes: bool = False, **more: Any) -> None:
-        made: dict[int | str, dict[str, Any]] = {201: {"model": model, "description": "It is new"}} if makes else {}
-        responses = made | _refusals(*refused)
+    def add(
+        method: str, path: str, call: Any, model: Any, *statuses: int, creates: bool = False, **options: Any
+    ) -> None:
+        created: dict[int | str, dict[str, Any]] = (
+            {201: {"model": model, "description": "It is new"}} if creates else {}
+        )
+        responses = created | _problem_responses(*statuses)
         api.add_api_route(
-            path, call, methods=[method], response_model=model, responses=responses, operation_id=call.__name__, **more
+            path,
+            call,
+            methods=[method],
+            response_model=model,
+            responses=responses,
+            operation_id=call.__name__,
+            **options,
         )
 
-    writes: dict[str, Any] = {"dependencies": [_Writes]}
-    forgets = writes | {"status_code": 204}
-    add("POST", f"{index}/documents", calls.enter, DocumentsAnswer, 403, 404, 409, 422, makes=True)
-    # The longer path first: an id may hold anything.
+    writes: dict[str, Any] = {"dependencies": [_NeedsWrite]}
+    deletes = writes | {"status_code": 204}
+    add("POST", f"{index}/documents", calls.enter, DocumentsAnswer, 403, 404, 409, 422, creates=True)
+    # The longer path first, because an id may contain slashes.
     add("POST", f"{document}/release", calls.release, ItemAnswer, 403, 404, 409, 422, **writes)
     add("GET", document, calls.document, DocumentAnswer, 404, 422)
-    add("PUT", document, calls.replace, ItemAnswer, 403, 404, 422, makes=True, **writes)
-    add("DELETE", document, calls.forget, None, 403, 404, 422, **forgets)
+    add("PUT", document, calls.replace, ItemAnswer, 403, 404, 422, creates=True, **writes)
+    add("DELETE", document, calls.forget, None, 403, 404, 422, **deletes)
     add("GET", f"{index}/stopped", calls.stopped, StoppedAnswer, 404, 422)
     add("POST", f"{index}/query", calls.query, QueryAnswer, 404, 422)
     add("GET", index, calls.index, IndexAnswer, 404, 422)
-    add("PUT", index, calls.make_index, IndexAnswer, 403, 409, 422, makes=True, **writes)
-    add("DELETE", index, calls.delete_index, None, 403, 404, 409, 422, **forgets)
+    add("PUT", index, calls.make_index, IndexAnswer, 403, 409, 422, creates=True, **writes)
+    add("DELETE", index, calls.delete_index, None, 403, 404, 409, 422, **deletes)
     add("POST", "/v1/explain", calls.explain, None, 404, 422)
     add("POST", "/v1/pairs", calls.pairs, PairsAnswer, 404, 422)
     add("GET", "/info", calls.info, InfoAnswer)
@@ -471,23 +487,23 @@ def _add_calls(api: FastAPI, calls: Calls) -> None:
 
 
 def _add_pages(api: FastAPI, page: PageAnswers, frame: Callable[[], str]) -> None:
-    shown: Mapping[str, Any] = {"/": frame, "/docs": lambda: calls_page(api.openapi())}
-    for path, give in shown.items():
-        api.add_api_route(path, _page(give), include_in_schema=False, methods=["GET"])
-    for name, give in page.parts.items():
-        api.add_api_route(f"/page/{name}", give, include_in_schema=False, methods=["POST"])
+    pages: Mapping[str, Any] = {"/": frame, "/docs": lambda: calls_page(api.openapi())}
+    for path, render in pages.items():
+        api.add_api_route(path, _page_endpoint(render), include_in_schema=False, methods=["GET"])
+    for name, answer in page.parts.items():
+        api.add_api_route(f"/page/{name}", answer, include_in_schema=False, methods=["POST"])
 
 
-def _page(give: Any) -> Any:
+def _page_endpoint(render: Callable[[], str]) -> Any:
     def answer() -> HTMLResponse:
-        # The page itself says what it may do.
-        return HTMLResponse(give(), headers={"content-security-policy": "frame-ancestors 'none'"})
+        # The page has its own policy, except for frames.
+        return HTMLResponse(render(), headers={"content-security-policy": "frame-ancestors 'none'"})
 
     return answer
 
 
 def _problem_of(request: Request, error: Exception) -> Problem:
-    """Return an error as a status and a sentence."""
+    """Return the problem that answers an exception."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, NeardupError):
@@ -497,9 +513,9 @@ def _problem_of(request: Request, error: Exception) -> Problem:
     if isinstance(error, RequestValidationError):
         return Problem(422, request_error_message(error.errors()[0], request.scope["endpoint"]))
     if isinstance(error, HTTPException):
-        return Problem(error.status_code, _SAID.get(error.status_code, str(error.detail)))
+        return Problem(error.status_code, _FRAMEWORK_MESSAGES.get(error.status_code, str(error.detail)))
     _log.error("%s %s", request.method, request.scope.get("path"), exc_info=error)
-    return Problem(500, "The service has failed; its log says how")
+    return Problem(500, "The service failed; its log has the details")
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
@@ -520,7 +536,7 @@ class _FastPath:
         self._route = next(route for route in api.routes if getattr(route, "endpoint", None) == calls.enter)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = _DOCUMENTS.fullmatch(scope["path"]) if scope["method"] == "POST" else None
+        path = _DOCUMENTS_PATH.fullmatch(scope["path"]) if scope["method"] == "POST" else None
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)) if path else {}
         mode, evidence = query.pop("mode", "enter"), _BOOLEANS.get(query.pop("evidence", "false"))
         if path is None or query or mode not in ("enter", "check") or evidence is None:
@@ -565,7 +581,7 @@ class _TimedApp:
 
 
 class Service:
-    """A service on this machine, from entering the block to leaving it.
+    """A service on this machine, which runs within a ``with`` block.
 
     On leaving, it accepts no more requests, answers those that it accepted, and closes its stores in order.
 
@@ -597,7 +613,7 @@ class Service:
     def __init__(
         self,
         store: str,
-        options: IndexOptions = IndexOptions(),  # noqa: B008 - it cannot change
+        options: IndexOptions = IndexOptions(),  # noqa: B008 - it is immutable
         *,
         host: str = LOOPBACK,
         port: int = 0,
@@ -611,14 +627,14 @@ class Service:
                 f"{option('--host')} {host} lets other machines in, and anybody there could write: give "
                 f"{option('--token-file FILE', 'tokens')}, or stay on {LOOPBACK}"
             )
-        wild = host in ("0.0.0.0", "::")  # noqa: S104 - refused without names
-        if wild and not hosts:
+        is_wildcard = host in ("0.0.0.0", "::")  # noqa: S104 - refused without names
+        if is_wildcard and not hosts:
             raise RecipeError(
                 f"{option('--host')} {host} is no name that callers use; give theirs with "
                 f"{option('--allow-host NAME', 'hosts')}"
             )
-        own = [f"[{host}]" if ":" in host else host] if not wild else []
-        names = {name.lower() for name in (*LOOPBACK_NAMES, *own, *hosts)}
+        host_names = [f"[{host}]" if ":" in host else host] if not is_wildcard else []
+        names = {name.lower() for name in (*LOOPBACK_NAMES, *host_names, *hosts)}
         self._stack = ExitStack()
         with ExitStack() as stack:
             # First of all: if the port is not available, no store is created.
@@ -634,12 +650,12 @@ class Service:
 
     @property
     def address(self) -> str:
-        """Where it is, as a link."""
+        """The address, as a URL."""
         return self._server.address
 
     @property
     def running(self) -> bool:
-        """Whether it answers."""
+        """Whether it answers requests."""
         return self._server.running
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The page of the service: a frame without data, and the parts that its script asks for with the caller's token."""
+"""The page of the service: a frame without data, and the parts that its script loads with the caller's token."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from neardup.stream.document import Document, Verdict
 from neardup.times import utc
 from neardup.version import __version__
 
-#: What answers other than pages allow a browser.
+#: The content security policy of all answers but pages.
 POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-#: Texts shown beside the one that is asked about, stops that are listed, and documents that a search finds.
-_SIMILAR, _STOPS, _FOUND = 10, 25, 25
-#: How many times as many stops may be asked for.
-_PAGES = [str(number) for number in range(1, 41)]
-#: So many of the latest documents are looked through.
-_AMONG = 50_000
-#: What Vega calls the level of its log that has errors alone.
-_ERRORS = 1
-#: Words that a search goes by.
-_WORDS = 8
+#: The most similar texts shown, stopped documents per page, and results of a search.
+_MAX_SIMILAR, _STOPPED_PER_PAGE, _MAX_RESULTS = 10, 25, 25
+#: The numbers of pages of stopped documents that can be shown.
+_PAGE_COUNTS = [str(number) for number in range(1, 41)]
+#: The number of latest documents that a search covers.
+_SEARCHED_DOCUMENTS = 50_000
+#: The log level of Vega that shows only errors.
+_LOG_ERRORS = 1
+#: The most words of a search.
+_MAX_WORDS = 8
 _KINDS = ("originals", "duplicates")
 
 
 class PageQuestion(BaseModel):
-    """What the page asks, and of which index."""
+    """A request of the page: its text and the index."""
 
     index: str = MAIN
     asked: str = ""
@@ -62,7 +62,7 @@ def calls_page(openapi: Mapping[str, Any]) -> str:
 
 @cache
 def frame(tokens: bool) -> str:
-    """Return the page without data; tokens: whether it has to ask for one."""
+    """Return the page without data; with ``tokens``, it has a field for the caller's token."""
     charts = _charts()
     return page(
         "neardup",
@@ -75,16 +75,16 @@ def frame(tokens: bool) -> str:
 
 
 def _charts() -> list[Chart]:
-    """Return the charts; the script of the page fills in the minutes."""
+    """Return the charts without data, which the script of the page fills in."""
     import altair as alt
 
     minutes = alt.Chart(alt.NamedData("minutes"))
     x = alt.X("begin:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=time_axis())
-    first, within = f"datum.kind == '{_KINDS[0]}'", ("half of them", "99 of 100")
+    is_first, quantiles = f"datum.kind == '{_KINDS[0]}'", ("half of them", "99 of 100")
     arrived = (
         minutes.transform_fold(list(_KINDS), as_=["kind", "count"])
         .transform_calculate(
-            low=f"{first} ? 0 : datum.originals", high=f"datum.count + ({first} ? 0 : datum.originals)"
+            low=f"{is_first} ? 0 : datum.originals", high=f"datum.count + ({is_first} ? 0 : datum.originals)"
         )
         .mark_rect(strokeWidth=0.7)
         .encode(
@@ -103,18 +103,18 @@ def _charts() -> list[Chart]:
         tooltip=tooltips(share=(".1%", "share stopped"), duplicates=(",", "duplicates")),
     )
     latency = (
-        minutes.transform_calculate(**{within[0]: "datum.p50", within[1]: "datum.p99"})
-        .transform_fold(list(within), as_=["kind", "ms"])
+        minutes.transform_calculate(**{quantiles[0]: "datum.p50", quantiles[1]: "datum.p99"})
+        .transform_fold(list(quantiles), as_=["kind", "ms"])
         .transform_filter("isValid(datum.ms)")
         .mark_line(point=True, strokeWidth=1.5)
         .encode(
             x=x,
             y=alt.Y("ms:Q", title="answered within, ms", axis=alt.Axis(format=",d")),
-            color=alt.Color("kind:N", **color_scale(within)),
+            color=alt.Color("kind:N", **color_scale(quantiles)),
             tooltip=tooltips(kind=("", "of the requests"), ms=(",", "within, ms")),
         )
     )
-    shown = [
+    rows = [
         (
             arrived,
             "arrived",
@@ -137,21 +137,21 @@ def _charts() -> list[Chart]:
             "In how many milliseconds half, and 99 of 100, of the requests of each minute were answered.",
         ),
     ]
-    # Vega draws them once before the script has minutes for them, and would warn of axes without an extent.
-    quiet = {"usermeta": {"embedOptions": {"logLevel": _ERRORS}}}
+    # Vega draws the charts once without data, and would log warnings about axes without an extent.
+    quiet = {"usermeta": {"embedOptions": {"logLevel": _LOG_ERRORS}}}
     return [
-        Chart(key=key, title=title, note=note, told=told, specification=finish_chart(drawn, height=220) | quiet)
-        for drawn, key, title, note, told in shown
+        Chart(key=key, title=title, note=note, told=description, specification=finish_chart(chart, height=220) | quiet)
+        for chart, key, title, note, description in rows
     ]
 
 
 class PageAnswers:
-    """What the page asks for: pieces of HTML, in which all texts of documents are escaped.
+    """The parts of the page, as HTML in which all texts of documents are escaped.
 
     Parameters
     ----------
     indexes, metrics
-        Of the service.
+        The indexes and the metrics of the service.
     """
 
     def __init__(self, indexes: Indexes, metrics: Metrics) -> None:
@@ -159,70 +159,74 @@ class PageAnswers:
 
     @property
     def parts(self) -> dict[str, Callable[[PageQuestion], Response]]:
-        """The questions, by name."""
+        """The functions that answer, by the name of the part."""
         return {"similar": self.similar, "stopped": self.stopped, "found": self.found, "flow": self.flow}
 
     def similar(self, question: PageQuestion) -> Response:
-        """Answer which documents a text repeats, each beside it with what differs marked."""
+        """Return the documents that a text repeats, side by side with marked differences."""
         named = self._indexes.get(question.index)
         (verdict,) = named.index.check([Document("pasted", question.asked)])
         matching = named.index.query(question.asked)
-        found = matching or named.index.query(question.asked, 1)
+        rows = matching or named.index.query(question.asked, 1)
         pasted = ShownDocument("the text above", "", question.asked)
         cases = [
-            side_by_side(shown, pasted, words=300, head=f"{one.id}: similarity {one.similarity:.4f}")
-            for one in found[:_SIMILAR]
-            if (shown := _shown(named, one.id)) is not None
+            side_by_side(shown, pasted, words=300, head=f"{row.id}: similarity {row.similarity:.4f}")
+            for row in rows[:_MAX_SIMILAR]
+            if (shown := _shown(named, row.id)) is not None
         ]
-        said = _KINDS_SAID[verdict.kind]
+        message = _KIND_MESSAGES[verdict.kind]
         if verdict.flag == "undecidable":
-            said = "Too little text to compare."
-        elif not matching and found:
-            said += " The nearest is shown."
-        elif len(found) > _SIMILAR:
-            said += f" {len(found):,} documents match; the {_SIMILAR} most similar are shown."
-        return _piece(render("service_parts.html", kind="similar", said=said, cases=cases))
+            message = "Too little text to compare."
+        elif not matching and rows:
+            message += " The nearest is shown."
+        elif len(rows) > _MAX_SIMILAR:
+            message += f" {len(rows):,} documents match; the {_MAX_SIMILAR} most similar are shown."
+        return _json_part(render("service_parts.html", kind="similar", message=message, cases=cases))
 
     def stopped(self, question: PageQuestion) -> Response:
-        """Answer what was stopped since midnight (UTC), the newest first; it is asked for a number of pages."""
+        """Return the documents stopped since midnight (UTC), the newest first; the text is the number of pages."""
         named = self._indexes.get(question.index)
         midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-        pages = int(question.asked) if question.asked in _PAGES else 1
-        most = _STOPS * pages
-        rows = named.reader.latest_stopped(midnight, most + 1)
-        said = "Nothing was stopped today." if not rows else ""
-        if len(rows) > most:
-            said = f"The newest {most:,} are listed; the search below finds others."
-        more = len(rows) > most and str(pages + 1) in _PAGES
-        return _piece(self._listed(named, [row.verdict for row in islice(rows, most)], said, more=more))
+        pages = int(question.asked) if question.asked in _PAGE_COUNTS else 1
+        limit = _STOPPED_PER_PAGE * pages
+        rows = named.reader.latest_stopped(midnight, limit + 1)
+        message = "Nothing was stopped today." if not rows else ""
+        if len(rows) > limit:
+            message = f"The newest {limit:,} are listed; the search below finds others."
+        has_more = len(rows) > limit and str(pages + 1) in _PAGE_COUNTS
+        return _json_part(self._list(named, [row.verdict for row in islice(rows, limit)], message, has_more=has_more))
 
     def found(self, question: PageQuestion) -> Response:
-        """Answer which documents have all of some words, or that id."""
+        """Return the documents that have the id, or contain all words, of the text."""
         named, asked = self._indexes.get(question.index), question.asked.strip()
         names = [asked] if named.reader.find(asked, text=False) is not None else []
         if asked:
             names += [
                 name
-                for name in named.reader.ids_with_words(asked.split()[:_WORDS], _FOUND, _AMONG)
+                for name in named.reader.ids_with_words(asked.split()[:_MAX_WORDS], _MAX_RESULTS, _SEARCHED_DOCUMENTS)
                 if name not in names
             ]
-        verdicts = [verdict for name in names[:_FOUND] if (verdict := named.reader.verdict_of(name)) is not None]
-        said = "" if verdicts else f"None of the latest {_AMONG:,} documents has this id or all of these words."
-        return _piece(self._listed(named, verdicts, said))
+        verdicts = [verdict for name in names[:_MAX_RESULTS] if (verdict := named.reader.verdict_of(name)) is not None]
+        message = (
+            ""
+            if verdicts
+            else f"None of the latest {_SEARCHED_DOCUMENTS:,} documents has this id or all of these words."
+        )
+        return _json_part(self._list(named, verdicts, message))
 
     def flow(self, question: PageQuestion) -> Response:
-        """Answer the counts of an index, and the minutes for the charts."""
-        known = self._indexes.get(question.index).as_dict()
-        stopped = known["duplicates"] / known["documents"] if known["documents"] else 0.0
+        """Return the counts of an index, and the minutes for the charts."""
+        summary = self._indexes.get(question.index).as_dict()
+        share = summary["duplicates"] / summary["documents"] if summary["documents"] else 0.0
         head = tiles(
             [
-                (f"{known['documents']:,}", "documents arrived", f"window {known['window']}"),
-                (f"{known['duplicates']:,}", "of them stopped", f"{stopped:.1%}"),
-                (f"{known['held']:,}", "held", "new ones are compared with these"),
+                (f"{summary['documents']:,}", "documents arrived", f"window {summary['window']}"),
+                (f"{summary['duplicates']:,}", "of them stopped", f"{share:.1%}"),
+                (f"{summary['held']:,}", "held", "new ones are compared with these"),
             ]
         )
-        recipe = f"{known['recipe']}: {known['in_words']}, against {known['against']}"
-        return _piece(
+        recipe = f"{summary['recipe']}: {summary['in_words']}, against {summary['against']}"
+        return _json_part(
             head,
             recipe=recipe,
             indexes=[named.name for named in self._indexes],
@@ -241,34 +245,36 @@ class PageAnswers:
             ],
         )
 
-    def _listed(self, named: NamedIndex, verdicts: list[Verdict], said: str, *, more: bool = False) -> Html:
+    def _list(self, named: NamedIndex, verdicts: list[Verdict], message: str, *, has_more: bool = False) -> Html:
         items = []
         for verdict in verdicts:
-            own = _shown(named, verdict.id)
-            other = None if verdict.of is None else _shown(named, verdict.of)
+            document = _shown(named, verdict.id)
+            original = None if verdict.of is None else _shown(named, verdict.of)
             items.append(
                 {
                     "verdict": verdict,
                     "time": utc(round(verdict.time * 1e6)).isoformat(" ", "seconds").removesuffix("+00:00"),
-                    "own": own,
-                    "change": None if own is None or other is None else describe_change(other, own),
+                    "document": document,
+                    "change": None if document is None or original is None else describe_change(original, document),
                 }
             )
-        return render("service_parts.html", kind="listed", said=said, items=items, more=more, beginning=beginning)
+        return render(
+            "service_parts.html", kind="listed", message=message, items=items, has_more=has_more, beginning=beginning
+        )
 
 
-_KINDS_SAID = {
-    "original": "New: no document that is held repeats it.",
+_KIND_MESSAGES = {
+    "original": "New: it repeats no document of the window.",
     "near": "A near-duplicate.",
     "exact": "An exact copy.",
 }
 
 
 def _shown(named: NamedIndex, name: str) -> ShownDocument | None:
-    """Return a document for the page, None where its text is not kept any more."""
+    """Return a document for the page, None if its text is no longer kept."""
     text = named.text_of(name)
     return None if text is None else ShownDocument(name, "", text)
 
 
-def _piece(html: Html, **more: Any) -> Response:
-    return Response(json.dumps({"html": str(html), **more}), media_type="application/json")
+def _json_part(html: Html, **fields: Any) -> Response:
+    return Response(json.dumps({"html": str(html), **fields}), media_type="application/json")
