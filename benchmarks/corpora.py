@@ -1,8 +1,8 @@
-r"""The corpora of the benchmarks: those of ../shared/bench and made ones, the same bytes every time.
+r"""The corpora of the benchmarks: prepared ones of ../shared, and generated ones with the same bytes every time.
 
-A name like G100k is 100,000 documents of made-up words: two thirds have 60-300 words of their own, the rest
-are copies of an earlier one with 0-12% of the words replaced. R20k is Reuters-21578; N100k and N500k are mixes of its
-paragraphs and of documentation of Linux, which ../shared/bench/prepare makes; N1M is one more, made once there by
+G100k has 100,000 documents of made-up words: two thirds are new texts of 60-300 words, the rest are copies of an
+earlier one with 0-12% of the words replaced. R20k is Reuters-21578; N100k and N500k are mixes of its
+paragraphs and of documentation of Linux, which ../shared/bench/prepare makes. N1M is made once by
 
     cd $BENCH_HOME/corpora
     python ../shared/bench/make_corpus.py --pool pool_reuters.jsonl --pool pool_linuxdoc.jsonl \
@@ -18,19 +18,20 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from measuring import BENCH_HOME, SHARED, note
+from measuring import BENCH_HOME, SHARED, print_progress
 
-MADE = BENCH_HOME / "made"
-_GROUP = 20_000
+GENERATED = BENCH_HOME / "made"
+_BATCH_ROWS = 20_000
 _VOCABULARY = 60_000
 
 
 def corpus(name: str) -> Path:
-    """Return the Parquet file of a corpus; one that is made of words is made at its first use."""
+    """Return the Parquet file of a corpus; a generated one is written at its first use."""
     prepared = BENCH_HOME / "corpora" / f"{name}.parquet"
     if prepared.exists():
         return prepared
@@ -40,37 +41,48 @@ def corpus(name: str) -> Path:
     return write_corpus(name, edited_copies(1000 * int(size[1])))
 
 
-def texts_of(file: Path) -> Iterator[str]:
-    """Yield the texts of a corpus, of which few are in memory at a time."""
+def shared_file(name: str) -> Path:
+    """Return the compressed JSON lines of a corpus of ../shared/data."""
+    return SHARED / "data" / name / f"{name}.jsonl.gz"
+
+
+def shared_records(name: str) -> list[dict[str, Any]]:
+    """Return the records of a corpus of ../shared/data."""
+    with gzip.open(shared_file(name), "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def corpus_texts(file: Path) -> Iterator[str]:
+    """Yield the texts of a corpus, with a few thousand in memory at a time."""
     for batch in pq.ParquetFile(file).iter_batches(4096, columns=["text"]):
         yield from batch.column(0).to_pylist()
 
 
 def count_documents(file: Path) -> int:
-    """Return how many documents a corpus has."""
+    """Return the number of documents of a corpus."""
     return int(pq.ParquetFile(file).metadata.num_rows)
 
 
 def write_corpus(name: str, texts: Iterable[str]) -> Path:
-    """Write texts with ids from 0 to a Parquet file of that name, unless it is there."""
-    path = MADE / f"{name}.parquet"
+    """Write texts with ids from 0 to the Parquet file of that name unless it exists, and return the file."""
+    path = GENERATED / f"{name}.parquet"
     if not path.exists():
-        note(f"making {name}")
+        print_progress(f"generating {name}")
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".part")
         schema = pa.schema({"id": pa.int64(), "text": pa.large_string()})
         with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
-            rest, first = iter(texts), 0
-            while group := list(islice(rest, _GROUP)):
-                ids = pa.array(range(first, first + len(group)), pa.int64())
-                writer.write_table(pa.table([ids, pa.array(group, pa.large_string())], schema=schema))
-                first += len(group)
+            remaining, first = iter(texts), 0
+            while batch := list(islice(remaining, _BATCH_ROWS)):
+                ids = pa.array(range(first, first + len(batch)), pa.int64())
+                writer.write_table(pa.table([ids, pa.array(batch, pa.large_string())], schema=schema))
+                first += len(batch)
         unfinished.rename(path)
     return path
 
 
 class Words:
-    """Texts of made-up words, common ones often and rare ones rarely, as in a language."""
+    """Random made-up words whose frequencies follow Zipf's law."""
 
     def __init__(self, seed: int) -> None:
         spelling = random.Random(seed)  # noqa: S311
@@ -126,15 +138,15 @@ def ten_documents(count: int, seed: int = 2) -> Iterator[str]:
     return (bodies[i % 10] for i in range(count))
 
 
-def one_footer(count: int, seed: int = 3) -> Iterator[str]:
-    """Yield texts of 130-300 words of their own and one footer of 300 words that all have."""
+def shared_footer(count: int, seed: int = 3) -> Iterator[str]:
+    """Yield distinct texts of 130-300 words that end with the same footer of 300 words."""
     words = Words(seed)
     footer = " ".join(words.draw(300))
     return (f"{' '.join(words.draw(words.draw_number(130, 301)))} {footer}" for _ in range(count))
 
 
 def near_copies(count: int, seed: int = 4) -> Iterator[str]:
-    """Yield copies of one document of 300 words, one or two of them changed: every pair matches."""
+    """Yield copies of one document of 300 words with one or two words changed, so that every pair matches."""
     words = Words(seed)
     body = words.draw(300)
     return (" ".join(words.replace_share(body, words.draw_number(1, 3) / 300)) for _ in range(count))
@@ -143,7 +155,7 @@ def near_copies(count: int, seed: int = 4) -> Iterator[str]:
 def job_adverts(count: int, seed: int = 5) -> Iterator[str]:
     """Yield texts of about 1.5 KB, a tenth of them edited copies of an earlier one.
 
-    They mix the sentences of the job adverts in ../shared/data; without it they are of made-up words.
+    They mix the sentences of the job adverts in ../shared/data, or made-up words if those adverts are missing.
     """
     rng, words = random.Random(seed), Words(seed)  # noqa: S311
     sentences = _sentences() or [" ".join(words.draw(words.draw_number(8, 30))) + "." for _ in range(60_000)]
@@ -170,10 +182,8 @@ def job_adverts(count: int, seed: int = 5) -> Iterator[str]:
 
 
 def _sentences() -> list[str]:
-    path = SHARED / "data" / "adzuna" / "adzuna.jsonl.gz"
-    if not path.exists():
+    if not shared_file("adzuna").exists():
         return []
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        texts = [json.loads(line)["text"] for line in file]
-    found = {sentence.strip() for text in texts for sentence in re.split(r"(?<=[.!?])\s+", text)}
-    return sorted(sentence for sentence in found if 20 <= len(sentence) <= 400)
+    texts = (record["text"] for record in shared_records("adzuna"))
+    sentences = {sentence.strip() for text in texts for sentence in re.split(r"(?<=[.!?])\s+", text)}
+    return sorted(sentence for sentence in sentences if 20 <= len(sentence) <= 400)

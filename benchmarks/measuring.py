@@ -1,6 +1,6 @@
-"""Measures commands and calls; writes results as JSON with their tables; runs the command line of the scripts.
+"""Measures commands and calls, writes results as JSON with their tables, and runs the command line of each script.
 
-Every script has sections: each measures one claim and writes results/SECTION.json with the machine, the commit, the
+A script has sections. Each measures one claim and writes results/SECTION.json with the machine, the commit, the
 figures and the tables that pages show. ``--small`` measures generated corpora in less than a minute and writes to
 results/quick, which is not committed.
 """
@@ -16,6 +16,7 @@ import os
 import platform
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 SHARED = HERE.parents[1] / "shared"
-# Measured commands find compiled modules, as users do.
+# Measured commands load compiled modules, as those of users do.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 BENCH_HOME = Path(os.environ.get("BENCH_HOME", Path.home() / ".cache" / "neardup-bench"))
 #: The command line under test: the package of the interpreter that runs the benchmark.
@@ -45,7 +46,7 @@ T = TypeVar("T")
 
 _PACKAGES = ["neardup", "numpy", "numba", "pyarrow"]
 _SUBREAPER = 36
-_EVERY = 0.05
+_SAMPLE_SECONDS = 0.05
 
 
 #: The options of the common job.
@@ -64,8 +65,8 @@ class Run:
     ----------
     wall, cpu : float
         Seconds; cpu is user and system time of the whole process tree. It is the larger of what the system accounts to
-        finished children and what was seen of each process while it ran: a parent that ignores the end of its children,
-        as Spark's daemon of Python workers does, loses their time from the account.
+        finished children and the sum over processes sampled while they ran: a parent that does not wait for its
+        children, such as Spark's daemon of Python workers, loses their time from the account.
     rss : int
         Bytes of the largest single process at its peak (``ru_maxrss``).
     pss : int
@@ -105,7 +106,7 @@ def measure(command: Sequence[object], *, env: dict[str, str] | None = None) -> 
         seconds |= {pid: spent for pid in tree if (spent := _cpu_seconds(pid))}
         pss = max(pss, sum(_memory(pid, "smaps_rollup", "Pss:") for pid in tree))
         rss = max([rss, *(_memory(pid, "status", "VmHWM:") for pid in tree)])
-        reader.join(_EVERY)
+        reader.join(_SAMPLE_SECONDS)
     wall = time.perf_counter() - begin
     _reap()
     if process.returncode:
@@ -115,9 +116,9 @@ def measure(command: Sequence[object], *, env: dict[str, str] | None = None) -> 
 
 
 def warm_up() -> None:
-    """Compile the kernels, so that no measured run does."""
+    """Compile the kernels, so that no measured run has to."""
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "some.jsonl")
+        source = Path(folder, "documents.jsonl")
         lines = [
             json.dumps({"id": i, "text": f"some words that are {word} here {i % 7}"})
             for i, word in enumerate("abc" * 9)
@@ -128,7 +129,7 @@ def warm_up() -> None:
 
 
 def summarize(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return the medians of runs, ready for JSON."""
+    """Return the medians of runs as JSON values."""
     return {
         "wall_s": round(median(run.wall for run in runs), 3),
         "cpu_s": round(median(run.cpu for run in runs), 3),
@@ -189,7 +190,7 @@ def _memory(pid: int, file: str, field: str) -> int:
 
 
 def machine() -> dict[str, Any]:
-    """Return the environment of the figures: processor, memory, Python, versions, date and load."""
+    """Return the processor, memory, Python, package versions, date and load of this machine."""
     model = next(
         (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),
@@ -214,24 +215,24 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def save(path: Path, results: dict[str, Any], tables: dict[str, str]) -> None:
-    """Write results with their tables, and the command and commit that made them."""
+def save_results(path: Path, results: dict[str, Any], tables: dict[str, str]) -> None:
+    """Write results with their tables and the command and commit that produced them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
     git = ["git", "-C", str(HERE), "describe", "--always", "--dirty=+"]
-    found = subprocess.run(git, capture_output=True, text=True, check=False)
-    head = {"benchmark": path.stem, "command": command, "commit": found.stdout.strip() or "unknown"}
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    head = {"benchmark": path.stem, "command": command, "commit": commit}
     lines = {name: text.split("\n") for name, text in tables.items()}
     path.write_text(json.dumps(head | results | {"tables": lines}, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    note(f"wrote {path.parent.name}/{path.name}")
+    print_progress(f"wrote {path.parent.name}/{path.name}")
 
 
-def note(text: str) -> None:
+def print_progress(text: str) -> None:
     """Print progress to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
@@ -246,49 +247,57 @@ class Section:
 
 
 def run_sections(
-    about: str | None, sections: dict[str, Section], options: Callable[[argparse.ArgumentParser], object] | None = None
+    description: str | None,
+    sections: dict[str, Section],
+    add_options: Callable[[argparse.ArgumentParser], object] | None = None,
 ) -> None:
-    """Run the command line of a script: measure the chosen sections, by default all."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; all unless named")
-    parser.add_argument("--small", action="store_true", help="on small corpora, into results/quick")
-    parser.add_argument("--runs", type=int, help="runs of each; figures are medians")
-    if options is not None:
-        options(parser)
+    """Run the command line of a script: measure the chosen sections, or all of them."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; all by default")
+    parser.add_argument("--small", action="store_true", help="measure small corpora, write to results/quick")
+    parser.add_argument("--runs", type=int, help="runs of each measurement; figures are medians")
+    if add_options is not None:
+        add_options(parser)
     args = parser.parse_args()
     args.runs = args.runs or (1 if args.small else 3)
     if unknown := set(args.sections) - set(sections):
-        parser.error(f"no section {min(unknown)}; there are {', '.join(sections)}")
+        parser.error(f"unknown section {min(unknown)}; choose from {', '.join(sections)}")
     for name in args.sections or sections:
-        note(f"== {name}")
+        print_progress(f"== {name}")
         results = {"machine": machine()} | sections[name].measure(args)
-        tables = {table_: make(results) for table_, make in sections[name].tables.items()}
-        save((RESULTS / "quick" if args.small else RESULTS) / f"{name}.json", results, tables)
+        tables = {table: render(results) for table, render in sections[name].tables.items()}
+        save_results((RESULTS / "quick" if args.small else RESULTS) / f"{name}.json", results, tables)
         print("\n\n".join(tables.values()), end="\n\n")
 
 
 def call_in_new_process(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return the result of a call in a new process, where memory and first calls are its own."""
+    """Return the result of a call in a new process, so that its memory and first calls are measured alone."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *args, **named).result()
 
 
-def time_call(act: Callable[[], object]) -> tuple[float, float]:
+def time_call(function: Callable[[], object]) -> tuple[float, float]:
     """Return the wall and CPU seconds of a call in this process."""
     wall, cpu = time.perf_counter(), time.process_time()
-    act()
+    function()
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
 def time_quantiles(values: Iterable[float], scale: float) -> dict[str, float]:
     """Return median, mean, p90, p99 and maximum of times in seconds, multiplied by ``scale``."""
-    found = np.array(list(values)) * scale
-    p50, p90, p99 = np.percentile(found, [50, 90, 99])
-    named = {"median": p50, "mean": found.mean(), "p90": p90, "p99": p99, "max": found.max()}
-    return {name: round(float(value), 3) for name, value in named.items()}
+    times = np.array(list(values)) * scale
+    p50, p90, p99 = np.percentile(times, [50, 90, 99])
+    quantiles = {"median": p50, "mean": times.mean(), "p90": p90, "p99": p99, "max": times.max()}
+    return {name: round(float(value), 3) for name, value in quantiles.items()}
 
 
-def memory(field: str = "VmRSS") -> float:
-    """Return the memory of this process in MB: now (VmRSS) or at its peak (VmHWM)."""
-    found = next(line for line in _lines("/proc/self/status") if line.startswith(f"{field}:"))
-    return round(int(found.split()[1]) * 1024 / 1e6, 1)
+def process_memory_mb(field: str = "VmRSS", pid: int | str = "self") -> float:
+    """Return the memory of a process in MB: now (VmRSS) or at its peak (VmHWM)."""
+    line = next(line for line in _lines(f"/proc/{pid}/status") if line.startswith(f"{field}:"))
+    return round(int(line.split()[1]) * 1024 / 1e6, 1)
+
+
+def find_browser() -> str | None:
+    """Return the path of an installed Chromium; None lets Playwright use its own."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next(filter(None, map(shutil.which, names)), None)

@@ -1,9 +1,9 @@
-"""Every recipe, and some variants, on the labelled corpora of ../shared/data: precision, recall, F1, time.
+"""Precision, recall, F1 and time of every named recipe and some variants on the labelled corpora of ../shared/data.
 
     methods.py [--corpora cornell clough-1 clough-3 r8 adzuna reuters] [--runs 3] [--small]
 
-Each recipe is scored at many thresholds and at its own; intervals are those of ``neardup compare``. Time and pairs come
-from a separate run at the recipe's own threshold, reading included.
+Each recipe is scored at a grid of thresholds and at its own; intervals are those of ``neardup compare``. Time and pairs
+come from a separate run at the recipe's own threshold, reading included.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from measuring import SHARED, Section, note, run_sections, table
+from measuring import SHARED, Section, markdown_table, print_progress, run_sections
 
 import neardup as nd
 from neardup.documents import open_corpus
@@ -26,12 +26,12 @@ from neardup.evaluation.scores import Figure
 from neardup.recipe import names as recipe_names
 
 DATA = SHARED / "data"
-FINE, COARSE = ".05:.95:.05", ".6:.95:.05"
-COMPUTED = "computed: Jaccard of word 5-grams at or above 0.8"
+FINE_GRID, COARSE_GRID = ".05:.95:.05", ".6:.95:.05"
+COMPUTED_LABELS = "computed: Jaccard of word 5-grams at or above 0.8"
 
 
-class Labelled(NamedTuple):
-    """A labelled corpus: its files, the options of ``compare``, the thresholds, and what the labels are."""
+class LabelledCorpus(NamedTuple):
+    """A labelled corpus: input files, labels, options of ``compare``, grid of thresholds, description of the labels."""
 
     inputs: str
     labels: str
@@ -41,39 +41,41 @@ class Labelled(NamedTuple):
 
 
 CORPORA = {
-    "cornell": Labelled(
+    "cornell": LabelledCorpus(
         "cornell/docs",
         "cornell/pairs.csv",
         {"complete": True},
-        FINE,
+        FINE_GRID,
         "the ten pairs that the Cornell program prints; all others are none",
     ),
-    "clough-1": Labelled(
-        "clough/clough.jsonl", "clough/pairs.csv", {"positive": 1}, FINE, "by hand: heavily revised or closer"
+    "clough-1": LabelledCorpus(
+        "clough/clough.jsonl", "clough/pairs.csv", {"positive": 1}, FINE_GRID, "by hand: heavily revised or closer"
     ),
-    "clough-3": Labelled(
-        "clough/clough.jsonl", "clough/pairs.csv", {"positive": 3}, FINE, "by hand: cut and paste only"
+    "clough-3": LabelledCorpus(
+        "clough/clough.jsonl", "clough/pairs.csv", {"positive": 3}, FINE_GRID, "by hand: cut and paste only"
     ),
-    "r8": Labelled("r8/r8.jsonl.gz", "", {}, FINE, "five groups made by hand, 50 of 1,000 documents; all others alone"),
-    "adzuna": Labelled(
+    "r8": LabelledCorpus(
+        "r8/r8.jsonl.gz", "", {}, FINE_GRID, "five groups made by hand, 50 of 1,000 documents; all others alone"
+    ),
+    "adzuna": LabelledCorpus(
         "adzuna/adzuna.jsonl.gz",
         "adzuna/exact_pairs_w5_j030.csv",
         {"label_column": "jaccard_w5", "positive": 0.8, "complete": True},
-        COARSE,
-        COMPUTED,
+        COARSE_GRID,
+        COMPUTED_LABELS,
     ),
-    "reuters": Labelled(
+    "reuters": LabelledCorpus(
         "reuters/reuters.jsonl.gz",
         "reuters/exact_pairs_w5_j030.csv",
         {"label_column": "jaccard_w5", "positive": 0.8, "complete": True},
-        COARSE,
-        COMPUTED,
+        COARSE_GRID,
+        COMPUTED_LABELS,
     ),
 }
-#: The groups of r8 by the numbers of their files, from and to.
+#: The groups of r8 by the first and last number of their files.
 R8_GROUPS = [(0, 10), (11, 20), (21, 30), (31, 40), (41, 49)]
 
-#: Variants measured besides the named recipes. All their thresholds are ours.
+#: Variants measured besides the named recipes, with thresholds chosen for this benchmark.
 VARIANTS: dict[str, dict[str, Any]] = {
     "words:1": {"features": "words:1"},
     "words:2": {"features": "words:2"},
@@ -95,8 +97,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ddd clipped df:2:0.1": {"features": "qgrams:4", "measure": "overlap", "threshold": 0.7, "clip": "df:2:0.1"},
     "words:5 then edit": {"threshold": 0.5, "second_step": "edit >= 0.9"},
 }
-#: The page of each named recipe, and the texts it is for.
-NAMED = {
+#: The page of each named recipe, and the texts that it suits.
+NAMED_RECIPE_PAGES = {
     "default": ("words", "news, articles, mail: copies, re-sends, light edits"),
     "jaccard": ("words", "the blog's: adverts and other texts where case and punctuation carry meaning"),
     "ddd": (
@@ -113,8 +115,8 @@ NAMED = {
     "imatch": ("imatch", "texts whose words in the middle range stay the same, in linear time"),
     "checksum": ("checksum", "copies equal to the last byte"),
 }
-#: What each page of docs/methods shows, by the table's name.
-PAGES = {
+#: The recipes in the table of each page of docs/methods.
+PAGE_RECIPES = {
     "words": ["default", "jaccard"],
     "qgrams": ["ddd", "qgrams:8", "qgrams:4:positional"],
     "skips": ["skips:3:1"],
@@ -133,9 +135,9 @@ PAGES = {
     "lsh": ["lsh", "default"],
     "two-steps": ["words:5 then edit", "default"],
 }
-#: On smaller corpora the time per document reflects the start-up more than the method.
-LARGE = 1000
-LENGTHS = ["words:1", "words:2", "words:3", "default", "words:8"]
+#: On smaller corpora the start dominates the time per document.
+MIN_TIMED_DOCUMENTS = 1000
+NGRAM_LENGTH_RECIPES = ["words:1", "words:2", "words:3", "default", "words:8"]
 
 
 def all_recipes() -> dict[str, nd.Recipe]:
@@ -146,32 +148,32 @@ def all_recipes() -> dict[str, nd.Recipe]:
 
 def score_corpora(names: Sequence[str], runs: int) -> dict[str, Any]:
     """Score and time all recipes on corpora."""
-    recipes, found = all_recipes(), []
+    recipes, corpora = all_recipes(), []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            note(f"{name}: scoring {len(recipes)} recipes")
+            print_progress(f"{name}: scoring {len(recipes)} recipes")
             corpus = CORPORA[name]
-            compared = compare_recipes(corpus, list(recipes.values()), Path(folder))
+            comparison = compare_recipes(corpus, list(recipes.values()), Path(folder))
             counts = {
-                key: getattr(compared, key) for key in ("documents", "duplicates", "others", "groups", "complete")
+                key: getattr(comparison, key) for key in ("documents", "duplicates", "others", "groups", "complete")
             }
             description = {
                 "corpus": name,
                 "labels": corpus.kind,
-                "warnings": [without_folders(w) for w in compared.warnings],
+                "warnings": [without_folders(w) for w in comparison.warnings],
             }
             rows = []
-            for scored in compared.recipes:
-                note(f"{name}: timing {scored.name}")
+            for scored in comparison.recipes:
+                print_progress(f"{name}: timing {scored.name}")
                 rows.append(
-                    recipe_row(scored) | time_recipe(DATA / corpus.inputs, scored.recipe, compared.documents, runs)
+                    recipe_row(scored) | time_recipe(DATA / corpus.inputs, scored.recipe, comparison.documents, runs)
                 )
-            found.append(description | counts | {"rows": rows})
-    return {"corpora": found}
+            corpora.append(description | counts | {"rows": rows})
+    return {"corpora": corpora}
 
 
-def compare_recipes(corpus: Labelled, recipes: list[nd.Recipe], folder: Path) -> Comparison:
-    """Return the figures of recipes on one corpus."""
+def compare_recipes(corpus: LabelledCorpus, recipes: list[nd.Recipe], folder: Path) -> Comparison:
+    """Return the comparison of recipes on one corpus."""
     labels = DATA / corpus.labels if corpus.labels else r8_clusters(folder)
     with open_corpus([DATA / corpus.inputs]) as documents:
         return compare(
@@ -180,7 +182,7 @@ def compare_recipes(corpus: Labelled, recipes: list[nd.Recipe], folder: Path) ->
 
 
 def r8_clusters(folder: Path) -> Path:
-    """Write the groups of r8 as clusters."""
+    """Write the groups of r8 as a label file of clusters."""
     path = folder / "r8.csv"
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -190,72 +192,72 @@ def r8_clusters(folder: Path) -> Path:
     return path
 
 
-def without_folders(text: str) -> str:
-    """Return a message with the names of files for their paths."""
-    return " ".join(Path(word).name if word.startswith("/") else word for word in text.split(" "))
+def without_folders(message: str) -> str:
+    """Return a message with file names in place of absolute paths."""
+    return " ".join(Path(word).name if word.startswith("/") else word for word in message.split(" "))
 
 
 def recipe_row(scored: SystemScores) -> dict[str, Any]:
-    """Return what one recipe reached at its best and at its own threshold."""
-    own = next(row for row in scored.rows if row.own)
+    """Return the figures of a recipe at its best and at its own threshold."""
+    own_row = next(row for row in scored.rows if row.own)
     return {
         "recipe": scored.name,
         "in_words": scored.recipe.in_words(),
         "scale": scored.scale,
         "best": threshold_row(scored.best),
-        "own": threshold_row(own),
+        "own": threshold_row(own_row),
     }
 
 
 def threshold_row(row: Row) -> dict[str, Any]:
-    """Return the figures at a threshold, ready for JSON."""
+    """Return the figures at a threshold as JSON values."""
     figures = {"precision": row.precision, "recall": row.recall, "f1": row.f1}
     counts = {"returned": row.returned, "correct": row.correct, "missed": row.missed, "unlabelled": row.unlabelled}
     return {"threshold": row.threshold} | counts | {name: round_figure(figure) for name, figure in figures.items()}
 
 
 def round_figure(figure: Figure) -> list[float | None]:
-    """Return value, low and high end."""
+    """Return value, low end and high end to four places."""
     return [None if value is None else round(value, 4) for value in figure]
 
 
 def time_recipe(inputs: Path, recipe: nd.Recipe, documents: int, runs: int) -> dict[str, Any]:
-    """Return pairs, undecidable documents, and microseconds a document at a recipe's own threshold."""
+    """Return pairs, documents without features, and microseconds a document at a recipe's own threshold."""
     wall, cpu = [], []
     for _ in range(runs):
         begin = time.perf_counter(), time.process_time()
         with nd.dedup_files(str(inputs), recipe=recipe, pairs_per_document=None) as result:
             wall.append(time.perf_counter() - begin[0])
             cpu.append(time.process_time() - begin[1])
-            said = result.summary
+            summary = result.summary
     per_document = 1e6 / documents
     return {
-        "pairs": said["pairs"],
-        "undecidable": said["undecidable"],
+        "pairs": summary["pairs"],
+        "undecidable": summary["undecidable"],
         "cpu_us_per_document": round(median(cpu) * per_document, 1),
         "wall_us_per_document": round(median(wall) * per_document, 1),
     }
 
 
-def as_table(results: dict[str, Any]) -> str:
-    """Return all named recipes on all corpora: F1 at the best and at their own threshold."""
-    return _by_corpus(results, recipe_names())
+def overview_table(results: dict[str, Any]) -> str:
+    """Return F1 of all named recipes on all corpora, at the best and at their own threshold."""
+    return f1_by_corpus(results, recipe_names())
 
 
 def recipes_table(results: dict[str, Any]) -> str:
-    """Return what each named recipe does, as measured, and for which texts it is."""
+    """Return the settings of each named recipe and the texts that it suits."""
     in_words = {row["recipe"]: row["in_words"] for row in results["corpora"][0]["rows"]}
-    rows = [[f"[{name}]({page}.md)", in_words[name], texts] for name, (page, texts) in NAMED.items()]
-    return table(["recipe", "features, measure, threshold", "for"], rows)
+    rows = [[f"[{name}]({page}.md)", in_words[name], texts] for name, (page, texts) in NAMED_RECIPE_PAGES.items()]
+    return markdown_table(["recipe", "features, measure, threshold", "for"], rows)
 
 
 def lengths_table(results: dict[str, Any]) -> str:
-    """Return word n-grams of several lengths on all corpora."""
-    return _by_corpus(results, LENGTHS)
+    """Return F1 of word n-grams of several lengths on all corpora."""
+    return f1_by_corpus(results, NGRAM_LENGTH_RECIPES)
 
 
 def corpora_table(results: dict[str, Any]) -> str:
-    """Return what the corpora and their labels are."""
+    """Return the corpora and their labels."""
     rows = [
         [
             corpus["corpus"],
@@ -266,12 +268,12 @@ def corpora_table(results: dict[str, Any]) -> str:
         ]
         for corpus in results["corpora"]
     ]
-    return table(["corpus", "documents", "pairs that are duplicates", "pairs that are none", "labels"], rows)
+    return markdown_table(["corpus", "documents", "pairs that are duplicates", "pairs that are none", "labels"], rows)
 
 
 def times_table(results: dict[str, Any]) -> str:
-    """Return what each named recipe costs on the largest corpus."""
-    corpus = max(results["corpora"], key=lambda one: one["documents"])
+    """Return the cost of each named recipe on the largest corpus."""
+    corpus = max(results["corpora"], key=lambda corpus: corpus["documents"])
     rows = [
         [
             row["recipe"],
@@ -285,88 +287,92 @@ def times_table(results: dict[str, Any]) -> str:
         if row["recipe"] in recipe_names()
     ]
     header = ["recipe", "threshold", "pairs", "without features", "CPU µs a document", "wall µs a document"]
-    return f"On {corpus['corpus']}:\n\n{table(header, rows)}"
+    return f"On {corpus['corpus']}:\n\n{markdown_table(header, rows)}"
 
 
-def _by_corpus(results: dict[str, Any], names: Sequence[str]) -> str:
-    found = {corpus["corpus"]: {row["recipe"]: row for row in corpus["rows"]} for corpus in results["corpora"]}
-    rows = [[name, *(_best_and_own(rows[name]) for rows in found.values())] for name in names]
-    return table(["F1 at best (threshold), at own", *found], rows)
+def f1_by_corpus(results: dict[str, Any], names: Sequence[str]) -> str:
+    corpora = {corpus["corpus"]: {row["recipe"]: row for row in corpus["rows"]} for corpus in results["corpora"]}
+    rows = [[name, *(best_and_own_f1(rows[name]) for rows in corpora.values())] for name in names]
+    return markdown_table(["F1 at best (threshold), at own", *corpora], rows)
 
 
-def _best_and_own(row: dict[str, Any]) -> str:
+def best_and_own_f1(row: dict[str, Any]) -> str:
     best, own = row["best"], row["own"]
-    place = f" ({_place(row, best)})" if _place(row, best) else ""
-    return f"{_value(best['f1'])}{place}, {_value(own['f1'])}"
+    place = f" ({threshold_text(row, best)})" if threshold_text(row, best) else ""
+    return f"{format_value(best['f1'])}{place}, {format_value(own['f1'])}"
 
 
-def _place(row: dict[str, Any], at: dict[str, Any]) -> str:
-    """Return a threshold; nothing where a recipe has no other, or finds nothing at any."""
+def threshold_text(row: dict[str, Any], at: dict[str, Any]) -> str:
+    """Return the threshold of a row; empty for a fixed threshold or a recipe that finds nothing at any."""
     if row["scale"] == "fixed" or not row["best"]["f1"][0]:
         return ""
-    return f"{_sign(row)}{at['threshold']:g}"
+    return f"{distance_sign(row)}{at['threshold']:g}"
 
 
-def _sign(row: dict[str, Any]) -> str:
+def distance_sign(row: dict[str, Any]) -> str:
     return "<= " if row["scale"] == "distance" else ""
 
 
-def _value(figure: list[float | None]) -> str:
+def format_value(figure: list[float | None]) -> str:
     return "none" if figure[0] is None else f"{figure[0]:.2f}"
 
 
-def _spread(figure: list[float | None]) -> str:
-    return f"{_value(figure)} ({figure[1]:.2f}-{figure[2]:.2f})" if figure[1] is not None else _value(figure)
+def format_interval(figure: list[float | None]) -> str:
+    return (
+        f"{format_value(figure)} ({figure[1]:.2f}-{figure[2]:.2f})" if figure[1] is not None else format_value(figure)
+    )
 
 
 def page_table(page: str) -> Callable[[dict[str, Any]], str]:
-    """Return what makes the table of a page: a row for each corpus and recipe."""
+    """Return the renderer of the table of a page: a row for each corpus and recipe."""
 
-    def made(results: dict[str, Any]) -> str:
-        wanted = PAGES[page]
-        rows = []
+    def render(results: dict[str, Any]) -> str:
+        names, rows = PAGE_RECIPES[page], []
         for corpus in results["corpora"]:
-            known = {row["recipe"]: row for row in corpus["rows"]}
-            several, documents = len(wanted) > 1, corpus["documents"]
-            rows += [[corpus["corpus"], *_figures(known[name], documents, several=several)] for name in wanted]
-        header = ["corpus", *(["recipe"] if len(wanted) > 1 else []), "best at", "precision", "recall", "F1 (95%)"]
-        return table([*header, "own at", "precision", "recall", "F1", "CPU µs a document"], rows)
+            row_by_recipe = {row["recipe"]: row for row in corpus["rows"]}
+            show_recipe, documents = len(names) > 1, corpus["documents"]
+            rows += [
+                [corpus["corpus"], *recipe_cells(row_by_recipe[name], documents, show_recipe=show_recipe)]
+                for name in names
+            ]
+        header = ["corpus", *(["recipe"] if len(names) > 1 else []), "best at", "precision", "recall", "F1 (95%)"]
+        return markdown_table([*header, "own at", "precision", "recall", "F1", "CPU µs a document"], rows)
 
-    return made
+    return render
 
 
-def _figures(row: dict[str, Any], documents: int, *, several: bool) -> list[str]:
+def recipe_cells(row: dict[str, Any], documents: int, *, show_recipe: bool) -> list[str]:
     best, own = row["best"], row["own"]
     return [
-        *([row["recipe"]] if several else []),
-        _place(row, best),
-        _value(best["precision"]),
-        _value(best["recall"]),
-        _spread(best["f1"]),
-        _place(row, own),
-        *(_value(own[name]) for name in ("precision", "recall", "f1")),
-        f"{row['cpu_us_per_document']:.0f}" if documents >= LARGE else "",
+        *([row["recipe"]] if show_recipe else []),
+        threshold_text(row, best),
+        format_value(best["precision"]),
+        format_value(best["recall"]),
+        format_interval(best["f1"]),
+        threshold_text(row, own),
+        *(format_value(own[name]) for name in ("precision", "recall", "f1")),
+        f"{row['cpu_us_per_document']:.0f}" if documents >= MIN_TIMED_DOCUMENTS else "",
     ]
 
 
-def methods(args: argparse.Namespace) -> dict[str, Any]:
-    """Score all recipes on all corpora, or on a small one."""
+def measure_methods(args: argparse.Namespace) -> dict[str, Any]:
+    """Score all recipes on all corpora, or on one small corpus."""
     return score_corpora(args.corpora or (["cornell"] if args.small else list(CORPORA)), args.runs)
 
 
 TABLES = {
-    "method-overview": as_table,
+    "method-overview": overview_table,
     "method-recipes": recipes_table,
     "method-corpora": corpora_table,
     "method-times": times_table,
     "method-lengths": lengths_table,
-} | {f"method-{page}": page_table(page) for page in PAGES}
+} | {f"method-{page}": page_table(page) for page in PAGE_RECIPES}
 
 if __name__ == "__main__":
     if not DATA.is_dir():
-        raise SystemExit("the labelled corpora are those of ../shared/data, which is not there")
+        raise SystemExit("../shared/data, which has the labelled corpora, is missing; put it beside the repository")
     run_sections(
         __doc__,
-        {"methods": Section(methods, TABLES)},
+        {"methods": Section(measure_methods, TABLES)},
         lambda parser: parser.add_argument("--corpora", nargs="+", choices=list(CORPORA)),
     )

@@ -1,8 +1,8 @@
-"""neardup beside its peers: the same corpora, the same job, one run, alternating.
+"""neardup beside its peers: the same job on the same corpora, in alternating runs.
 
     peers.py [--corpora R20k N100k N500k] [--peers neardup polars daft ...] [--runs 3] [--small]
 
-Needs ../shared/bench and what its ``prepare`` makes. Every peer runs once a round; figures are medians.
+Needs ../shared/bench and the output of its ``prepare``. Every peer runs once a round; figures are medians.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measuring import BENCH_HOME, NEARDUP, SHARED, Section, machine, note, run_sections, table, warm_up
+from measuring import (
+    BENCH_HOME,
+    NEARDUP,
+    SHARED,
+    Section,
+    machine,
+    markdown_table,
+    print_progress,
+    run_sections,
+    warm_up,
+)
 
 #: Each peer's variant that is fastest for the job, and its package.
 PEERS = {
@@ -28,16 +38,16 @@ PEERS = {
     "gaoya": ("", "gaoya"),
     "datasketch": ("xxh", "datasketch"),
 }
-#: Removes exact copies only: the price that near-duplicates are compared with.
-EXACT = "polars"
+#: This peer removes exact copies only: a lower bound for the cost of deduplication.
+EXACT_COPY_PEER = "polars"
 _FIGURES = {"cpu": "cpu_s", "wall": "wall_s", "tree_pss_mb": "pss_mb", "maxrss_mb": "rss_mb"}
 
 
 def run_once(peer: str, variant: str, corpus: str) -> dict[str, Any]:
     """Run a peer once through the shared benchmark and return its record."""
-    ours = NEARDUP
+    program = NEARDUP
     if peer == "neardup-lsh":
-        peer, ours = "neardup", [str(_with_lsh())]
+        peer, program = "neardup", [str(write_lsh_command())]
     command = [
         BENCH_HOME / "venvs" / "base" / "bin" / "python",
         SHARED / "bench" / "bench.py",
@@ -47,15 +57,15 @@ def run_once(peer: str, variant: str, corpus: str) -> dict[str, Any]:
         "1",
     ]
     command += ["--variant", variant] if variant else []
-    env = os.environ | {"NEARDUP": shlex.join(ours), "BENCH_HOME": str(BENCH_HOME)}
+    env = os.environ | {"NEARDUP": shlex.join(program), "BENCH_HOME": str(BENCH_HOME)}
     subprocess.run(list(map(str, command)), check=True, env=env, stdout=subprocess.DEVNULL)
     records = json.loads((BENCH_HOME / "results.json").read_text("utf-8"))
-    wanted = (peer, variant or "default", corpus, "e2e")
-    return next(r for r in records if (r["peer"], r["variant"], r["corpus"], r["mode"]) == wanted)
+    key = (peer, variant or "default", corpus, "e2e")
+    return next(r for r in records if (r["peer"], r["variant"], r["corpus"], r["mode"]) == key)
 
 
-def _with_lsh() -> Path:
-    """Return a command that is neardup with --search lsh behind its first word."""
+def write_lsh_command() -> Path:
+    """Write a script that runs neardup with --search lsh after its subcommand, and return its path."""
     script = BENCH_HOME / "neardup-lsh"
     script.write_text(f'#!/bin/sh\nfirst=$1; shift\nexec {shlex.join(NEARDUP)} "$first" --search lsh "$@"\n', "utf-8")
     script.chmod(0o755)
@@ -71,22 +81,24 @@ def version(peer: str, package: str) -> str:
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def compare(args: argparse.Namespace) -> dict[str, Any]:
+def measure_peers(args: argparse.Namespace) -> dict[str, Any]:
     """Run all peers on all corpora."""
     peers, runs = args.peers, args.runs
     corpora = args.corpora or (["R20k"] if args.small else ["R20k", "N100k", "N500k"])
-    where = machine()
-    where["versions"] |= {package: version(peer, package) for peer, (_, package) in PEERS.items() if peer in peers}
+    environment = machine()
+    environment["versions"] |= {
+        package: version(peer, package) for peer, (_, package) in PEERS.items() if peer in peers
+    }
     warm_up()
     rows = []
     for corpus in corpora:
         records_of: dict[str, list[dict[str, Any]]] = {peer: [] for peer in peers}
         for number in range(runs):
             for peer in peers:
-                note(f"{corpus}, {peer}, round {number + 1} of {runs}")
+                print_progress(f"{corpus}, {peer}, round {number + 1} of {runs}")
                 record = run_once(peer, PEERS[peer][0], corpus)
                 if record["runs"][0]["rc"]:
-                    note(f"{peer} failed on {corpus}")
+                    print_progress(f"{peer} failed on {corpus}")
                     continue
                 records_of[peer].append(record)
         for peer, records in records_of.items():
@@ -95,12 +107,12 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
                 row = {"corpus": corpus, "peer": peer, "variant": PEERS[peer][0] or "default"} | figures
                 rows.append(row | {"runs": len(records), "score": records[-1]["score"]})
         if "neardup" in peers:
-            note(f"{corpus}, pairs of neardup")
+            print_progress(f"{corpus}, pairs of neardup")
             score = run_once("neardup", "pairs", corpus)["score"]
             next(r for r in rows if (r["corpus"], r["peer"]) == (corpus, "neardup"))["score"] |= {
                 "pairs_all": score["pairs_all"]
             }
-    return {"machine": where, "rows": rows, "ratios": ratios(rows)}
+    return {"machine": environment, "rows": rows, "ratios": ratios(rows)}
 
 
 def ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -130,17 +142,17 @@ def score_cells(score: dict[str, Any]) -> list[object]:
     ]
 
 
-def as_table(results: dict[str, Any]) -> str:
-    """Return the results as Markdown."""
-    over = {(r["corpus"], r["peer"]): r for r in results["ratios"]}
+def peers_table(results: dict[str, Any]) -> str:
+    """Return cost and quality of each peer by corpus."""
+    ratios = {(r["corpus"], r["peer"]): r for r in results["ratios"]}
     rows = []
     for r in results["rows"]:
-        ratio = over.get((r["corpus"], r["peer"]))
+        ratio = ratios.get((r["corpus"], r["peer"]))
         figures = [r["cpu_s"], r["wall_s"], r["pss_mb"], f"{ratio['cpu']:.2f}" if ratio else ""]
-        name = f"{r['peer']}, exact copies only" if r["peer"] == EXACT else r["peer"]
+        name = f"{r['peer']}, exact copies only" if r["peer"] == EXACT_COPY_PEER else r["peer"]
         rows.append([r["corpus"], name, *figures, *score_cells(r["score"])])
     header = ["corpus", "", "CPU s", "wall s", "peak PSS MB", "neardup's CPU over it", "recall", "precision"]
-    return table([*header, "true pairs resolved", "wrong removals"], rows)
+    return markdown_table([*header, "true pairs resolved", "wrong removals"], rows)
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -150,5 +162,5 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 if __name__ == "__main__":
     if not (SHARED / "bench" / "bench.py").exists() or not (BENCH_HOME / "venvs").is_dir():
-        raise SystemExit("the peers need ../shared/bench and what its prepare makes")
-    run_sections(__doc__, {"peers": Section(compare, {"peers": as_table})}, options)
+        raise SystemExit("../shared/bench or the output of its prepare is missing; run ../shared/bench/prepare")
+    run_sections(__doc__, {"peers": Section(measure_peers, {"peers": peers_table})}, options)

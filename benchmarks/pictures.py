@@ -1,30 +1,29 @@
-r"""Take the pictures of the pages that the documents show, from the examples corpus, in a real browser.
+"""Take the pictures of pages that docs/ shows, from the examples corpus, in Chromium.
 
     pictures.py [NAME ...]
 
-Each is written to docs/NAME.png; by default all are. The browser is Chromium, which Playwright drives
-(pip install '.[test]'; make browser). The pages hold no text but that of examples/, which is the project's own.
+Each is written to docs/NAME.png; all are taken by default. Playwright drives the browser (pip install '.[test]';
+make browser). The pages show only the project's own texts in examples/.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from measuring import HERE, find_browser
 from playwright.sync_api import Page, expect, sync_playwright
 
-ROOT = Path(__file__).parent.parent
+ROOT = HERE.parent
 CORPUS = "examples/newswire.jsonl"
 DOCS = ROOT / "docs"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-#: Pixels of the page's width, and around a picture.
+#: Width of the page and margin around a picture, in pixels.
 WIDTH, MARGIN = 1100, 16
-#: The commands that write the pages; each is given the name of its page last.
+#: The commands that write the pages, without the path of the page, which comes last.
 PAGES = {
     "explore": ("explore", CORPUS, "-o"),
     "report": ("dedup", CORPUS, "--threshold", "0.6", "--dry-run", "--report"),
@@ -32,7 +31,7 @@ PAGES = {
 
 
 def write_page(name: str, folder: Path) -> Path:
-    """Write a page, unless it is there."""
+    """Write a page unless it exists, and return its path."""
     path = folder / f"{name}.html"
     if not path.exists():
         subprocess.run([sys.executable, "-m", "neardup", *PAGES[name], str(path)], cwd=ROOT, check=True)
@@ -40,18 +39,18 @@ def write_page(name: str, folder: Path) -> Path:
 
 
 class Picture(NamedTuple):
-    """A part of a page: from the top of one element to the bottom of another, with what is opened for it."""
+    """A part of a page, from the top of one element to the bottom of another; `opened` is a <details> to open first."""
 
     page: str
     first: str
     last: str
     opened: str = ""
 
-    def place(self, page: Page) -> dict[str, float]:
-        """Return where it is."""
-        boxes = [page.locator(one).first.bounding_box() for one in (self.first, self.last)]
+    def rectangle(self, page: Page) -> dict[str, float]:
+        """Return the rectangle of the picture in pixels."""
+        boxes = [page.locator(selector).first.bounding_box() for selector in (self.first, self.last)]
         if boxes[0] is None or boxes[1] is None:
-            raise SystemExit(f"the page {self.page} has no {self.first} or no {self.last}")
+            raise SystemExit(f"page {self.page}: {self.first} or {self.last} is not on it; correct PICTURES")
         left, top = min(boxes[0]["x"], boxes[1]["x"]) - MARGIN, boxes[0]["y"] - MARGIN
         right = max(box["x"] + box["width"] for box in (boxes[0], boxes[1]))
         return {"x": left, "y": top, "width": right + MARGIN - left, "height": boxes[1]["y"] + boxes[1]["height"] - top}
@@ -65,18 +64,18 @@ PICTURES = {
 
 
 def take_picture(browser: Any, path: Path, picture: Picture) -> bytes:
-    """Return a part of a page as a PNG."""
+    """Return the PNG of a part of a page."""
     context = browser.new_context(viewport={"width": WIDTH, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     page.goto(path.as_uri())
     if picture.opened:
         page.locator(picture.opened).first.evaluate("details => { details.open = true }")
-    # Charts are drawn once they are near the window.
+    # A chart is drawn only when it comes near the viewport.
     page.set_viewport_size({"width": WIDTH, "height": page.evaluate("document.documentElement.scrollHeight")})
     expect(page.locator(".chart:not(:has(svg)):visible")).to_have_count(0, timeout=30_000)
-    shot: bytes = page.screenshot(full_page=True, clip=picture.place(page))
+    image: bytes = page.screenshot(full_page=True, clip=picture.rectangle(page))
     context.close()
-    return shot
+    return image
 
 
 def main() -> None:
@@ -84,8 +83,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[*PICTURES, []], metavar="NAME", help=", ".join(PICTURES))
     names = parser.parse_args().names or list(PICTURES)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        found = next(filter(None, map(shutil.which, BROWSERS)), None)
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
         for name in names:
             picture = PICTURES[name]
             image = take_picture(browser, write_page(picture.page, Path(folder)), picture)

@@ -1,11 +1,10 @@
-"""Kills an executor, a worker and the driver of a real cluster while it works, and compares what comes out.
+"""Kills an executor, a worker or the driver of a running cluster, and compares the outputs with those of memory.
 
     .venv/bin/python benchmarks/spark_faults.py [INPUT] [--fault executor --fault worker --fault driver] [--at features]
         [--after 1.5] [--write]
 
-A master and two workers are started on loopback (scripts/cluster). Each fault is a kill -9 some seconds after a stage
-began, which has to be so long that its tasks still run; kept documents and duplicates have to be, byte for byte, those
-of the engine in memory.
+scripts/cluster starts a master and two workers on loopback. Each fault is a kill -9 some seconds after a stage began,
+while its tasks still run. Kept documents and duplicates must have the same bytes as those of the engine in memory.
 """
 
 from __future__ import annotations
@@ -26,36 +25,36 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 CLUSTER = [sys.executable, str(ROOT / "scripts" / "cluster")]
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-PATIENCE = 1800
-#: What Spark's log says of an executor that died.
-LOST = "Lost executor"
+TIMEOUT_SECONDS = 1800
+#: Message in Spark's log for each executor that died.
+LOST_EXECUTOR_MESSAGE = "Lost executor"
 
 
 def main() -> None:
-    """Run the faults that were asked for."""
+    """Run the chosen faults."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("input", nargs="?", default=str(ROOT / "examples" / "newswire.jsonl"))
     parser.add_argument("--fault", action="append", choices=sorted(FAULTS), help="all by default")
-    parser.add_argument("--at", help="the stage in which something is killed: features, of the driver candidates")
-    parser.add_argument("--after", type=float, default=1.5, help="seconds after its folder appeared")
-    parser.add_argument("--write", action="store_true", help="write what was found to results/spark-faults.json")
+    parser.add_argument("--at", help="stage in which the process is killed; features, for the driver candidates")
+    parser.add_argument("--after", type=float, default=1.5, help="seconds after the folder of the stage appeared")
+    parser.add_argument("--write", action="store_true", help="write the results to results/spark-faults.json")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="neardup-faults-") as folder:
-        found = []
+        results = []
         for fault in args.fault or ["none", "executor", "worker", "driver"]:
-            own = Path(folder, f"of-{fault}")
-            own.mkdir()
-            # Where the driver dies, a stage is complete that --resume takes as it is.
+            fault_folder = Path(folder, f"of-{fault}")
+            fault_folder.mkdir()
+            # When the driver dies, an earlier stage must be complete for --resume to reuse.
             stage = args.at or ("candidates" if fault == "driver" else "features")
-            found += injected(args.input, [fault], own, When(stage, args.after))
+            results += fault_rows(args.input, [fault], fault_folder, KillTime(stage, args.after))
     if args.write:
-        write(found)
-    if not all(fault["same_bytes"] for fault in found):
+        write(results)
+    if not all(result["same_bytes"] for result in results):
         sys.exit(1)
 
 
-#: What is killed, in words.
-KILLED = {
+#: The killed processes as the table names them.
+KILLED_PROCESSES = {
     "none": "nothing",
     "executor": "an executor",
     "worker": "a worker and its executor",
@@ -63,99 +62,109 @@ KILLED = {
 }
 
 
-def write(found: list[dict[str, Any]]) -> None:
-    """Write what was found where ``tables.py`` finds it, with its table."""
-    from measuring import RESULTS, save, table
+def write(results: list[dict[str, Any]]) -> None:
+    """Write the results with their table."""
+    from measuring import RESULTS, markdown_table, save_results
 
     rows = []
-    for one in found:
-        command = "it goes on"
-        if one["exit_code"] != 0:
-            command = f"it ends; `--resume` takes up what is complete, here stages: {one['resumed_stages']}"
-        rows.append([KILLED[one["fault"]], command, "yes" if one["same_bytes"] else "**no**"])
-    # Where the input lies on this machine tells nobody anything.
+    for result in results:
+        outcome = "it goes on"
+        if result["exit_code"] != 0:
+            outcome = f"it ends; `--resume` takes up what is complete, here stages: {result['resumed_stages']}"
+        rows.append([KILLED_PROCESSES[result["fault"]], outcome, "yes" if result["same_bytes"] else "**no**"])
+    # The recorded command shows no folders of this machine.
     sys.argv = [Path(word).name for word in sys.argv]
     name = "spark-faults"
-    shown = table(["killed with `kill -9`", "the command", "the bytes of memory"], rows)
-    save(RESULTS / f"{name}.json", {"rows": found}, {name: shown})
+    table = markdown_table(["killed with `kill -9`", "the command", "the bytes of memory"], rows)
+    save_results(RESULTS / f"{name}.json", {"rows": results}, {name: table})
 
 
-class When(NamedTuple):
-    """When something is killed: so many seconds after the folder of a stage appeared."""
+class KillTime(NamedTuple):
+    """When a process is killed: `after` seconds after the folder of `stage` appeared."""
 
     stage: str
     after: float
 
 
 class Run(NamedTuple):
-    """One run: its input, its outputs' folder, the folder of its cluster, the cluster's address, and when."""
+    """One run: input, folder of outputs, folder and address of the cluster, time of the kill."""
 
-    name: str
+    source: str
     out: Path
     cluster: Path
     master: str
-    when: When
+    kill_time: KillTime
 
 
-def injected(name: str, faults: list[str], folder: Path, when: When) -> list[dict[str, Any]]:
-    """Return what came of faults, each on a cluster of its own."""
+def fault_rows(source: str, faults: list[str], folder: Path, kill_time: KillTime) -> list[dict[str, Any]]:
+    """Return the outcome of each fault on a new cluster."""
     expected = folder / "memory"
     expected.mkdir()
-    subprocess.run(command(name, expected), check=True, capture_output=True)
-    found = []
+    subprocess.run(command(source, expected), check=True, capture_output=True)
+    results = []
     for fault in faults:
-        own, cluster = folder / fault, folder / f"cluster-{fault}"
-        own.mkdir()
-        given = ["--folder", str(cluster)]
-        start = [*CLUSTER, "start", "--port", "0", "--memory", "1500m", *given]
-        begun = subprocess.run(start, check=True, stdout=subprocess.PIPE, text=True)
+        out, cluster = folder / fault, folder / f"cluster-{fault}"
+        out.mkdir()
+        folder_option = ["--folder", str(cluster)]
+        start = [*CLUSTER, "start", "--port", "0", "--memory", "1500m", *folder_option]
+        cluster_start = subprocess.run(start, check=True, stdout=subprocess.PIPE, text=True)
         began = time.perf_counter()
         try:
-            told = FAULTS[fault](Run(name, own, cluster, begun.stdout.split()[-1], when))
+            outcome = FAULTS[fault](Run(source, out, cluster, cluster_start.stdout.split()[-1], kill_time))
         finally:
-            subprocess.run([*CLUSTER, "stop", *given], check=True)
-        same = all((own / file).read_bytes() == (expected / file).read_bytes() for file in OUTPUTS)
-        found.append({"fault": fault, "same_bytes": same, "wall_s": round(time.perf_counter() - began, 1)} | told)
-        print(json.dumps(found[-1]), flush=True)
-    return found
+            subprocess.run([*CLUSTER, "stop", *folder_option], check=True)
+        same = all((out / file).read_bytes() == (expected / file).read_bytes() for file in OUTPUTS)
+        results.append({"fault": fault, "same_bytes": same, "wall_s": round(time.perf_counter() - began, 1)} | outcome)
+        print(json.dumps(results[-1]), flush=True)
+    return results
 
 
 OUTPUTS = ("kept.jsonl", "duplicates.jsonl")
 
 
-def command(name: str, out: Path, *more: str) -> list[str]:
+def command(source: str, out: Path, *options: str) -> list[str]:
     """Return the command that finds the near-duplicates of a file."""
     outputs = ["-o", str(out / OUTPUTS[0]), "--duplicates", str(out / OUTPUTS[1]), "--force"]
-    return [sys.executable, "-m", "neardup", "dedup", name, *outputs, "--summary", str(out / "summary.json"), *more]
+    return [
+        sys.executable,
+        "-m",
+        "neardup",
+        "dedup",
+        source,
+        *outputs,
+        "--summary",
+        str(out / "summary.json"),
+        *options,
+    ]
 
 
-def on_cluster(run: Run, *more: str) -> list[str]:
+def cluster_command(run: Run, *options: str) -> list[str]:
     """Return the same command on a cluster."""
     engine = ["--engine", "spark", "--master", run.master, "--checkpoint-dir", str(run.out / "stages"), "--wait", "10m"]
     engine += ["--spark-log", str(run.out / "spark.log"), "--spark-conf", "spark.executor.memory=1g"]
-    return command(run.name, run.out, *engine, *more)
+    return command(run.source, run.out, *engine, *options)
 
 
-def run_with(run: Run, kill: Callable[[subprocess.Popen[bytes]], list[int]]) -> dict[str, Any]:
-    """Run, kill while the stage is worked on, and return what was killed, whether it was in time, and how it ended."""
-    stage = run.out / "stages" / run.when.stage
+def run_with_kill(run: Run, kill: Callable[[subprocess.Popen[bytes]], list[int]]) -> dict[str, Any]:
+    """Run, kill during the stage, and return the number killed, whether the stage still ran, and the exit code."""
+    stage = run.out / "stages" / run.kill_time.stage
     with open(run.out / "log", "wb") as log:
-        running = subprocess.Popen(on_cluster(run), stderr=log, stdout=log)
-        until = time.monotonic() + PATIENCE
+        running = subprocess.Popen(cluster_command(run), stderr=log, stdout=log)
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while not stage.exists():
-            if running.poll() is not None or time.monotonic() > until:
+            if running.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the run ended before its stage {stage.name}: {(run.out / 'log').read_text()}")
             time.sleep(0.02)
-        time.sleep(run.when.after)
-        at_work = not (stage / "_SUCCESS").exists()
+        time.sleep(run.kill_time.after)
+        was_running = not (stage / "_SUCCESS").exists()
         killed = kill(running)
-        code = running.wait(PATIENCE)
-    lost = (run.out / "spark.log").read_text("utf-8", "replace").count(LOST)
-    return {"killed": len(killed), "stage_was_at_work": at_work, "lost_executors": lost, "exit_code": code}
+        code = running.wait(TIMEOUT_SECONDS)
+    lost = (run.out / "spark.log").read_text("utf-8", "replace").count(LOST_EXECUTOR_MESSAGE)
+    return {"killed": len(killed), "stage_was_at_work": was_running, "lost_executors": lost, "exit_code": code}
 
 
-def stages_of(run: Run) -> dict[str, Any]:
-    """Return what the summary says of tasks that failed, and of stages that were there already."""
+def stage_counts(run: Run) -> dict[str, Any]:
+    """Return the failed tasks and the resumed stages that the summary counts."""
     stages = json.loads((run.out / "summary.json").read_text())["stages"]
     return {
         "failed_tasks": sum(stage.get("failed_tasks", 0) for stage in stages),
@@ -165,41 +174,41 @@ def stages_of(run: Run) -> dict[str, Any]:
 
 def nothing(run: Run) -> dict[str, Any]:
     """Kill nothing."""
-    return run_with(run, lambda running: []) | stages_of(run)
+    return run_with_kill(run, lambda running: []) | stage_counts(run)
 
 
 def executor(run: Run) -> dict[str, Any]:
-    """Kill what does the work of one worker."""
+    """Kill the executor of one worker."""
 
     def kill(running: subprocess.Popen[bytes]) -> list[int]:
         del running
-        return ended(children(pid_of(run.cluster, "worker-1"), EXECUTOR)[:1])
+        return kill_processes(descendants(pid_of(run.cluster, "worker-1"), EXECUTOR)[:1])
 
-    return run_with(run, kill) | stages_of(run)
+    return run_with_kill(run, kill) | stage_counts(run)
 
 
 def worker(run: Run) -> dict[str, Any]:
-    """Kill one worker and what does its work."""
+    """Kill one worker and its executor."""
 
     def kill(running: subprocess.Popen[bytes]) -> list[int]:
         del running
-        own = pid_of(run.cluster, "worker-1")
-        return ended([own, *children(own, EXECUTOR)])
+        pid = pid_of(run.cluster, "worker-1")
+        return kill_processes([pid, *descendants(pid, EXECUTOR)])
 
-    return run_with(run, kill) | stages_of(run)
+    return run_with_kill(run, kill) | stage_counts(run)
 
 
 def driver(run: Run) -> dict[str, Any]:
-    """Kill the command and its JVM, then go on from the stages."""
+    """Kill the command and its JVM, then resume from the complete stages."""
 
     def kill(running: subprocess.Popen[bytes]) -> list[int]:
-        return ended([running.pid, *children(running.pid, "java")])
+        return kill_processes([running.pid, *descendants(running.pid, "java")])
 
-    told = run_with(run, kill)
-    again = subprocess.run(on_cluster(run, "--resume"), capture_output=True, text=True)
-    if again.returncode:
-        raise RuntimeError(again.stderr)
-    return told | stages_of(run)
+    outcome = run_with_kill(run, kill)
+    resumed = subprocess.run(cluster_command(run, "--resume"), capture_output=True, text=True)
+    if resumed.returncode:
+        raise RuntimeError(resumed.stderr)
+    return outcome | stage_counts(run)
 
 
 FAULTS: dict[str, Callable[[Run], dict[str, Any]]] = {
@@ -211,12 +220,12 @@ FAULTS: dict[str, Callable[[Run], dict[str, Any]]] = {
 
 
 def pid_of(cluster: Path, name: str) -> int:
-    """Return the number of a process that scripts/cluster started."""
+    """Return the id of a process that scripts/cluster started."""
     return int(json.loads((cluster / f"{name}.json").read_text())["pid"])
 
 
-def children(parent: int, part: str) -> list[int]:
-    """Return the processes below one whose command holds a text."""
+def descendants(ancestor: int, part: str) -> list[int]:
+    """Return the ids of the descendants of a process whose command line contains `part`."""
     parents: dict[int, int] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -224,23 +233,23 @@ def children(parent: int, part: str) -> list[int]:
                 parents[int(folder.name)] = int(re.sub(r"^.*\) \S ", "", (folder / "stat").read_text()).split()[0])
             except (OSError, ValueError):
                 continue
-    below, found = {parent}, []
+    tree, found = {ancestor}, []
     for _ in range(8):
-        below |= {own for own, above in parents.items() if above in below}
-    for own in below - {parent}:
+        tree |= {pid for pid, parent in parents.items() if parent in tree}
+    for pid in tree - {ancestor}:
         try:
-            if part.encode() in Path(f"/proc/{own}/cmdline").read_bytes():
-                found.append(own)
+            if part.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
         except OSError:
             continue
     return found
 
 
-def ended(processes: list[int]) -> list[int]:
-    """Kill processes as a loss of power would."""
-    for number in processes:
-        os.kill(number, signal.SIGKILL)
-    return processes
+def kill_processes(pids: list[int]) -> list[int]:
+    """Kill processes with SIGKILL, and return their ids."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    return pids
 
 
 if __name__ == "__main__":

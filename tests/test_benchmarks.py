@@ -1,4 +1,4 @@
-"""Every table of figures on a page is one of benchmarks/results; every script measures something small."""
+"""Tables of figures on pages are those of benchmarks/results, and each script runs on small corpora."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from paths import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-#: Those that need what the project does not bring: peers, corpora, a cluster, a browser, a registry.
-ELSEWHERE = {"peers", "against_peers", "pictures", "spark_faults", "learned", "methods", "serve", "extras"}
+#: Scripts that need peers, corpora, a cluster, a browser or a registry.
+NEEDS_MORE = {"peers", "pictures", "spark_faults", "learned", "methods", "serve", "extras"}
 SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if "__main__" in path.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_tables_are_those_of_the_results(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_on_pages_match_the_results(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = page.read_text("utf-8")
     if "<!-- table" not in text:
         pytest.skip("no tables of figures")
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import tables
 
-    assert tables.update_tables(text, tables.known_tables()) == text
+    assert tables.update_tables(text, tables.load_tables()) == text
 
 
-def test_the_page_of_benchmarks_names_every_script_and_every_result() -> None:
+def test_the_benchmarks_page_names_every_script_and_result() -> None:
     text = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
     named = set(re.findall(r"([\w-]+)\.json", text)) | set(re.findall(r"(\w+)\.py", text))
     assert named >= {path.stem for path in (BENCHMARKS / "results").glob("*.json")}
@@ -38,8 +38,8 @@ def test_the_page_of_benchmarks_names_every_script_and_every_result() -> None:
 
 
 @pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="NEARDUP_LONG=1 runs the benchmarks on small corpora")
-@pytest.mark.parametrize("script", sorted(set(SCRIPTS) - ELSEWHERE - {"tables"}))
-def test_scripts_run(script: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", sorted(set(SCRIPTS) - NEEDS_MORE - {"tables"}))
+def test_each_script_runs_on_small_corpora(script: str, tmp_path: Path) -> None:
     command = [sys.executable, str(BENCHMARKS / f"{script}.py"), "--small"]
     subprocess.run(command, check=True, env=os.environ | {"BENCH_HOME": str(tmp_path)})
     for path in (BENCHMARKS / "results" / "quick").glob("*.json"):

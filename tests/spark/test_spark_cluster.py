@@ -48,8 +48,9 @@ def test_a_killed_process_changes_no_byte(tmp_path: Path, fault: str) -> None:
     spark_faults = faults()
     # The first stage starts Python on the workers, which takes seconds. The next one is short with so little to read,
     # so it is interrupted at once.
-    when = spark_faults.When("features", 0.2) if fault in ("executor", "worker") else spark_faults.When("candidates", 0)
-    [found] = spark_faults.injected(str(ROOT / "examples" / "newswire.jsonl"), [fault], tmp_path, when)
+    stage, seconds = ("features", 0.2) if fault in ("executor", "worker") else ("candidates", 0)
+    when = spark_faults.KillTime(stage, seconds)
+    [found] = spark_faults.fault_rows(str(ROOT / "examples" / "newswire.jsonl"), [fault], tmp_path, when)
     assert found["same_bytes"]
     assert found["killed"] == {"none": 0, "executor": 1, "worker": 2, "driver": 2}[fault]
     assert found["exit_code"] == (-9 if fault == "driver" else 0)

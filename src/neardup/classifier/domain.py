@@ -26,7 +26,7 @@ _SCRIPT_LETTERS = 40
 _LEAST_CANDIDATES = 20
 #: The largest share of the candidates that may lie outside. Cross-validation cannot give it, because labelled pairs
 #: resemble each other: 0.6% of Reuters' labelled pairs lie outside the domain of the other folds, but 14% of all its
-#: candidates. From 31% on (r8), precision was below that of a threshold (benchmarks/learned.py home).
+#: candidates. From 31% on (r8), precision was below that of a threshold (benchmarks/results/home.json).
 MOST_OUTSIDE = 0.25
 #: A run must turn down at least this part of the share that was turned down in training. Labels are chosen among hard
 #: pairs, so a run in the domain turns down more.

@@ -1,4 +1,4 @@
-"""Keep orders: which of two documents that match comes first."""
+"""Keep orders: which of two matching documents is kept."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Booleans = npt.NDArray[np.bool_]
 
 
 class Preference(NamedTuple):
-    """Values of a column in order of trust: documents that have an earlier one come first, others last.
+    """Values of a column in order of trust: documents with an earlier value come first, those without any last.
 
     Attributes
     ----------
     column : str
-        The column.
+        The name of the column.
     values : tuple of str
         Its values, the most trusted first.
     """
@@ -35,12 +35,12 @@ class Preference(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return what ``COLUMN=a,b,c`` says.
+        """Parse ``COLUMN=a,b,c``.
 
         Raises
         ------
         RecipeError
-            If it says nothing, or one value twice.
+            If it has another form, no values, or one value twice.
         """
         column, equals, listed = text.partition("=")
         values = tuple(value.strip() for value in listed.split(","))
@@ -51,16 +51,16 @@ class Preference(NamedTuple):
             )
         return cls(column, values)
 
-    def first(self, order: Integers, found: pa.Array) -> Integers:
-        """Return documents, which are in keep order, by their values in order of trust.
+    def sort(self, order: Integers, column: pa.Array) -> Integers:
+        """Return documents in keep order, sorted stably by their values of the column in order of trust.
 
         Raises
         ------
         RecipeError
-            If none has any of the values.
+            If no document has any of the values.
         """
-        places = pc.index_in(found, value_set=pa.array(self.values, pa.large_string()))
-        if len(found) and places.null_count == len(places):
+        places = pc.index_in(column, value_set=pa.array(self.values, pa.large_string()))
+        if len(column) and places.null_count == len(places):
             raise RecipeError(
                 f"{option('--prefer', 'prefer')}: no document has {self.column} {' or '.join(self.values)}; name "
                 "values that are there, or leave it out"
@@ -70,26 +70,28 @@ class Preference(NamedTuple):
         return by_trust
 
 
-def parse_preference(given: str | tuple[str, Sequence[str]] | None) -> Preference | None:
-    """Return what is preferred, as it is written or as a column with its values; None for nothing.
+def parse_preference(preference: str | tuple[str, Sequence[str]] | None) -> Preference | None:
+    """Parse a preference: a text like ``COLUMN=a,b,c``, or a column with its values; None for none.
 
     Raises
     ------
     RecipeError
-        If it says nothing, or one value twice.
+        If it has another form, no values, or one value twice.
     """
-    if given is None or isinstance(given, str):
-        return None if given is None else Preference.parse(given)
-    column, values = given[0], tuple(map(str, given[1]))
+    if preference is None or isinstance(preference, str):
+        return None if preference is None else Preference.parse(preference)
+    column, values = preference[0], tuple(map(str, preference[1]))
     if not values or len(set(values)) < len(values):
-        raise RecipeError(f"prefer {given!r} is no list of different values of a column; give ('source', ['a', 'b'])")
+        raise RecipeError(
+            f"prefer {preference!r} is no list of different values of a column; give ('source', ['a', 'b'])"
+        )
     return Preference(column, values)
 
 
 def order_column(recipe: Recipe, time_column: str | None) -> str | None:
-    """Return the column that the recipe's keep order goes by, None for none.
+    """Return the column that determines the keep order, None if there is none.
 
-    For ``newest`` and ``oldest`` that is the time column, or FIND_TIME where none is named.
+    For ``newest`` and ``oldest`` it is the time column, FIND_TIME if none is named.
     """
     if is_by_time(recipe.keep):
         return OrderColumn(time_column, option("--time-column")) if time_column else FIND_TIME
@@ -100,14 +102,14 @@ def order_column(recipe: Recipe, time_column: str | None) -> str | None:
 
 
 def is_by_time(keep: str) -> bool:
-    """Whether a keep order goes by times, in whatever column."""
+    """Return whether a keep order sorts by time."""
     return keep in ("newest", "oldest")
 
 
 def keep_order(
     keep: str, text_bytes: Integers, values: Sequence[pa.Array], column: str | None = None
 ) -> tuple[Integers, int]:
-    """Return the documents in keep order, and how many have no value to go by: they come last.
+    """Return the documents in keep order, and the number of those without a usable value, which come last.
 
     Parameters
     ----------
@@ -116,16 +118,16 @@ def keep_order(
     text_bytes : int64[n]
         The length of each text in bytes of UTF-8, for ``longest`` and ``shortest``.
     values : sequence of pyarrow.Array
-        The values of the time column or of the column that ``keep`` names, as they were read.
+        The values of the time column or of the column named by ``keep``, in batches.
     column : str, optional
-        Its name, for messages.
+        The name of the column, for messages.
 
     Raises
     ------
     InputError
         If the values have no common order.
     RecipeError
-        If an order needs values and there is none to go by.
+        If the order needs values and there are none.
     """
     if keep == "first":
         return np.arange(len(text_bytes)), 0
@@ -145,7 +147,7 @@ def keep_order(
 
 
 def missing_values_error(keep: str, column: str | None = None) -> RecipeError:
-    """Return the error that no document has a value to go by."""
+    """Return the error for documents without any usable value."""
     where = "that column" if column is None else f"column {column!r}"
     if is_by_time(keep):
         return RecipeError(
@@ -156,13 +158,13 @@ def missing_values_error(keep: str, column: str | None = None) -> RecipeError:
 
 
 def _times(values: Sequence[pa.Array]) -> tuple[Integers, Booleans]:
-    """Return times, and where there are some; batches may hold them in different types."""
+    """Return times, and a mask of those that are readable; batches may have different types."""
     times, readable = zip(*map(times_of, values), strict=True)
     return np.concatenate(times), np.concatenate(readable)
 
 
 def _ranks(values: pa.Array) -> tuple[Integers, Booleans]:
-    """Return dense ranks of the values, and where there is one; texts are numbers if all of them are."""
+    """Return dense ranks of the values, and a mask of valid ones; texts count as numbers if all of them are."""
     if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
         texts = values.to_pylist()
         numbers = [None if text is None else parse_number(text) for text in texts]
@@ -175,7 +177,7 @@ def _ranks(values: pa.Array) -> tuple[Integers, Booleans]:
 
 
 def parse_number(text: str) -> float | None:
-    """Return a text as a number, None if it is none."""
+    """Return a text as a number, None if it is not one."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The pairs of a result: held as pairs of representatives, made pairs of documents when asked for."""
+"""The pairs of a result: stored as pairs of representatives, expanded to pairs of documents on demand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neardup.keep.keepers import Floats, Graph, Integers, build_graph, document_
 from neardup.kernels.graph import expand_pairs
 
 _ROOM = 1 << 18
-#: In the place of similarities: pairs of equal documents, and the first of the others.
+#: Values that replace similarities to number pairs: for equal documents, and for the first pair of representatives.
 _EQUAL, _FIRST_EDGE = 1.0, 2.0
 
 
@@ -40,7 +40,7 @@ class ReferencePair(Pair):
 
 
 class PairArrays(NamedTuple):
-    """Pairs of documents by position: int64[k] left < right, sorted, and float64[k]."""
+    """Pairs of documents by position, int64[k] each, left < right, sorted; and their similarities, float64[k]."""
 
     left: Integers
     right: Integers
@@ -48,7 +48,7 @@ class PairArrays(NamedTuple):
 
 
 class PairEdges(NamedTuple):
-    """Pairs of documents by position, and for each the pair of representatives that it comes from, -1 for equals."""
+    """Pairs of documents by position, and the place of their pair of representatives; -1 for equal documents."""
 
     left: Integers
     right: Integers
@@ -58,8 +58,8 @@ class PairEdges(NamedTuple):
 class Pairs:
     """All pairs at or above the threshold, sorted by the positions of left and right, left before right.
 
-    Iterating gives ``Pair`` by ``Pair`` with the documents' ids. A group of m equal documents has m (m - 1) /
-    2 pairs: they are counted at once but only made when they are read.
+    Iteration yields a ``Pair`` with the ids of the documents at a time. A group of m equal documents has m (m - 1) / 2
+    pairs, which are counted at once but only expanded when they are read.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Pairs:
         similarity: Floats,
         more: Callable[[Integers, bool], dict[str, pa.Array]] | None = None,
     ) -> None:
-        """Take pairs of representatives; ``more`` gives further columns of edges, in full where that is True."""
+        """Store pairs of representatives; ``more(edges, full)`` returns further columns for pairs."""
         self._names = names
         self._representative, self._more = representative, more
         self.left, self.right, self.similarity = left, right, similarity
@@ -88,12 +88,12 @@ class Pairs:
 
     @property
     def names(self) -> Names:
-        """What the documents are called."""
+        """The names of the documents."""
         return self._names
 
     @property
     def representative(self) -> Integers:
-        """For each document the first one that is equal in all that is compared, -1 if it matches nothing: int64[n]."""
+        """int64[n], for each document the first one with equal features; -1 if it can match nothing."""
         return self._representative
 
     @property
@@ -102,32 +102,32 @@ class Pairs:
         return build_graph(len(self._representative), self.left, self.right, self.similarity)
 
     def arrays(self) -> Iterator[PairArrays]:
-        """Yield the pairs by position, in order, some hundred thousand at a time."""
+        """Yield the pairs by position, in order, in batches of some hundred thousand."""
         return self._expanded(self.graph)
 
     def edges(self) -> Iterator[PairEdges]:
-        """Yield the same pairs with the places in ``left`` and ``right`` of what they come from."""
+        """Yield the pairs by position, with the places of their pairs of representatives in ``left`` and ``right``."""
         numbers = np.arange(len(self.left), dtype=np.float64) + _FIRST_EDGE
         for part in self._expanded(build_graph(len(self._representative), self.left, self.right, numbers)):
             edge = np.where(part.similarity == _EQUAL, -1, (part.similarity - _FIRST_EDGE).astype(np.int64))
             yield PairEdges(part.left, part.right, edge)
 
     def edge_of(self, left: Integers, right: Integers) -> Integers:
-        """Return where in ``left`` and ``right`` matching documents come from, by position; -1 for equals."""
+        """Return the places in ``left`` and ``right`` of matching pairs, given by position; -1 for equal documents."""
         one, other = self._representative[left], self._representative[right]
         count = len(self._representative)
         edge = np.searchsorted(self.left * count + self.right, np.minimum(one, other) * count + np.maximum(one, other))
         return np.where(one == other, -1, edge)
 
     def _expanded(self, rows: Graph) -> Iterator[PairArrays]:
-        # The later one of a pair is on the right, and a reference comes last: on the left is the input.
-        at, room, own = 0, _ROOM, self._names.input_count
-        while at < own:
+        # A reference comes last, and the later document is on the right: so the left one is of the input.
+        at, room, input_count = 0, _ROOM, self._names.input_count
+        while at < input_count:
             out, similarity = np.empty((room, 2), np.int64), np.empty(room)
             before = at
             at, written = expand_pairs(
                 at,
-                own,
+                input_count,
                 self._representative,
                 self._members,
                 tuple(rows),
@@ -142,14 +142,14 @@ class Pairs:
     def chunks(self, *, full: bool = False) -> Iterator[pa.Table]:
         """Yield tables of left, right (ids) and similarity, in order.
 
-        Of a run against a reference, ``right_from`` says whether right is of the ``input`` or of the ``reference``;
-        left is always of the input. Where a classifier decided, the score and its contributions follow
+        For a run against a reference, ``right_from`` says whether right is of the ``input`` or of the ``reference``;
+        left is always of the input. If a classifier decided, its score and contributions follow
         (``EvidenceTable.columns``).
 
         Parameters
         ----------
         full : bool
-            Whether that says everything of each measure.
+            Whether the contributions include all details of each measure.
         """
         of_edge = np.append(self.similarity, 1.0)
         for part in self.edges():
@@ -163,7 +163,7 @@ class Pairs:
             yield pa.table(columns | (self._more(part.edge, full) if self._more else {}))
 
     def to_arrow(self) -> pa.Table:
-        """Return all pairs as one table, as ``chunks`` gives them."""
+        """Return all pairs as one table with the columns of ``chunks``."""
         chunks = list(self.chunks())
         return pa.concat_tables(chunks) if chunks else self.schema().empty_table()
 

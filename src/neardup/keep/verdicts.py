@@ -1,4 +1,4 @@
-"""Verdicts for people: the dropped documents with their keepers, and the families."""
+"""Dropped documents with their keepers, and families, by document id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neardup.keep.keepers import Families, Integers, Keepers
 
 
 class Drop(NamedTuple):
-    """A dropped document, the kept one that it matches, their similarity, and its family."""
+    """A dropped document, its keeper, their similarity, and its family."""
 
     id: Any
     keeper: Any
@@ -45,14 +45,14 @@ class Family(NamedTuple):
     members : list
         The ids of its documents, in the order of the input.
     pairs : int
-        How many of its pairs match.
+        The number of its matching pairs.
     smallest, mean : float
-        Over the similarities of its matching pairs.
+        The smallest and the mean similarity of its matching pairs.
     complete : bool
-        Whether every member matches every other, and every reference document; if not, some are connected through
-        others only.
+        Whether every member matches every other one and every reference document; if not, some are only connected
+        through others.
     reference : tuple
-        The ids of the reference documents that belong to it, where there is a reference.
+        The ids of its reference documents, for a run against a reference.
     """
 
     number: int
@@ -67,8 +67,8 @@ class Family(NamedTuple):
 class Dropped(Sequence[Drop]):
     """The dropped documents in the order of the input."""
 
-    def __init__(self, names: Names, positions: Integers, kept: Keepers, family: Integers) -> None:
-        self._names, self._positions, self._kept, self._family = names, positions, kept, family
+    def __init__(self, names: Names, positions: Integers, keepers: Keepers, family: Integers) -> None:
+        self._names, self._positions, self._keepers, self._family = names, positions, keepers, family
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -81,11 +81,11 @@ class Dropped(Sequence[Drop]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         at = int(self._positions[index])
-        keeper = int(self._kept.keeper[at])
+        keeper = int(self._keepers.keeper[at])
         return (Drop if keeper < self._names.input_count else ReferenceDrop)(
             self._names.name_at(at),
             self._names.name_at(keeper),
-            float(self._kept.similarity[at]),
+            float(self._keepers.similarity[at]),
             int(self._family[at]),
         )
 
@@ -105,14 +105,14 @@ def family_list(found: Families, names: Names) -> list[Family]:
     return [
         Family(
             i + 1,
-            ids[end - own : end],
+            ids[end - size : end],
             int(found.pairs[i]),
             float(found.smallest[i]),
             float(found.mean[i]),
-            int(found.pairs[i]) == own * (own - 1) // 2 + own * others,
-            tuple(reference[others_end - others : others_end]),
+            int(found.pairs[i]) == size * (size - 1) // 2 + size * reference_size,
+            tuple(reference[reference_end - reference_size : reference_end]),
         )
-        for i, (own, end, others, others_end) in enumerate(
+        for i, (size, end, reference_size, reference_end) in enumerate(
             zip(
                 *(part.tolist() for part in (counts, np.cumsum(counts))),
                 *(part.tolist() for part in (found.documents - counts, np.cumsum(found.documents - counts))),

@@ -160,7 +160,7 @@ def collect_features(
     input_count = names.input_count
     order, missing = keep_order(recipe.keep, store.text_bytes[:input_count], columns.order, corpus.order_column)
     if prefer is not None:
-        order = prefer.first(order, corpus.values(prefer.column, input_only=True))
+        order = prefer.sort(order, corpus.values(prefer.column, input_only=True))
     if input_count < len(names):
         # Reference documents come first, whatever the order of the input.
         order = np.concatenate([np.arange(input_count, len(names)), order])

@@ -8,16 +8,16 @@ from typing import Literal, NamedTuple
 
 from neardup.errors import RecipeError, suggestion
 
-#: The longest n-gram and q-gram; beyond it nothing but whole texts would match.
+#: The longest n-gram and q-gram; longer ones would only match whole texts.
 LONGEST_GRAM = 100
-#: The most minima of a sketch.
+#: The maximum number of minima of a sketch.
 MOST_MINIMA = 4096
 Unit = Literal["sentence", "clause"]
 ALGORITHMS = ("md5", "sha1", "sha256")
 
 
 class Number(NamedTuple):
-    """A number of a kind: its letter, the value that it has when it is left out, and its range."""
+    """A number in the name of a kind: its letter, its default, and its range."""
 
     letter: str
     default: int
@@ -31,21 +31,21 @@ class FeatureKind(NamedTuple):
     Attributes
     ----------
     meaning : str
-        What a feature is.
+        A description of the feature.
     source : str
-        Where it comes from.
+        The publication that it comes from.
     normalizer : str
-        The one that it takes by default.
+        The default normalizer.
     by_character : bool
-        Whether it is made of characters rather than of tokens.
+        Whether features consist of characters rather than tokens.
     numbers : tuple of Number
-        In the order in which they are written.
+        The numbers after the name, in order.
     flags : tuple of str
-        What may stand behind the numbers.
+        The flags that may follow the numbers.
     unit : {"sentence", "clause"}, optional
-        What a text is cut into first.
+        The unit into which texts are split first.
     stop_words : str
-        The languages of its stop words by default; empty where it needs none.
+        The default languages of stop words; empty for none.
     """
 
     meaning: str
@@ -119,7 +119,7 @@ NORMALIZER_NAMES = {
 
 
 class SignatureKind(NamedTuple):
-    """A kind of signature: a few words made from a document's features, which take their place."""
+    """A kind of signature: a few 64-bit values computed from a document's features, which replace them."""
 
     meaning: str
     source: str
@@ -161,7 +161,7 @@ _CLIP = re.compile(r"(?P<by>df|idf):(?P<low>\d+(?:\.\d+)?):(?P<high>\d+(?:\.\d+)
 
 
 class Features(NamedTuple):
-    """What ``"words:5"`` or ``"terms:64:sentence"`` says: the kind, all its numbers, and its flags."""
+    """Parsed features such as ``"words:5"`` or ``"terms:64:sentence"``: the kind, its numbers and its flags."""
 
     kind: str
     numbers: tuple[int, ...]
@@ -169,7 +169,7 @@ class Features(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Features:
-        """Return the features that a text like ``words:5`` names.
+        """Parse features such as ``words:5``.
 
         Raises
         ------
@@ -198,7 +198,7 @@ class Features(NamedTuple):
 
     @property
     def n(self) -> int:
-        """The number of tokens or characters in a gram; 1 where a feature is no gram of a fixed length."""
+        """The number of tokens or characters in a gram; 1 for features that are not grams of a fixed length."""
         return self.numbers[0] if self.kind in ("words", "qgrams", "skips", "sentence_words", "windows") else 1
 
     @property
@@ -208,17 +208,17 @@ class Features(NamedTuple):
 
     @property
     def positional(self) -> bool:
-        """Whether the place of a feature is part of it."""
+        """Whether the position of a feature is part of it."""
         return "positional" in self.flags
 
     @property
     def traits(self) -> FeatureKind:
-        """What is known of the kind."""
+        """The properties of the kind."""
         return FEATURE_KINDS[self.kind]
 
     @property
     def unit(self) -> Unit | None:
-        """What a text is cut into first, if anything."""
+        """The unit into which texts are split first, None for none."""
         return "sentence" if "sentence" in self.flags else self.traits.unit
 
     def __str__(self) -> str:
@@ -226,19 +226,19 @@ class Features(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What ``"simhash"`` or ``"minhash:128"`` says."""
+    """A parsed signature such as ``"simhash"`` or ``"minhash:128"``."""
 
     kind: str
     numbers: tuple[int, ...]
 
     @classmethod
     def parse(cls, text: str) -> Signature:
-        """Return the signature that a text names.
+        """Parse a signature such as ``minhash:128``.
 
         Raises
         ------
         RecipeError
-            If it is unknown or a number is out of its range.
+            If the kind is unknown or a number is out of its range.
         """
         match = _FEATURES.fullmatch(text.strip())
         if match is None or match["kind"] not in SIGNATURE_KINDS or match["flags"]:
@@ -249,7 +249,7 @@ class Signature(NamedTuple):
 
     @property
     def minima(self) -> int:
-        """How many minima it takes; 0 where it takes none."""
+        """The number of minima; 0 for other signatures."""
         if self.kind == "supershingle":
             return self.numbers[0] * self.numbers[1]
         return self.numbers[0] if self.kind in ("minhash", "sketch") else 0
@@ -259,10 +259,10 @@ class Signature(NamedTuple):
 
 
 class Clip(NamedTuple):
-    """Which features stay: those whose df (or normalised idf) lies in [low, high].
+    """Bounds on the df or the normalised idf of features; features outside [low, high] are dropped.
 
-    ``df:2:0.5`` keeps what at least 2 documents hold and at most half of all; a bound with a decimal point is a share
-    of the documents. ``idf:0.2:0.8`` keeps what has ln(N / df) / ln(N) in that interval.
+    ``df:2:0.5`` keeps features of at least 2 documents and of at most half of them; a bound with a decimal point is a
+    share of the documents. ``idf:0.2:0.8`` keeps features with ln(N / df) / ln(N) in that interval.
     """
 
     by: str
@@ -272,7 +272,7 @@ class Clip(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Clip:
-        """Return the bounds that a text names.
+        """Parse bounds such as ``df:2:0.5``.
 
         Raises
         ------
@@ -294,10 +294,10 @@ class Clip(NamedTuple):
 
 
 def _numbers(what: str, written: str, numbers: tuple[Number, ...]) -> tuple[int, ...]:
-    given = [int(number) for number in written.split(":")[1:]]
-    if len(given) > len(numbers):
-        raise RecipeError(f"{what}: {len(given)} numbers are too many; give at most {len(numbers)}")
-    values = given + [number.default for number in numbers[len(given) :]]
+    parsed = [int(number) for number in written.split(":")[1:]]
+    if len(parsed) > len(numbers):
+        raise RecipeError(f"{what}: {len(parsed)} numbers are too many; give at most {len(numbers)}")
+    values = parsed + [number.default for number in numbers[len(parsed) :]]
     for value, number in zip(values, numbers, strict=True):
         if not number.low <= value <= number.high:
             raise RecipeError(f"{what}: {number.letter} is {value}, outside {number.low}..{number.high}")

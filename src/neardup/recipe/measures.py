@@ -1,6 +1,4 @@
-"""The measures in one table: what they make of the three numbers of a pair.
-
-Whatever a document is made of, three numbers of a pair say all: o, a and b.
+"""The table of measures: each is a function of the three numbers o, a and b of a pair.
 
 - For feature sets A and B: o = |A and B|, a = |A|, b = |B|; a multiset is a set of (feature, i).
 - For weighted vectors f and g: o = sum min(f, g), a = sum f, b = sum g (``weighted_jaccard``), or o = f.g, a = f.f,
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One measure of a pair, and what the join needs to know of it.
+    """A measure of similarity or distance, with what the join needs.
 
     Attributes
     ----------
@@ -38,24 +36,24 @@ class Measure:
     formula : str
         The formula in the symbols of this module.
     source : str
-        Where it comes from.
+        The publication that it comes from.
     takes : tuple of str
-        What it compares: ``sets``, ``weights``, ``simhash``, ``text`` or ``embeddings``.
+        The kinds of data that it compares: ``sets``, ``weights``, ``simhash``, ``text`` or ``embeddings``.
     code : int
-        What the kernels of the set join call it (``neardup.kernels.bounds``); -1 where they do not know it.
+        Its code in the kernels of the set join (``neardup.kernels.bounds``); -1 if they do not support it.
     distance : bool
         Whether it is a distance: then a pair matches at or below the threshold.
     highest : float
         The end of its range, which begins at 0.
     similarity : callable
-        ``similarity(o, a, b)`` on integers or arrays of them, float64 in [0, 1], 1 for equals; for a distance, what is
-        shown and compared in its place.
+        ``similarity(o, a, b)`` on integers or arrays of them, float64 in [0, 1], 1 for equal documents; for a
+        distance, the similarity that is shown instead.
     reaches : callable
         ``reaches(o, a, b, bound)`` exactly, for Python integers and a Fraction: whether the pair matches.
     least_jaccard : callable
-        ``least_jaccard(t)``: the Jaccard that every matching pair of sets has at least; 0 where there is none.
+        ``least_jaccard(t)``: the least Jaccard of a matching pair of sets; 0 if there is no bound.
     bound : callable
-        ``bound(t, unit)``: what ``reaches`` takes for a threshold t where ``unit`` of o, a and b make 1.
+        ``bound(t, unit)``: the bound for ``reaches`` at threshold t, if ``unit`` of o, a and b stands for 1.
     """
 
     name: str
@@ -71,7 +69,7 @@ class Measure:
     bound: Callable[[Fraction, int], Fraction] = lambda t, unit: t
 
 
-# NumPy is imported where arrays are computed: whoever only names a measure, as help does, starts without it.
+# NumPy is imported in the functions, so that commands that only list measures, such as help, start faster.
 def _over_the_larger(o: Any, a: Any, b: Any) -> Any:
     import numpy as np
 
@@ -218,7 +216,7 @@ MEASURES: dict[str, Measure] = {
         ),
     )
 }
-#: Those that a pair of feature sets has.
+#: The measures of feature sets.
 SET_MEASURES = tuple(name for name, m in MEASURES.items() if "sets" in m.takes)
 
 
@@ -228,7 +226,7 @@ def measure(name: str) -> Measure:
     Raises
     ------
     RecipeError
-        If there is none; the message lists those that there are.
+        If there is none; the message lists all measures.
     """
     if name not in MEASURES:
         raise RecipeError(
@@ -241,12 +239,12 @@ def measure(name: str) -> Measure:
 FINEST_THRESHOLD = 10**9
 #: The same for distances, which are squared.
 FINEST_DISTANCE = 10**4
-#: Floating point is trusted to tell a pair from the threshold when they are at least so far apart.
+#: Within this relative distance of a threshold, whole numbers decide instead of floating point.
 _MARGIN = 1e-9
 
 
 class Rule(NamedTuple):
-    """A measure and its threshold p/q, with a floor on Jaccard, in the integers that the kernels take."""
+    """A measure, its threshold p/q and its floor on Jaccard, as integers for the kernels."""
 
     code: int
     p: int
@@ -324,7 +322,7 @@ def rule(name: str, threshold: float, jaccard_floor: float = 0.0) -> Rule:
         Pairs at or above it match; in (0, 1]. Raising it finds fewer pairs, faster. (For ``euclidean``, pairs at or
         below it; raising it finds more.)
     jaccard_floor : float
-        A pair's Jaccard must reach this too; 0 for no floor. Raising it keeps sizes alike.
+        A pair must also reach this Jaccard; 0 for no floor. Raising it excludes pairs of very different sizes.
     """
     known = measure(name)
     t = known.bound(parse_threshold(name, threshold), 1)
@@ -342,22 +340,22 @@ def similarities(name: str, counts: Integers, unit: int = 1) -> Floats:
     counts : int64[n, 3]
         o, a and b, with a and b at least 1.
     unit : int
-        How much of o, a and b makes 1; only ``euclidean`` depends on it.
+        The value of o, a and b that stands for 1; only ``euclidean`` depends on it.
     """
     import numpy as np
 
     known = measure(name)
     o, a, b = counts.T
     if unit != 1 and known.distance:
-        # Only differences matter to a distance; those of whole numbers are exact.
+        # A distance depends only on differences; those of whole numbers are exact.
         o, a, b = (counts - counts[:, :1]).T / unit
     return np.asarray(known.similarity(o, a, b), np.float64)
 
 
 def reaches_threshold(name: str, counts: Integers, threshold: Fraction, unit: int = 1) -> npt.NDArray[np.bool_]:
-    """Return, exactly, whether each pair reaches a threshold; the other parameters are those of ``similarities``.
+    """Return which pairs reach a threshold, decided exactly; the other parameters are those of ``similarities``.
 
-    Floating point decides what is clearly above or below, whole numbers the rest.
+    Floating point decides pairs clearly above or below the threshold, whole numbers the rest.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Recipes by name, or from a file of one's own."""
+"""Load recipes by name or from a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from neardup.errors import RecipeError, option, suggestion
 from neardup.recipe.recipe import OPTIONS, Recipe, command_words, parse
 
-#: Methods that are no recipe until they have seen labelled pairs, by the names of their vectors.
+#: Methods that need training on labelled pairs before they are a recipe, by the names of their vectors.
 LEARNED = ("terms-svm", "terms-svm-sentence")
 #: A recipe, its name, or its TOML file.
 AnyRecipe = Recipe | str | os.PathLike[str]
@@ -24,12 +24,12 @@ def names() -> list[str]:
 
 
 def recipe_sources(name: str) -> str:
-    """Return where a named recipe comes from, as BibTeX.
+    """Return the sources of a named recipe as BibTeX.
 
     Raises
     ------
     RecipeError
-        If there is no such recipe; a file of one's own has its author's sources.
+        If no recipe of the package has this name.
     """
     if name not in names():
         raise RecipeError(f"recipe {name!r} has no sources here; give one of {', '.join(names())}")
@@ -44,10 +44,10 @@ def load_recipe(name_or_file: str | os.PathLike[str]) -> Recipe:
     Raises
     ------
     RecipeError
-        If there is neither a recipe nor a file of that name, or the file is refused.
+        If there is neither a recipe nor a file of that name, or the file is invalid.
     """
     if not isinstance(name_or_file, str):
-        return _of_file(os.fspath(name_or_file))
+        return _load_file(os.fspath(name_or_file))
     if name_or_file in LEARNED and not os.path.isfile(name_or_file):
         raise RecipeError(
             f"recipe {name_or_file!r} is learned from labelled pairs: "
@@ -63,23 +63,23 @@ def load_recipe(name_or_file: str | os.PathLike[str]) -> Recipe:
     if not os.path.isfile(name_or_file):
         near = suggestion(name_or_file, names())
         raise RecipeError(f"recipe {name_or_file!r} is neither a file nor one of {', '.join(names())}{near}")
-    return _of_file(name_or_file)
+    return _load_file(name_or_file)
 
 
-def resolve_recipe(given: AnyRecipe) -> Recipe:
-    """Return a recipe that is given by itself, by its name or by its TOML file.
+def resolve_recipe(recipe: AnyRecipe) -> Recipe:
+    """Return a recipe, given itself, its name or its TOML file.
 
     Raises
     ------
     RecipeError
-        If there is none.
+        If it cannot be found or is invalid.
     """
-    if not isinstance(given, Recipe | str | os.PathLike):
-        raise RecipeError(f"recipe {given!r} is no recipe; give a Recipe, one of {', '.join(names())}, or a TOML file")
-    return given if isinstance(given, Recipe) else load_recipe(given)
+    if not isinstance(recipe, Recipe | str | os.PathLike):
+        raise RecipeError(f"recipe {recipe!r} is no recipe; give a Recipe, one of {', '.join(names())}, or a TOML file")
+    return recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
 
 
-def _of_file(name: str) -> Recipe:
+def _load_file(name: str) -> Recipe:
     try:
         with open(name, encoding="utf-8") as file:
             return parse(file.read(), f"recipe {name}")
@@ -88,12 +88,12 @@ def _of_file(name: str) -> Recipe:
 
 
 def apply_choices(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
-    """Return a recipe, by itself, by name or by file, with other values for some of its fields; None keeps one.
+    """Return a recipe with other values for some of its fields; None keeps a field.
 
     Raises
     ------
     RecipeError
-        If there is no such recipe, a recipe has no such field, or a value is refused or would have no effect.
+        If the recipe cannot be found, a field does not exist, or a value is invalid or would have no effect.
     """
     for name in choices:
         if name not in OPTIONS:
@@ -112,37 +112,37 @@ def apply_choices(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
 
 
 def pick_recipe(index: Recipe | None, recipe: AnyRecipe | None, choices: Mapping[str, Any]) -> AnyRecipe:
-    """Return the recipe that is asked for; where none is, that of an index as the reference, else the default one."""
+    """Return the requested recipe; without one, that of the index used as reference, else the default."""
     if recipe is None and index is not None and not set(choices) - {"keep"}:
         return index
     return "default" if recipe is None else recipe
 
 
 def refuse_fields(choices: Mapping[str, Any], names: Iterable[str], why: str) -> None:
-    """Refuse fields that somebody chose and that would be ignored.
+    """Check that no field was chosen that would have no effect.
 
     Parameters
     ----------
     choices : mapping
-        Fields and their values; None for what was not chosen.
+        Fields and their values; None for a field that was not chosen.
     names : iterable of str
-        The fields that have no say.
+        The fields without effect.
     why : str
         The reason and the way out.
 
     Raises
     ------
     RecipeError
-        Naming the first one.
+        If one was chosen; it names the first one.
     """
     for name in names:
         if choices.get(name) is not None:
-            said = option(" ".join(command_words(name, choices[name])), f"{name} {choices[name]}")
-            raise RecipeError(f"{said} {why}")
+            choice = option(" ".join(command_words(name, choices[name])), f"{name} {choices[name]}")
+            raise RecipeError(f"{choice} {why}")
 
 
 class Choices(TypedDict, total=False):
-    """Fields of ``Recipe`` that take the place of the recipe's own."""
+    """Fields of ``Recipe`` that override those of a recipe."""
 
     content: str
     normalize: str

@@ -1,4 +1,4 @@
-"""A recipe: its options, what they mean, and which of them go together."""
+"""The recipe: its options, their meaning, and the checks of their combinations."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from neardup.recipe.kinds import (
 from neardup.recipe.measures import MEASURES, exact_fraction, measure, parse_threshold
 from neardup.recipe.second_step import SecondStep
 
-#: Characters of known boilerplate: a recipe goes where its results go.
+#: Maximum characters of ``ignore``, for a recipe is stored with its results.
 _LONGEST_IGNORED = 1_000_000
 #: The kinds whose stop words are left out of the tokens.
 _WITHOUT_STOP_WORDS = ("words", "skips", "sentence_words", "terms")
 
 
 def check_fit(recipe: Recipe) -> None:
-    """Refuse a recipe whose choices do not go together.
+    """Check that the choices of a recipe can be combined.
 
     Raises
     ------
     RecipeError
-        In one sentence: the value, the rule, the way out.
+        If they cannot.
     """
     _check_normalizer(recipe)
     _check_ignore(recipe)
@@ -174,7 +174,7 @@ def _check_search(recipe: Recipe) -> None:
         )
 
 
-#: Raised whenever the same recipe would give other features or pairs than before. 3: a text of NULs keeps its tokens.
+#: Incremented whenever the same recipe gives other features or pairs than before. 3: a text of NULs keeps its tokens.
 #: 4: points are left out, later characters are letters.
 CHAIN_VERSION = 4
 
@@ -207,24 +207,24 @@ Group = Literal["texts", "features", "comparison", "search", "result"]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is known of a field of ``Recipe``.
+    """The metadata of a field of ``Recipe``.
 
     Attributes
     ----------
     default : str, float or int
-        The value of the default recipe, whose type is the field's.
+        The value of the default recipe, which also gives the type.
     help : str
-        What it does, on one line.
+        One line of help.
     group : str
-        The step of the chain that it belongs to.
+        The step of the chain to which the field belongs.
     values : str
-        What is written, in a word.
+        A placeholder for the value.
     detail : str
-        More, for those who look it up.
+        Further help for the reference.
     common : bool
-        Whether most people need it: the command line has an option of its own for it, and ``--set`` for the others.
+        Whether the field has its own command-line option; others are set with ``--set``.
     choices : mapping of str to str, optional
-        The values that there are and what they mean; None where it is no choice of a few.
+        The allowed values with their meanings; None if the value is not one of a few.
     bounds : tuple of int, optional
         The lowest and the highest value of a whole number.
     """
@@ -258,7 +258,7 @@ def _field(
 class Recipe:
     """One choice for each step of the chain.
 
-    ``name`` and ``description`` are for people and do not change the answer.
+    ``name`` and ``description`` are for readers and do not change the result.
     """
 
     name: str = "default"
@@ -444,22 +444,22 @@ class Recipe:
 
     @property
     def parsed_features(self) -> Features:
-        """The features, taken apart."""
+        """The parsed features."""
         return Features.parse(self.features)
 
     @property
     def parsed_signature(self) -> Signature | None:
-        """The signature, taken apart; None where there is none."""
+        """The parsed signature, None for none."""
         return Signature.parse(self.signature) if self.signature else None
 
     @property
     def parsed_clip(self) -> Clip | None:
-        """The bounds on df, taken apart; None where there are none."""
+        """The parsed bounds on df, None for none."""
         return Clip.parse(self.clip) if self.clip else None
 
     @property
     def parsed_second_step(self) -> SecondStep | None:
-        """The second measure, taken apart; None where there is none."""
+        """The parsed second step, None for none."""
         return SecondStep.parse(self.second_step)._replace(ignore=self.ignore) if self.second_step else None
 
     @property
@@ -483,7 +483,7 @@ class Recipe:
         return bool(self.weights) and not self.signature
 
     def in_words(self) -> str:
-        """Return what matches, on one line: the choices that differ from none."""
+        """Return the choices that are made, on one line."""
         parts = [f"content {self.content}"] if self.content else []
         parts.append(f"{self.features} ({self.normalize})")
         what = "stop words" if self.parsed_features.kind == "spots" else "without stop words"
@@ -506,7 +506,7 @@ class Recipe:
         return ", ".join(parts)
 
     def changed(self, **changes: Any) -> Recipe:
-        """Return a recipe with other values; features of another kind bring their normalizer and stop words."""
+        """Return a recipe with other values; another kind of features brings its default normalizer and stop words."""
         if "features" in changes:
             before, after = self.parsed_features, Features.parse(changes["features"])
             for field, usual in (("normalize", before.traits.normalizer), ("stop_words", before.traits.stop_words)):
@@ -515,7 +515,7 @@ class Recipe:
         return replace(self, **changes)
 
     def without_statistics(self) -> Recipe:
-        """Return a recipe for the same features as sets, before the collection has a say in them."""
+        """Return a recipe for the same features as sets, independent of the collection."""
         return self.changed(
             clip="",
             weights="",
@@ -529,7 +529,7 @@ class Recipe:
 
     @property
     def dependencies(self) -> dict[str, str]:
-        """What the answer depends on, as short texts by name: the choices, and what they are carried out with.
+        """What the result depends on, as short texts by name: the choices, tables and versions.
 
         Raises
         ------
@@ -540,12 +540,12 @@ class Recipe:
 
     @property
     def fingerprint(self) -> str:
-        """Sixteen hex digits of all that the answer depends on."""
+        """Sixteen hex digits: a digest of all dependencies of the result."""
         return hashlib.sha256(json.dumps(self.dependencies, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def values(self) -> dict[str, Any]:
-        """All fields by their names; ``ignore``, which may be long and is rarely given, only where it is."""
+        """All fields by name; ``ignore``, which is rarely used, only if it is not empty."""
         return {name: value for name, value in asdict(self).items() if value != "" or name != "ignore"}
 
     def to_toml(self) -> str:
@@ -553,13 +553,13 @@ class Recipe:
         return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in self.values.items())
 
 
-#: What is known of each field that can change the answer.
-OPTIONS: dict[str, Option] = {known.name: known.metadata["option"] for known in fields(Recipe) if known.metadata}
+#: The metadata of each field that can change the result.
+OPTIONS: dict[str, Option] = {one.name: one.metadata["option"] for one in fields(Recipe) if one.metadata}
 
 
 def _parameters() -> str:
-    """Return the section of a docstring on the fields."""
-    types = {known.name: known.type for known in fields(Recipe)}
+    """Return the parameters section of the docstring."""
+    types = {one.name: one.type for one in fields(Recipe)}
     written = (f"    {name} : {types[name]}\n        {one.help} {one.detail}".rstrip() for name, one in OPTIONS.items())
     return "Parameters\n    ----------\n" + "\n".join(written)
 
@@ -576,7 +576,7 @@ Recipe.__doc__ = f"""{(Recipe.__doc__ or "").rstrip()}
 
 
 def command_words(name: str, value: object) -> list[str]:
-    """Return what chooses a field of a recipe on the command line."""
+    """Return the command-line arguments that set a field of a recipe."""
     if name == "ignore":
         return ["--ignore", "FILE"]
     if OPTIONS[name].common:
@@ -590,7 +590,7 @@ def parse(text: str, where: str) -> Recipe:
     Raises
     ------
     RecipeError
-        If it is not TOML, holds an unknown key, or a value is refused.
+        If it is not TOML, has an unknown key, or a value is invalid.
     """
     try:
         values = tomllib.loads(text)
@@ -614,7 +614,7 @@ class WordLists(NamedTuple):
     stops : frozenset of str
         The stop words of its languages.
     antecedents : frozenset of str
-        Of ``spots``: those that the recipe names, or else those of its languages.
+        For ``spots``: the antecedents that the recipe names, else those of its languages.
     """
 
     stops: frozenset[str]
@@ -647,8 +647,8 @@ TABLES = "Unicode tables"
 WORDS = "stop words"
 CONTENT = "trafilatura"
 
-#: What is said of something that was made with the same choices where something else was another.
-_SAID = {
+#: Descriptions of a difference in a dependency other than the choices.
+_DIFFERENCES = {
     CHAIN: "by a neardup that makes other features (chain of steps {before}, here {now})",
     TABLES: "by a Python whose Unicode tables differ ({before}, here {now})",
     WORDS: "with other stop words (lists {before}, here {now})",
@@ -657,7 +657,7 @@ _SAID = {
 
 
 def dependencies_of(*recipes: Recipe, tables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Return what the answer of recipes, used together, depends on.
+    """Return the dependencies of the result of recipes that are used together.
 
     Parameters
     ----------
@@ -670,8 +670,8 @@ def dependencies_of(*recipes: Recipe, tables: Mapping[str, str] = MappingProxyTy
     -------
     dict of str to str
         A digest of the choices that matter; the version of the chain; digests of the tables of the normalizers and of
-        the words in the lists; the version of the library that finds the content of pages. What none of the recipes
-        uses is left out.
+        the words in the lists; the version of the library that extracts the content of pages. Dependencies that no
+        recipe uses are left out.
 
     Raises
     ------
@@ -680,12 +680,12 @@ def dependencies_of(*recipes: Recipe, tables: Mapping[str, str] = MappingProxyTy
     """
     from neardup.text.normalize import tables_digest
 
-    made = [*recipes, *(step for step in map(second_features, recipes) if step is not None)]
+    used = [*recipes, *(step for step in map(second_features, recipes) if step is not None)]
     found = {CHOICES: _digest([_choices(one) for one in recipes]), CHAIN: str(CHAIN_VERSION)}
-    tables = {**{one.normalize: tables_digest(one.normalize) for one in made}, **tables}
+    tables = {**{one.normalize: tables_digest(one.normalize) for one in used}, **tables}
     if any(tables.values()):
         found[TABLES] = ", ".join(f"{name} {digest}" for name, digest in sorted(tables.items()) if digest)
-    lists = [[sorted(words) for words in word_lists(one)] for one in made]
+    lists = [[sorted(words) for words in word_lists(one)] for one in used]
     if any(any(words) for words in lists):
         found[WORDS] = _digest(lists)
     if any(one.content == "html" for one in recipes):
@@ -694,22 +694,22 @@ def dependencies_of(*recipes: Recipe, tables: Mapping[str, str] = MappingProxyTy
 
 
 def difference(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Return by what or with what something was made that this installation does not have.
+    """Describe how the dependencies of a stored result differ from those of this installation.
 
-    It is empty where all is equal, and where the choices differ: then it was another recipe.
+    Returns an empty text if they are equal, or if the choices differ: then it is another recipe.
 
     Parameters
     ----------
     before, now : mapping of str to str
-        Dependencies, as they were and as they are.
+        The stored dependencies, and those of this installation.
     """
     if now and not before:
         return f"by an older neardup that makes other features (chain of steps {now[CHAIN]} here)"
     if before.get(CHOICES) != now.get(CHOICES):
         return ""
-    for name, said in _SAID.items():
+    for name, description in _DIFFERENCES.items():
         if before.get(name) != now.get(name):
-            return said.format(before=before.get(name, "none"), now=now.get(name, "none"))
+            return description.format(before=before.get(name, "none"), now=now.get(name, "none"))
     return ""
 
 
@@ -717,29 +717,29 @@ _DIGEST_NAMES = {"second_step": "then"}
 
 
 def _choices(recipe: Recipe) -> dict[str, Any]:
-    """Return the choices that can change the answer."""
-    # Which words are in the lists is told by the words, by whatever languages they are named.
+    """Return the choices that can change the result."""
+    # The words themselves are digested, so the names of their languages do not matter.
     without = {"name", "description", "stop_words", "antecedents"}
     signature = recipe.parsed_signature
     if recipe.search == "exact":
         without |= {"recall", "num_perm"}
         if signature is None or not signature.minima:
             without.add("seed")
-    # A field that is empty is as good as none, so that recipes older than a field keep their fingerprint.
+    # Empty fields are left out, so that a new field does not change the fingerprints of older recipes.
     choices = {name: value for name, value in asdict(recipe).items() if name not in without and value != ""}
-    # What the digest calls a field stays when the field gets another name.
+    # A renamed field keeps its old name in the digest.
     choices = {_DIGEST_NAMES.get(name, name): value for name, value in choices.items()}
     for name in {"threshold", "jaccard_floor", "recall"} & set(choices):
         choices[name] = float(choices[name])
     return choices
 
 
-def _digest(said: Any) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def second_features(recipe: Recipe) -> Recipe | None:
-    """Return how a second step that compares sets of features makes them; None where there is no such step."""
+    """Return the recipe of the features of a second step on feature sets, None if there is no such step."""
     step = recipe.parsed_second_step
     if step is None or not step.features or step.measure == "learned":
         return None
@@ -747,7 +747,7 @@ def second_features(recipe: Recipe) -> Recipe | None:
 
 
 def _version_of(library: str) -> str:
-    """Return the version of a library; empty where it is not installed."""
+    """Return the version of a library, empty if it is not installed."""
     try:
         return metadata.version(library)
     except metadata.PackageNotFoundError:

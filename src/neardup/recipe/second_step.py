@@ -1,4 +1,4 @@
-"""The second step of a classifier: a more accurate measure for the pairs that passed a lighter one."""
+"""The second step of a recipe: a more accurate measure for the pairs that pass the first one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ _STEP = re.compile(r"(?P<measure>[a-z_]+)\s*(?:\((?P<features>[^()]+)\))?\s*>=\s
 
 
 def learned_step(fingerprint: str) -> str:
-    """Return what a recipe says in ``second_step`` where a classifier decides (ICGICT 2014, 3.2.4)."""
+    """Return the ``second_step`` of a recipe whose classifier decides (ICGICT 2014, 3.2.4)."""
     return f"learned({fingerprint})"
 
 
 class SecondStep(NamedTuple):
-    """What ``"edit >= 0.9"`` or ``"jaccard(words:2) >= 0.6"`` says; source: Montanari & Puglisi 2012, 3.3.
+    """A parsed second step, such as ``"edit >= 0.9"`` or ``"jaccard(words:2) >= 0.6"``.
+
+    Source: Montanari & Puglisi 2012, 3.3.
 
     Attributes
     ----------
@@ -30,9 +32,9 @@ class SecondStep(NamedTuple):
     features : str
         The features of a set measure; empty for a measure on texts; the fingerprint of a classifier.
     threshold : float
-        A pair that does not reach it is no match. Raising it finds fewer pairs. A classifier has its own.
+        The threshold that a match must reach. Raising it finds fewer pairs. A classifier has its own.
     ignore : str
-        Text whose features count for nothing, where features are compared.
+        Text whose features are ignored, for a measure of feature sets.
     """
 
     measure: str
@@ -42,12 +44,12 @@ class SecondStep(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> SecondStep:
-        """Return the step that a text names.
+        """Parse the text of a second step.
 
         Raises
         ------
         RecipeError
-            If it is not ``MEASURE >= NUMBER`` or ``MEASURE(FEATURES) >= NUMBER``, or the measure does not fit.
+            If the text is not ``MEASURE >= NUMBER`` or ``MEASURE(FEATURES) >= NUMBER``, or the measure does not fit.
         """
         learned = _LEARNED.fullmatch(text.strip())
         if learned is not None:

@@ -1,4 +1,4 @@
-"""A classifier as the second step: the vectors of candidate pairs, and which of them pass."""
+"""The second step: candidate pairs are judged on their texts by a measure or a classifier."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-#: Probabilities become whole numbers of this.
+#: The value of o, a and b that stands for probability 1.
 PROBABILITY_UNIT = 10**9
 _PAIRS_AT_A_TIME = 1 << 14
-#: From so many candidates on a run says how long they will take.
+#: With more candidates than this, a warning states how long they will take.
 MANY_CANDIDATES = 500_000
-#: Bytes that a text takes while it is looked at, for each of its bytes and besides.
+#: Bytes of memory per text being judged: for each of its bytes, and a constant.
 _FOR_A_BYTE, _FOR_A_TEXT = 8, 400
 
 
 class StepVerdicts(NamedTuple):
-    """What a second step says of n candidate pairs.
+    """The verdicts of a second step on n candidate pairs, of which k pass.
 
     Attributes
     ----------
     passed : bool[n]
-        Whether each is a near-duplicate.
+        Whether each pair passes.
     vectors : float64[k, r]
-        The similarities of those that are that a classifier went by; r is 0 where none did.
+        The vectors of the passing pairs for a classifier; r is 0 without one.
     counts : int64[k, 3]
-        o, a and b of the second measure for them.
+        o, a and b of the passing pairs for the second measure.
     outside : int or None
-        How many of the n are unlike the pairs that it was trained on; None where that is not known.
+        How many of the n pairs are unlike the training pairs of the classifier; None if its domain is unknown.
     """
 
     passed: npt.NDArray[np.bool_]
@@ -68,12 +68,12 @@ PairJudge = Callable[[Integers, Integers], StepVerdicts]
 
 
 def check_classifier(classifier: Classifier | None, recipe: Recipe, encoder: Encoder | None) -> Classifier:
-    """Return the classifier that a recipe names.
+    """Check that a classifier is the one that a recipe names, and return it.
 
     Raises
     ------
     RecipeError
-        If there is none, it is another one, or it needs an encoder that is not there.
+        If there is none, if it is another one, or if it needs an encoder and there is none.
     """
     step = recipe.parsed_second_step
     if step is None or step.measure != "learned":
@@ -102,7 +102,7 @@ def judge_by_classifier(
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
 ) -> StepVerdicts:
-    """Return what ``check_classifier`` let pass says of pairs of records, by their places."""
+    """Return the verdicts of a checked classifier on pairs of records, given by place."""
     from neardup.classifier.measurer import Measurer
 
     measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder, threads=threads)
@@ -110,27 +110,27 @@ def judge_by_classifier(
     passed = np.zeros(len(left), np.bool_)
     vectors = [np.empty((0, len(classifier.vector)))]
     scores = [np.empty(0)]
-    home, outside = classifier.domain, 0
-    foreign = np.zeros(len(records), np.bool_) if home is None else home.outside_texts(records.texts)
+    domain, outside = classifier.domain, 0
+    foreign = np.zeros(len(records), np.bool_) if domain is None else domain.outside_texts(records.texts)
     for begin in range(0, len(left), _PAIRS_AT_A_TIME):
         part = slice(begin, begin + _PAIRS_AT_A_TIME)
-        x = measurer.measure(prepared, left[part], right[part])
-        g = classifier.score(x)
-        passed[part] = classifier.passes(g)
-        vectors.append(x[passed[part]])
-        scores.append(g[passed[part]])
-        if home is not None:
-            outside += int((home.outside_pairs(x) | foreign[left[part]] | foreign[right[part]]).sum())
+        batch = measurer.measure(prepared, left[part], right[part])
+        batch_scores = classifier.score(batch)
+        passed[part] = classifier.passes(batch_scores)
+        vectors.append(batch[passed[part]])
+        scores.append(batch_scores[passed[part]])
+        if domain is not None:
+            outside += int((domain.outside_pairs(batch) | foreign[left[part]] | foreign[right[part]]).sum())
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
     counts = probability_counts(classifier, np.concatenate(scores))
-    return StepVerdicts(passed, np.concatenate(vectors), counts, None if home is None else outside)
+    return StepVerdicts(passed, np.concatenate(vectors), counts, None if domain is None else outside)
 
 
-def _announced(progress: Callable[[int, int], None], classifier: Classifier) -> Callable[[int, int], None]:
-    """Return a progress that warns, once some of very many candidates were judged, how long all of them will take."""
+def _with_warning(progress: Callable[[int, int], None], classifier: Classifier) -> Callable[[int, int], None]:
+    """Return a progress callback that, for very many candidates, warns once how long all of them will take."""
     began, warned = monotonic(), False
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         nonlocal warned
         if total > MANY_CANDIDATES and not warned:
             warned = True
@@ -144,15 +144,15 @@ def _announced(progress: Callable[[int, int], None], classifier: Classifier) -> 
             warnings.warn(message, ManyCandidates, stacklevel=2)
         progress(done, total)
 
-    return told
+    return report
 
 
-def probability_counts(classifier: Classifier, g: Floats) -> Integers:
-    """Return o, a and b of pairs with such a g: the probability in units of 10**-9, and what makes 1.
+def probability_counts(classifier: Classifier, scores: Floats) -> Integers:
+    """Return o, a and b of pairs with these scores: o is the probability in units of 10**-9, a and b stand for 1.
 
-    Equal texts alone have 1: however sure a classifier is, it stays a unit below.
+    Only equal texts have probability 1: that of any other pair is at most one unit below.
     """
-    o = np.minimum(np.rint(classifier.probability(g) * PROBABILITY_UNIT), PROBABILITY_UNIT - 1).astype(np.int64)
+    o = np.minimum(np.rint(classifier.probability(scores) * PROBABILITY_UNIT), PROBABILITY_UNIT - 1).astype(np.int64)
     return np.column_stack([o, np.full((len(o), 2), PROBABILITY_UNIT, np.int64)])
 
 
@@ -174,33 +174,33 @@ def apply_second_step(
     room: float = inf,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
-    """Return the matches that pass a recipe's second measure.
+    """Return the matches that pass a recipe's second step.
 
-    Documents with equal features need not have equal texts: they are pairs to look at like others, and only texts
-    that are equal byte for byte still stand for each other.
+    Documents with equal features need not have equal texts, so they are judged as pairs, too; only documents with equal
+    texts keep one representative.
 
     Parameters
     ----------
     matches : Matches
-        All pairs that passed the first measure.
+        All pairs that pass the first step.
     recipe : Recipe
-        Its ``apply_second_step``.
+        Gives the ``second_step``.
     texts : int64[n]
-        From ``text_representatives``, of documents whose texts have digests.
+        The result of ``text_representatives``.
     records_of : callable
-        Gives the texts of documents, ascending, and what else a classifier asks for.
+        Returns the records of documents, given ascending: their texts, and the other fields of a classifier.
     judge : callable, optional
-        In place of ``records_of``: looks at all pairs elsewhere.
+        Judges all pairs instead, without ``records_of``.
     encoder : Encoder, optional
-        For ``semantic``.
+        The encoder for ``semantic``.
     classifier : Classifier, optional
-        For ``learned``.
+        The classifier for ``learned``.
     reference : int
-        How many of the documents, the last ones, are of a reference: pairs among them are not looked at.
+        How many of the documents, the last ones, are of a reference; pairs among them are not judged.
     text_bytes : int64[n], optional
-        The length of each document's text, where ``room`` is bounded.
+        The length of each text; required if ``room`` is bounded.
     room : float
-        Bytes that texts may take at once. Lowering it reads them in more parts and changes no answer.
+        Maximum bytes of texts in memory. Lowering it reads them in more groups, and does not change the result.
     """
     step = recipe.parsed_second_step
     if step is None:
@@ -208,10 +208,10 @@ def apply_second_step(
     left, right, counts = _pairs_of_texts(matches, texts, reference)
     if records_of is not None:
         judge = partial(
-            _judged_in_groups,
+            _judge_in_groups,
             step=step,
             records_of=records_of,
-            known=check_classifier(classifier, recipe, encoder) if step.measure == "learned" else None,
+            classifier=check_classifier(classifier, recipe, encoder) if step.measure == "learned" else None,
             text_bytes=text_bytes,
             room=room,
             threads=threads,
@@ -234,50 +234,52 @@ def apply_second_step(
     )
 
 
-def _judged_in_groups(
+def _judge_in_groups(
     left: Integers,
     right: Integers,
     *,
     step: SecondStep,
     records_of: Callable[[Integers], Records],
-    known: Classifier | None,
+    classifier: Classifier | None,
     text_bytes: Integers | None,
     room: float,
     threads: int,
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
 ) -> StepVerdicts:
-    """Return what is decided about pairs of documents whose texts are read in groups that fit."""
+    """Return the verdicts on pairs of documents, whose texts are read in groups that fit into memory."""
     groups = np.zeros(len(left), np.int64)
     if text_bytes is not None and isfinite(room):
         sizes = _FOR_A_BYTE * text_bytes + _FOR_A_TEXT
         groups = partition_pairs(np.column_stack([left, right]), sizes, room)
-    if known is not None:
-        progress = _announced(progress, known)
-    passed, unlike = np.zeros(len(left), np.bool_), list[int]()
+    if classifier is not None:
+        progress = _with_warning(progress, classifier)
+    passed, outside_counts = np.zeros(len(left), np.bool_), list[int]()
     found = list[tuple[Integers, Integers, Floats]]()
     for group in range(int(groups.max(initial=0)) + 1):
         here = np.flatnonzero(groups == group)
         documents = np.unique(np.concatenate([left[here], right[here]]))
         places = np.searchsorted(documents, left[here]), np.searchsorted(documents, right[here])
         records = records_of(documents)
-        told = partial(_in_all, progress, int((groups < group).sum()), len(left))
-        if known is not None:
-            decided = judge_by_classifier(known, records, *places, threads=threads, encoder=encoder, progress=told)
-            reach, vectors, second, outside = decided
-            unlike += [] if outside is None else [outside]
+        group_progress = partial(_report_total, progress, int((groups < group).sum()), len(left))
+        if classifier is not None:
+            verdicts = judge_by_classifier(
+                classifier, records, *places, threads=threads, encoder=encoder, progress=group_progress
+            )
+            reach, vectors, second, outside = verdicts
+            outside_counts += [] if outside is None else [outside]
         else:
-            reach, second = judge_by_measure(step, records.texts, *places, threads, encoder, told)
+            reach, second = judge_by_measure(step, records.texts, *places, threads, encoder, group_progress)
             vectors = np.empty((len(second), 0))
         passed[here] = reach
         found.append((here[reach], second, vectors))
     order = np.argsort(np.concatenate([part[0] for part in found]))
     second = np.concatenate([part[1] for part in found])[order]
     vectors = np.concatenate([part[2] for part in found])[order]
-    return StepVerdicts(passed, vectors, second, sum(unlike) if unlike else None)
+    return StepVerdicts(passed, vectors, second, sum(outside_counts) if outside_counts else None)
 
 
-def _in_all(progress: Callable[[int, int], None], before: int, total: int, done: int, of: int) -> None:
+def _report_total(progress: Callable[[int, int], None], before: int, total: int, done: int, of: int) -> None:
     progress(before + done, total)
 
 
@@ -290,38 +292,38 @@ def judge_by_measure(
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
 ) -> tuple[npt.NDArray[np.bool_], Integers]:
-    """Return which pairs reach a step's threshold, and o, a and b of those."""
-    measured = _measured(step, texts, threads, encoder)
+    """Return the pairs that reach a step's threshold, bool[n], and their o, a and b."""
+    pair_counts = _pair_counter(step, texts, threads, encoder)
     second = np.empty((len(left), 3), np.int64)
     for begin in range(0, len(left), _PAIRS_AT_A_TIME):
         part = slice(begin, begin + _PAIRS_AT_A_TIME)
-        second[part] = measured(left[part], right[part])
+        second[part] = pair_counts(left[part], right[part])
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
     passed = reaches_threshold(step.measure, second, step.exact_threshold)
     return passed, second[passed]
 
 
-def text_representatives(text_digests: Words, text_bytes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
-    """Return for each document the first with the same text, -1 for those that must match nothing: int64[n].
+def text_representatives(text_digests: Words, text_bytes: Integers, unmatched: npt.NDArray[np.bool_]) -> Integers:
+    """Return int64[n], for each document the first one with the same text; -1 for one that must match nothing.
 
     Parameters
     ----------
     text_digests, text_bytes : uint64[n, 2], int64[n]
-        As in a ``Block``: where anything depends on the answer, the marks are digests.
-    alone : bool[n]
+        As in a ``Block``.
+    unmatched : bool[n]
         Documents that must match nothing.
     """
     found = np.empty(len(text_bytes), np.int64)
     none = np.empty(0, np.uint64)
-    group_equal_sets(text_digests, text_bytes, alone, none, none, found)
+    group_equal_sets(text_digests, text_bytes, unmatched, none, none, found)
     return found
 
 
 def _pairs_of_texts(matches: Matches, representative: Integers, reference: int) -> tuple[Integers, Integers, Integers]:
-    """Return all pairs of distinct texts that passed, with o, a and b; (1, 1, 1) where the features are equal."""
-    own = np.where(representative == np.arange(len(representative)), matches.representative, -1)
-    names = Names(np.arange(len(own)), None, pa.nulls(reference))
-    pairs = Pairs(names, own, matches.left, matches.right, np.ones(len(matches.left)))
+    """Return the candidate pairs of distinct texts with o, a and b; (1, 1, 1) for equal features."""
+    sets = np.where(representative == np.arange(len(representative)), matches.representative, -1)
+    names = Names(np.arange(len(sets)), None, pa.nulls(reference))
+    pairs = Pairs(names, sets, matches.left, matches.right, np.ones(len(matches.left)))
     parts = list(pairs.edges())
     if not parts:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 3), np.int64)
@@ -331,10 +333,10 @@ def _pairs_of_texts(matches: Matches, representative: Integers, reference: int) 
     return np.concatenate([part.left for part in parts]), np.concatenate([part.right for part in parts]), counts
 
 
-def _measured(
+def _pair_counter(
     step: SecondStep, texts: Sequence[str], threads: int, encoder: Encoder | None
 ) -> Callable[[Integers, Integers], Integers]:
-    """Return what gives o, a and b of pairs of texts, by their places."""
+    """Return a function from places of pairs of texts to their o, a and b."""
     if step.measure == "edit":
         return lambda left, right: edit_counts(
             [texts[i] for i in left], [texts[i] for i in right], step.threshold, threads
@@ -350,17 +352,17 @@ def _measured(
     return _set_counts(texts, Recipe(features=step.features, ignore=step.ignore))
 
 
-def edit_counts(left: Sequence[str], right: Sequence[str], least: float, threads: int = 1) -> Integers:
-    """Return o, a and b of pairs of texts: length of the longer one less the Levenshtein distance, and that length.
+def edit_counts(left: Sequence[str], right: Sequence[str], cutoff: float, threads: int = 1) -> Integers:
+    """Return o, a and b of pairs of texts: a = b is the longer length, o is a less the Levenshtein distance.
 
     Parameters
     ----------
     left, right : sequence of str
         The texts of each pair.
-    least : float
-        o may be 0 for a pair whose 1 - distance / length is below it: raising it makes the work shorter.
+    cutoff : float
+        o may be 0 for pairs with 1 - distance / length below it; raising it saves time.
     threads : int
-        They change the time, never the answer.
+        Number of threads; changes the time, never the result.
     """
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cpdist
@@ -370,12 +372,12 @@ def edit_counts(left: Sequence[str], right: Sequence[str], least: float, threads
         left,
         right,
         scorer=Levenshtein.normalized_similarity,
-        score_cutoff=max(least - 1e-6, 0.0),
+        score_cutoff=max(cutoff - 1e-6, 0.0),
         dtype=np.float64,
         workers=threads,
     )
-    kept = np.rint(np.asarray(similar, np.float64) * longer).astype(np.int64)
-    return np.column_stack([kept, longer, longer])
+    o = np.rint(np.asarray(similar, np.float64) * longer).astype(np.int64)
+    return np.column_stack([o, longer, longer])
 
 
 def _set_counts(texts: Sequence[str], recipe: Recipe) -> Callable[[Integers, Integers], Integers]:

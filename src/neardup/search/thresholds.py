@@ -1,4 +1,4 @@
-"""Every threshold at once: what the pairs of one search say of stricter thresholds, for all documents or for some."""
+"""Count pairs, dropped documents and families at many thresholds, from the pairs of one search."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from neardup.search.matches import Integers, Matches
 Places = npt.NDArray[np.int16]
 Bools = npt.NDArray[np.bool_]
 
-#: Closer to a threshold than this, whole numbers decide; rounding is far less.
+#: Within this distance of a threshold, whole numbers decide; rounding errors are far smaller.
 _MARGIN = 1e-9
 
 
 class ThresholdCounts(NamedTuple):
-    """What each threshold would give.
+    """Counts at each of t thresholds.
 
     Attributes
     ----------
     pairs : int64[t]
-        Pairs of documents that match.
+        Matching pairs of documents.
     dropped : int64[t]
-        Documents that would be dropped.
+        Dropped documents.
     families, largest_family : int64[t]
-        How many families there would be, and the documents of the largest; 0 where there is none.
+        Families, and the documents of the largest one; 0 if there is none.
     """
 
     pairs: Integers
@@ -47,7 +47,7 @@ class ThresholdCounts(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """Distinct documents in keep order, how many each stands for, and the pairs among them."""
+    """Distinct documents in keep order, the number of documents of each, and the pairs among them."""
 
     documents: Integers
     one: Integers
@@ -57,7 +57,7 @@ class _Nodes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """The pairs of a search, each with the strictest threshold that it reaches.
+    """The pairs of a search with the strictest threshold that each one reaches.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class Levels:
     order : int64[n]
         The documents in keep order.
     level : int16[e]
-        The place of the strictest threshold that each pair reaches, counted from the loosest.
+        The place of the strictest threshold that each pair reaches, from 0 for the loosest.
     thresholds : int
-        How many there are.
+        The number of thresholds.
     """
 
     matches: Matches
@@ -77,19 +77,19 @@ class Levels:
     thresholds: int
 
     def figures(self, chosen: Bools | None = None) -> ThresholdCounts:
-        """Return what each threshold would give.
+        """Return the counts at each threshold.
 
         Parameters
         ----------
         chosen : bool[n], optional
-            Only these documents, as if there were no others; all by default.
+            Documents to count, as if there were no others; all by default.
         """
         nodes = self._nodes(chosen)
         dropped = int(nodes.documents.sum()) - self._kept(nodes)
         return ThresholdCounts(self._pairs(nodes), dropped, *self._families(nodes))
 
     def pairs(self, chosen: Bools | None = None) -> Integers:
-        """Return the pairs alone: int64[t]."""
+        """Return the matching pairs at each threshold: int64[t]."""
         return self._pairs(self._nodes(chosen))
 
     def _nodes(self, chosen: Bools | None) -> _Nodes:
@@ -103,8 +103,8 @@ class Levels:
         number[found[by_place]] = np.arange(len(found))
         one, other, level = number[self.matches.left], number[self.matches.right], self.level
         if chosen is not None:
-            there = (one >= 0) & (other >= 0)
-            one, other, level = one[there], other[there], level[there]
+            present = (one >= 0) & (other >= 0)
+            one, other, level = one[present], other[present], level[present]
         return _Nodes(documents[by_place].astype(np.int64), one, other, level)
 
     def _pairs(self, nodes: _Nodes) -> Integers:
@@ -134,14 +134,14 @@ class Levels:
 
 
 def levels_of(matches: Matches, measure: str, order: Integers, thresholds: Sequence[Fraction]) -> Levels:
-    """Return the pairs of a search by the thresholds that they reach.
+    """Return the pairs of a search with the strictest threshold that each one reaches.
 
     Parameters
     ----------
     matches : Matches
         All pairs at the loosest threshold.
     measure : str
-        Whose thresholds they are; a similarity.
+        The measure of the thresholds; a similarity.
     order : int64[n]
         The documents in keep order.
     thresholds : sequence of Fraction
