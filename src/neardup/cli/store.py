@@ -94,10 +94,10 @@ def _format_time(seconds: float) -> str:
 
 
 def _file_name(origin: str) -> str:
-    from neardup.watch.names import file_of, shown
+    from neardup.watch.names import file_of, printable_path
 
     try:
-        return shown(file_of(origin)[0])
+        return printable_path(file_of(origin)[0])
     except (ValueError, TypeError):
         return origin
 

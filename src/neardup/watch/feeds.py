@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from neardup.text.html import strip_tags
 from neardup.watch.records import NO_TEXT, Broken, Item, Items, first_time, joined
-from neardup.watch.xml import local, xml_bytes, xml_items, xml_text
+from neardup.watch.xml import local_name, xml_bytes, xml_items, xml_text
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -21,28 +21,28 @@ _ATOM = "{http://www.w3.org/2005/Atom}"
 _MARKUP = ("html", "text/html", "application/xhtml+xml")
 
 
-def rss_items(data: bytes, found: Items) -> Iterator[Item]:
+def rss_items(data: bytes, items: Items) -> Iterator[Item]:
     """Give the items of an RSS feed of any version; an item without title and description is rejected."""
-    for where, item in xml_items(data, "item", found):
+    for where, item in xml_items(data, "item", items):
         title = _markup(item, "title", f"{_DC}title")
         body = _markup(item, f"{_CONTENT}encoded", "description", f"{_DC}description")
         link = _text(item, "link") or item.get(f"{_RDF}about", "") or _link_of(item.iterfind(f"{_ATOM}link"))
         key = _text(item, "guid", f"{_DC}identifier") or item.get(f"{_RDF}about", "")
         dates = ("pubDate", f"{_DC}date", f"{_ATOM}updated", f"{_TERMS}modified", f"{_TERMS}issued", "date")
-        yield from made(item, where, found, key=key, title=title, body=body, link=link, times=_texts(item, dates))
+        yield from build_item(item, where, items, key=key, title=title, body=body, link=link, times=_texts(item, dates))
 
 
-def atom_items(data: bytes, found: Items) -> Iterator[Item]:
+def atom_items(data: bytes, items: Items) -> Iterator[Item]:
     """Give the entries of an Atom feed; the time of an entry is that of its last update."""
-    for where, entry in xml_items(data, "entry", found):
+    for where, entry in xml_items(data, "entry", items):
         title = _atom_text(_child(entry, "title"))
         body = _atom_text(_child(entry, "content")) or _atom_text(_child(entry, "summary"))
-        links = [child for child in entry if child.tag == f"{_space(entry)}link"]
+        links = [child for child in entry if child.tag == f"{_namespace(entry)}link"]
         dates = ("updated", "modified", "published", "issued", "created", f"{_DC}date")
-        yield from made(
+        yield from build_item(
             entry,
             where,
-            found,
+            items,
             key=_text(entry, "id"),
             title=title,
             body=body,
@@ -51,10 +51,10 @@ def atom_items(data: bytes, found: Items) -> Iterator[Item]:
         )
 
 
-def made(
+def build_item(
     element: Element,
     where: str,
-    found: Items,
+    items: Items,
     *,
     key: str,
     title: str,
@@ -66,12 +66,12 @@ def made(
     raw = xml_bytes(element)
     text = joined(title, body)
     if not text:
-        found.broken.append(Broken(where, NO_TEXT, raw))
+        items.broken.append(Broken(where, NO_TEXT, raw))
         return
     yield Item(key.strip(), text, title, first_time(times), link.strip(), raw)
 
 
-def _space(element: Element) -> str:
+def _namespace(element: Element) -> str:
     """Return the namespace of an element, as it stands before names."""
     tag: str = element.tag
     return tag[: tag.rfind("}") + 1]
@@ -79,7 +79,7 @@ def _space(element: Element) -> str:
 
 def _child(element: Element, name: str) -> Element | None:
     """Return the first child of that name; names without a namespace are of the element's own."""
-    return element.find(name if name.startswith("{") else _space(element) + name)
+    return element.find(name if name.startswith("{") else _namespace(element) + name)
 
 
 def _texts(element: Element, names: Iterable[str]) -> list[str]:
@@ -119,74 +119,74 @@ def _link_of(links: Iterable[Element]) -> str:
 
 
 #: Elements of NITF that are not part of the text.
-_ASIDE = {"media", "body.end", "body.head"}
+_EXCLUDED = {"media", "body.end", "body.head"}
 
 
-def nitf_items(data: bytes, found: Items) -> Iterator[Item]:
+def nitf_items(data: bytes, items: Items) -> Iterator[Item]:
     """Give the item of a NITF file: headline and body, the id of its document, the time of its issue."""
-    for where, root in xml_items(data, "nitf", found):
+    for where, root in xml_items(data, "nitf", items):
         title, body, times = _nitf(root)
-        key = next((known for node in _all(root, "doc-id") if (known := node.get("id-string", ""))), "")
-        yield from made(root, where, found, key=key, title=title, body=body, link="", times=times)
+        key = next((value for node in _elements(root, "doc-id") if (value := node.get("id-string", ""))), "")
+        yield from build_item(root, where, items, key=key, title=title, body=body, link="", times=times)
 
 
-def newsml_items(data: bytes, found: Items) -> Iterator[Item]:
+def newsml_items(data: bytes, items: Items) -> Iterator[Item]:
     """Give the news items of a NewsML 1 file; the text is that of all components, the time that of the revision."""
-    for where, item in xml_items(data, "NewsItem", found):
-        identifier = _first(item, "NewsIdentifier")
-        key = _string_of(identifier, "PublicIdentifier") or _string_of(identifier, "NewsItemId")
-        bodies, titles = [], [_string_of(item, "HeadLine")]
-        for content in _all(item, "DataContent"):
+    for where, item in xml_items(data, "NewsItem", items):
+        identifier = _first_element(item, "NewsIdentifier")
+        key = _element_text(identifier, "PublicIdentifier") or _element_text(identifier, "NewsItemId")
+        bodies, titles = [], [_element_text(item, "HeadLine")]
+        for content in _elements(item, "DataContent"):
             title, body = _inline(content)
             titles.append(title)
             bodies.append(body)
         names = ("ThisRevisionCreated", "FirstCreated", "DateAndTime", "DateId")
-        yield from made(
+        yield from build_item(
             item,
             where,
-            found,
+            items,
             key=key,
             title=next(filter(None, titles), ""),
             body="\n".join(filter(None, bodies)),
             link="",
-            times=[_string_of(item, name) for name in names],
+            times=[_element_text(item, name) for name in names],
         )
 
 
-def g2_items(data: bytes, found: Items) -> Iterator[Item]:
+def g2_items(data: bytes, items: Items) -> Iterator[Item]:
     """Give the news items of a NewsML-G2 file, a message of many or a single one; packages and concepts have no text.
 
     The time is that of the version.
     """
-    for where, item in xml_items(data, "newsItem", found):
-        meta = _first(item, "contentMeta")
-        titles = [_string_of(meta, "headline"), _string_of(_first(item, "itemMeta"), "title")]
+    for where, item in xml_items(data, "newsItem", items):
+        meta = _first_element(item, "contentMeta")
+        titles = [_element_text(meta, "headline"), _element_text(_first_element(item, "itemMeta"), "title")]
         bodies = []
-        for content in _all(item, "contentSet"):
+        for content in _elements(item, "contentSet"):
             for inline in content:
-                if local(inline.tag) == "inlineXML":
+                if local_name(inline.tag) == "inlineXML":
                     title, body = _inline(inline)
                     titles.append(title)
                     bodies.append(body)
-                elif local(inline.tag) == "inlineData" and "encoding" not in inline.attrib:
+                elif local_name(inline.tag) == "inlineData" and "encoding" not in inline.attrib:
                     text = "".join(inline.itertext())
                     bodies.append(strip_tags(text) if "html" in inline.get("contenttype", "") else text.strip())
         names = ("versionCreated", "contentModified", "contentCreated", "firstCreated")
-        yield from made(
+        yield from build_item(
             item,
             where,
-            found,
+            items,
             key=item.get("guid", ""),
             title=next(filter(None, titles), ""),
-            body="\n".join(filter(None, bodies)) or _string_of(meta, "description"),
-            link=next((known for node in _all(item, "link") if (known := node.get("href", ""))), ""),
-            times=[_string_of(item, name) for name in names],
+            body="\n".join(filter(None, bodies)) or _element_text(meta, "description"),
+            link=next((value for node in _elements(item, "link") if (value := node.get("href", ""))), ""),
+            times=[_element_text(item, name) for name in names],
         )
 
 
 def _inline(content: Element) -> tuple[str, str]:
     """Return the title and body of what is inside an item: NITF, a page, or plain text."""
-    nitf = _first(content, "nitf")
+    nitf = _first_element(content, "nitf")
     if nitf is not None:
         title, body, _ = _nitf(nitf)
         return title, body
@@ -194,28 +194,27 @@ def _inline(content: Element) -> tuple[str, str]:
 
 
 def _nitf(root: Element) -> tuple[str, str, list[str]]:
-    head, body = _first(root, "body.head"), _first(root, "body")
-    title = " ".join(
-        (_string_of(head, "hl1") or _string_of(head, "headline") or _string_of(_first(root, "head"), "title")).split()
-    )
-    content = _first(root, "body.content")
+    head, body = _first_element(root, "body.head"), _first_element(root, "body")
+    headline = _element_text(head, "hl1") or _element_text(head, "headline")
+    title = " ".join((headline or _element_text(_first_element(root, "head"), "title")).split())
+    content = _first_element(root, "body.content")
     holder = body if content is None else content
-    text = "" if holder is None else xml_text(holder, _ASIDE)
-    dates = [node.get("norm", "") for name in ("date.issue", "date.release") for node in _all(root, name)]
-    dates += [node.get("norm", "") for node in _all(head, "story.date")]
+    text = "" if holder is None else xml_text(holder, _EXCLUDED)
+    dates = [node.get("norm", "") for name in ("date.issue", "date.release") for node in _elements(root, name)]
+    dates += [node.get("norm", "") for node in _elements(head, "story.date")]
     return title, text, dates
 
 
-def _all(element: Element | None, name: str) -> Iterable[Element]:
+def _elements(element: Element | None, name: str) -> Iterable[Element]:
     """Return the elements of that name inside another, whatever namespace they are in."""
-    return () if element is None else (node for node in element.iter() if local(node.tag) == name)
+    return () if element is None else (node for node in element.iter() if local_name(node.tag) == name)
 
 
-def _first(element: Element | None, name: str) -> Element | None:
-    return next(iter(_all(element, name)), None)
+def _first_element(element: Element | None, name: str) -> Element | None:
+    return next(iter(_elements(element, name)), None)
 
 
-def _string_of(element: Element | None, name: str) -> str:
+def _element_text(element: Element | None, name: str) -> str:
     """Return the text of the first element of that name that has one."""
-    texts = (" ".join("".join(node.itertext()).split()) for node in _all(element, name))
+    texts = (" ".join("".join(node.itertext()).split()) for node in _elements(element, name))
     return next(filter(None, texts), "")

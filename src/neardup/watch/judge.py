@@ -12,7 +12,7 @@ from neardup.text.html import content_of
 from neardup.watch.evidence import rejection_record, verdict_record
 from neardup.watch.inbox import Inbox, SettledFile
 from neardup.watch.log import Counters, Log, reason
-from neardup.watch.names import FreeNumbers, origin_of, shown
+from neardup.watch.names import FreeNumbers, origin_of, printable_path
 from neardup.watch.pending import FileChanged, PendingFile, read_file
 from neardup.watch.placement import Placer
 from neardup.watch.settings import WatchSettings
@@ -121,11 +121,12 @@ class BatchReader:
             return None
         except (OSError, NeardupError, MemoryError) as error:
             why = reason(error) if isinstance(error, OSError) else str(error) or "there is not enough memory for it"
-            self._log.trouble(about, f"{shown(found.path)} cannot be read: {why}; it is left in the inbox for now")
+            message = f"{printable_path(found.path)} cannot be read: {why}; it is left in the inbox for now"
+            self._log.trouble(about, message)
             if not self._settings.once:
                 self._inbox.retry_with_backoff(found.path, _MAX_RETRY_S)
             return None
-        self._log.well(about, f"{shown(found.path)} can be read again")
+        self._log.well(about, f"{printable_path(found.path)} can be read again")
         if read.may_go_on and before is None and self._may_go_on(found):
             return None
         pending = PendingFile(read, before or [], self._placer.output_folders)
@@ -140,7 +141,7 @@ class BatchReader:
             return self._placer.is_left(origin)
         if self._settings.place == "move":
             message = "already judged, so it stays in the inbox; touch it to have it judged again"
-            self._log.say("known", file=shown(found.path), message=message)
+            self._log.say("known", file=printable_path(found.path), message=message)
         return True
 
     def _may_go_on(self, found: SettledFile) -> bool:
@@ -230,7 +231,7 @@ class ItemJudge:
             numbered = f"{name}~{number}"
             return numbered in used or bool(self._store.judged_ids([numbered]))
 
-        return f"{name}~{self._numbers.free(name, taken)}"
+        return f"{name}~{self._numbers.next_free(name, taken)}"
 
 
 def _document(name: str, task: Task) -> Document:

@@ -1,4 +1,4 @@
-"""Names: what tells one file from another, names that are taken, and names that are too long."""
+"""Names of files in a watched folder: stamps, keys in the store, free names, and names that are too long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIDECAR = ".neardup.json"
 SIDECAR_LINES = ".neardup.jsonl"
 
 #: Bytes of a name that file systems take.
-_LONGEST = 255
+_MAX_NAME_BYTES = 255
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", "~")
 
 
@@ -58,8 +58,8 @@ def file_of(origin: str) -> tuple[str, Stamp]:
     return path, Stamp(*stamp)
 
 
-def shown(path: str) -> str:
-    """Return a path as text that UTF-8 can hold: other bytes are written out."""
+def printable_path(path: str) -> str:
+    """Return a path as valid UTF-8; other bytes are written as escapes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
@@ -69,32 +69,32 @@ def is_ignored(name: str) -> bool:
 
 
 class FreeNumbers:
-    """FreeNumbers for names that come again; it remembers where it was, so that the next one is found at once."""
+    """Numbers for names that recur. The last number of each name is remembered, so that the next is found fast."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}
 
-    def free(self, name: str, taken: Callable[[int], bool]) -> int:
+    def next_free(self, name: str, is_taken: Callable[[int], bool]) -> int:
         """Return a number from 2 on that is not taken."""
-        number = next(number for number in count(self._next.get(name, 2)) if not taken(number))
+        number = next(number for number in count(self._next.get(name, 2)) if not is_taken(number))
         if len(self._next) > 10_000:
             self._next.clear()
         self._next[name] = number + 1
         return number
 
 
-def numbered(path: str, number: int) -> str:
+def numbered_path(path: str, number: int) -> str:
     """Return the path of a second (third, ...) file of a name: ``a/b~2.txt``; 1 changes nothing."""
     if number < 2:
         return path
     folder, name = os.path.split(path)
     stem, suffix = os.path.splitext(name)
-    return os.path.join(folder, fitted(stem, f"~{number}{suffix}"))
+    return os.path.join(folder, fitted_name(stem, f"~{number}{suffix}"))
 
 
-def fitted(name: str, ending: str) -> str:
+def fitted_name(name: str, ending: str) -> str:
     """Return a name with an ending, the name cut where both together are too long for a file system."""
-    room = _LONGEST - len(os.fsencode(ending))
+    room = _MAX_NAME_BYTES - len(os.fsencode(ending))
     raw = os.fsencode(name)
     if len(raw) > room:
         # A character that the cut would halve goes as a whole.
@@ -105,4 +105,4 @@ def fitted(name: str, ending: str) -> str:
 def sidecar_of(path: str, ending: str = SIDECAR) -> str:
     """Return the path of the file beside a file that says what became of it."""
     folder, name = os.path.split(path)
-    return os.path.join(folder, fitted(name, ending))
+    return os.path.join(folder, fitted_name(name, ending))

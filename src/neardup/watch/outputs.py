@@ -1,4 +1,4 @@
-"""Folders that files go to: moves that overwrite nothing, and leave nothing half there after a crash."""
+"""Output folders: files are moved without overwriting anything, and a crash leaves none of them incomplete."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from neardup.files import flush_folder
-from neardup.watch.names import SIDECAR_LINES, FreeNumbers, Stamp, file_stamp, numbered, sidecar_of, stamp_at
+from neardup.watch.names import SIDECAR_LINES, FreeNumbers, Stamp, file_stamp, numbered_path, sidecar_of, stamp_at
 
 #: What a system says that has no hard links, no more of them for this file, or none to files of others.
 _NO_LINK = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 
 
-class Replaced(Exception):
+class FileReplacedError(Exception):
     """The file is not the one that was judged: it was changed or replaced since."""
 
 
@@ -45,16 +45,16 @@ def open_file(path: str) -> int:
     return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
-def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
+def move(source: str, stamp: Stamp, target: str, temporary_path: str) -> None:
     """Move a file to a free name; to another file system by a copy that is complete when it appears.
 
     At each moment the file is complete in one of both places, or in both.
 
-    Raises ``Replaced`` if the file is not the one that was judged. Raises ``FileExistsError`` if the target is taken.
-    Raises ``OSError`` as ``os.rename`` does.
+    Raises ``FileReplacedError`` if the file is not the one that was judged, ``FileExistsError`` if the target is taken,
+    and ``OSError`` as ``os.rename`` does.
     """
     try:
-        link(source, stamp, target, beside, copies=False)
+        link(source, stamp, target, temporary_path, copies=False)
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
@@ -62,20 +62,20 @@ def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
         if stamp_at(target) != stamp:
             # In the moment between the look and the rename, another file took the name: it goes back, to be judged.
             rename_new(target, source)
-            raise Replaced from None
+            raise FileReplacedError from None
         return
     try:
         if stamp_at(source) == stamp:
             os.unlink(source)
     except OSError:
-        drop(target)
+        remove_file(target)
         raise
 
 
-def link(source: str, stamp: Stamp, target: str, beside: str, *, copies: bool = True) -> None:
+def link(source: str, stamp: Stamp, target: str, temporary_path: str, *, copies: bool = True) -> None:
     """Give a file a second name, a free one; copy it to another file system. The rest is that of `move`."""
     if stamp_at(source) != stamp:
-        raise Replaced
+        raise FileReplacedError
     try:
         os.link(source, target, follow_symlinks=False)
     except FileExistsError:
@@ -83,55 +83,55 @@ def link(source: str, stamp: Stamp, target: str, beside: str, *, copies: bool = 
     except OSError as error:
         if error.errno != errno.EXDEV and not (copies and error.errno in _NO_LINK):
             raise
-        copy(source, stamp, target, beside)
+        copy(source, stamp, target, temporary_path)
         return
     if stamp_at(target) != stamp:
         # In the moment between the look and the link, another file took the name: it is to be judged.
         os.unlink(target)
-        raise Replaced
+        raise FileReplacedError
 
 
-def copy(source: str, stamp: Stamp, target: str, beside: str) -> None:
+def copy(source: str, stamp: Stamp, target: str, temporary_path: str) -> None:
     """Copy a file with its times, flush it, and give it its name when it is complete. The rest is that of `move`."""
     reading = open_file(source)
     try:
-        with open(reading, "rb", closefd=False) as original, open(beside, "wb") as made:
-            shutil.copyfileobj(original, made, 1 << 20)
-            made.flush()
+        with open(reading, "rb", closefd=False) as original, open(temporary_path, "wb") as copied:
+            shutil.copyfileobj(original, copied, 1 << 20)
+            copied.flush()
             with suppress(OSError):
-                shutil.copystat(source, beside, follow_symlinks=False)
-            os.fsync(made.fileno())
+                shutil.copystat(source, temporary_path, follow_symlinks=False)
+            os.fsync(copied.fileno())
         if file_stamp(os.fstat(reading)) != stamp:
-            raise Replaced
-        rename_new(beside, target)
+            raise FileReplacedError
+        rename_new(temporary_path, target)
     except BaseException:
-        drop(beside)
+        remove_file(temporary_path)
         raise
     finally:
         os.close(reading)
 
 
-def write_new(content: bytes, target: str, beside: str, *, flush: bool = False) -> None:
+def write_new(content: bytes, target: str, temporary_path: str, *, flush: bool = False) -> None:
     """Write a file that appears complete, under a free name.
 
     Raises ``FileExistsError`` if the name is taken. Raises ``OSError`` if it cannot be written.
     """
     try:
-        with open(beside, "wb") as made:
-            made.write(content)
-            made.flush()
+        with open(temporary_path, "wb") as file:
+            file.write(content)
+            file.flush()
             if flush:
-                os.fsync(made.fileno())
-        rename_new(beside, target)
+                os.fsync(file.fileno())
+        rename_new(temporary_path, target)
     except BaseException:
-        drop(beside)
+        remove_file(temporary_path)
         raise
 
 
-def write_once(content: bytes, target: str, beside: str, *, resumed: bool) -> None:
+def write_once(content: bytes, target: str, temporary_path: str, *, resumed: bool) -> None:
     """Write a file as ``write_new`` does, flushed; one that an earlier attempt has written is good."""
     try:
-        write_new(content, target, beside, flush=True)
+        write_new(content, target, temporary_path, flush=True)
     except FileExistsError:
         if not resumed:
             raise
@@ -140,7 +140,7 @@ def write_once(content: bytes, target: str, beside: str, *, resumed: bool) -> No
                 raise
 
 
-def drop(path: str) -> None:
+def remove_file(path: str) -> None:
     """Remove a file of ours, if it is there."""
     try:
         os.unlink(path)
@@ -177,7 +177,7 @@ class OutputFolder:
         """Return the full path of a name."""
         return os.path.join(self.root, name)
 
-    def beside(self) -> str:
+    def temporary_path(self) -> str:
         """Return a path for work in progress, on the file system of the folder.
 
         Raises ``OSError`` if the folder itself is gone: it may have been a disk that is to come back, so it is not
@@ -189,7 +189,7 @@ class OutputFolder:
         self._number += 1
         return os.path.join(self._work, str(self._number))
 
-    def room_for(self, name: str) -> str:
+    def prepare_path(self, name: str) -> str:
         """Make the sub-folders that a name needs, and return its full path."""
         target = self.path(name)
         folder = os.path.dirname(target)
@@ -213,14 +213,14 @@ class OutputFolder:
         """Return the name, or with a number if a file or a sidecar has it already."""
         name = self._in_folders(name)
 
-        def taken(number: int) -> bool:
-            candidate = numbered(name, number)
+        def is_taken(number: int) -> bool:
+            candidate = numbered_path(name, number)
             if candidate in reserved:
                 return True
             path = self.path(candidate)
             return any(os.path.lexists(p) for p in (path, sidecar_of(path), sidecar_of(path, SIDECAR_LINES)))
 
-        return numbered(name, self._numbers.free(name, taken)) if taken(1) else name
+        return numbered_path(name, self._numbers.next_free(name, is_taken)) if is_taken(1) else name
 
     def _in_folders(self, name: str) -> str:
         """Return the name with numbers on those of its sub-folders whose names are files."""
@@ -230,11 +230,12 @@ class OutputFolder:
         above, last = os.path.split(folder)
         above = self._in_folders(os.path.join(above, "")).rstrip(os.sep) if above else ""
 
-        def taken(number: int) -> bool:
-            path = self.path(os.path.join(above, numbered(last, number)))
+        def is_taken(number: int) -> bool:
+            path = self.path(os.path.join(above, numbered_path(last, number)))
             return os.path.lexists(path) and not os.path.isdir(path)
 
-        return os.path.join(above, numbered(last, FreeNumbers().free(last, taken)) if taken(1) else last, base)
+        free_name = numbered_path(last, FreeNumbers().next_free(last, is_taken)) if is_taken(1) else last
+        return os.path.join(above, free_name, base)
 
     def flush(self) -> None:
         """Make the disk hold the names that were given."""
@@ -262,5 +263,6 @@ class Records:
         Raises ``FileExistsError`` if another file has the name, and ``OSError`` if it cannot be written.
         """
         if not self._placed:
-            write_once(b"".join(self._lines), self._output.room_for(name), self._output.beside(), resumed=resumed)
+            target = self._output.prepare_path(name)
+            write_once(b"".join(self._lines), target, self._output.temporary_path(), resumed=resumed)
             self._placed = True

@@ -14,7 +14,7 @@ from neardup.errors import NeardupError
 from neardup.text.encoding import decode_page
 from neardup.watch.inbox import SettledFile
 from neardup.watch.items import items_in
-from neardup.watch.names import Stamp, file_stamp, origin_of, shown, stamp_at
+from neardup.watch.names import Stamp, file_stamp, origin_of, printable_path, stamp_at
 from neardup.watch.outputs import OutputFolder, Records, open_file
 from neardup.watch.records import Broken, Item, Items, Note
 
@@ -85,7 +85,7 @@ def read_items(path: str, data: bytes, content: str) -> Items:
 
     Raises ``NeardupError`` if a library is missing.
     """
-    read = items_in(shown(path), data)
+    read = items_in(printable_path(path), data)
     items = read.items
     if read.kind == "html" and content != "auto":
         # What of a page is compared is then the recipe's to say, as in every other command.
@@ -156,7 +156,7 @@ class PendingFile:
         self.path = read.found.path
         self.stamp = read.found.stamp
         self.origin = origin_of(self.path, self.stamp)
-        self.name = shown(self.path)
+        self.name = printable_path(self.path)
         self.verdicts: list[StoredVerdict] = list(before)  #: on all its items so far
         self.names: dict[str, str] = {}  #: the names chosen, by duty; empty until then
         self.resumed = bool(before)  #: whether an earlier attempt may have done a part

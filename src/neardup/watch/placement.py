@@ -188,7 +188,7 @@ class Placer:
     def _place_file(self, pending: PendingFile, duty: str) -> None:
         """Move or link a file as it is, its sidecar before it."""
         output = self.output_folders[duty]
-        target = output.room_for(pending.names[duty])
+        target = output.prepare_path(pending.names[duty])
         if pending.record is not None:
             self._write_sidecar(pending, pending.record, output, sidecar_of(target, SIDECAR))
         self._move(pending, output, target, link=self._settings.place == "link")
@@ -200,15 +200,15 @@ class Placer:
                 known = json.load(file)
                 if all(known.get(name) == record.get(name) for name in ("file", "id")):
                     return
-            outputs.drop(path)
-        beside = output.beside()
+            outputs.remove_file(path)
+        beside = output.temporary_path()
         outputs.write_new(json.dumps(record, ensure_ascii=False, indent=2).encode("utf-8", "replace"), path, beside)
 
     def _move(self, pending: PendingFile, output: OutputFolder, target: str, *, link: bool) -> None:
         source = os.path.join(self._settings.inbox, pending.path)
         try:
-            (outputs.link if link else outputs.move)(source, pending.stamp, target, output.beside())
-        except outputs.Replaced:
+            (outputs.link if link else outputs.move)(source, pending.stamp, target, output.temporary_path())
+        except outputs.FileReplacedError:
             self._write_instead(pending, output, target)
             return
         except FileExistsError:
@@ -222,9 +222,9 @@ class Placer:
         if not os.path.isdir(self._settings.inbox):
             raise FileNotFoundError(errno.ENOENT, "the inbox is gone", self._settings.inbox)
         if not pending.read.content:
-            outputs.drop(sidecar_of(target, SIDECAR))
+            outputs.remove_file(sidecar_of(target, SIDECAR))
             return
-        outputs.write_once(pending.read.content, target, output.beside(), resumed=pending.resumed)
+        outputs.write_once(pending.read.content, target, output.temporary_path(), resumed=pending.resumed)
         self._log.say(
             "replaced", file=pending.name, message="changed after it was read; the version that was read is placed"
         )
@@ -237,4 +237,4 @@ class Placer:
             records.place(pending.names[duty], resumed=pending.resumed)
         if self._settings.place == "move":
             output = self.output_folders[DONE]
-            self._move(pending, output, output.room_for(pending.names[DONE]), link=False)
+            self._move(pending, output, output.prepare_path(pending.names[DONE]), link=False)

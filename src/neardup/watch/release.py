@@ -51,20 +51,20 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
     output = OutputFolder(folders["originals"], format(crc32(os.fsencode(store.path)), "08x") + "-released")
     try:
         target = _place_original(output, item, source, file_of(row.origin)[0])
-    except (OSError, outputs.Replaced) as error:
+    except (OSError, outputs.FileReplacedError) as error:
         why = reason(error) if isinstance(error, OSError) else "it has changed meanwhile"
         raise OutputError(f"{name!r} cannot go to {output.root}: {why}; nothing has changed") from None
     try:
         index.release(Document(name, item.text, title=item.title), by)
     except BaseException:
-        outputs.drop(target)
+        outputs.remove_file(target)
         raise
     finally:
         output.close()
     if source:
         # The store has their content now.
-        outputs.drop(source)
-        outputs.drop(sidecar_of(source, SIDECAR))
+        outputs.remove_file(source)
+        outputs.remove_file(sidecar_of(source, SIDECAR))
     return target
 
 
@@ -72,11 +72,11 @@ def _place_original(output: OutputFolder, item: Item, source: str, path: str) ->
     """Link the file of an item among the originals, or write the item there; return the path."""
     output.open()
     if source:
-        target = output.room_for(output.free(path, ()))
-        outputs.link(source, file_stamp(os.lstat(source)), target, output.beside())
+        target = output.prepare_path(output.free(path, ()))
+        outputs.link(source, file_stamp(os.lstat(source)), target, output.temporary_path())
     else:
         lines = path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
-        target = output.room_for(output.free(lines, ()))
-        outputs.write_new(item.raw.strip() + b"\n", target, output.beside(), flush=True)
+        target = output.prepare_path(output.free(lines, ()))
+        outputs.write_new(item.raw.strip() + b"\n", target, output.temporary_path(), flush=True)
     output.flush()
     return target

@@ -27,7 +27,7 @@ from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts, format_time
 from neardup.stream.index import read_stored_recipe
 from neardup.stream.store import Release, StoredDocument, StoreReader
 from neardup.text.html import content_of
-from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered, shown, sidecar_of
+from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered_path, printable_path, sidecar_of
 from neardup.watch.outputs import open_file
 from neardup.watch.pending import read_items
 from neardup.watch.records import Item
@@ -65,12 +65,12 @@ class PlacedItems:
         folder = self._duplicates if is_duplicate else self._originals
         lines = path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
         for number in range(1, _OF_A_NAME + 1):
-            single, several = (os.path.join(folder, numbered(one, number)) for one in (path, lines))
+            single, several = (os.path.join(folder, numbered_path(one, number)) for one in (path, lines))
             if not (os.path.lexists(single) or os.path.lexists(several)):
                 return None
             with suppress(OSError, ValueError, NeardupError, RecursionError):
                 is_it = self._has_sidecar(single, name) if is_duplicate else _is_same(single, stamp)
-                if is_it and (found := self._first(shown(path), self._read(single))) is not None:
+                if is_it and (found := self._first(printable_path(path), self._read(single))) is not None:
                     return found, single
             found = self._of_lines(several, is_duplicate=is_duplicate).get(name)
             if found is not None:

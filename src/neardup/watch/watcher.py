@@ -1,4 +1,4 @@
-"""The loop: look, take, judge, place, wait; and what it does while something is not well."""
+"""The loop of a watched folder: scan, read, judge, place, wait; and how it waits out faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neardup.errors import InputError, NeardupError, OutputError, StoreError
 from neardup.watch.inbox import Inbox
 from neardup.watch.judge import BatchReader, ItemJudge, Task
 from neardup.watch.log import Counters, Log, event_sentence, format_balance, format_duration, reason
-from neardup.watch.names import shown
+from neardup.watch.names import printable_path
 from neardup.watch.pending import PendingFile
 from neardup.watch.placement import Placer
 from neardup.watch.release import release
@@ -34,7 +34,7 @@ _LOOKING = 0.1
 
 
 class Watcher:
-    """Takes files from an inbox as they appear, each once, and puts them where their verdicts say."""
+    """Judges the files of an inbox as they appear, each once, and moves them to the folder of their verdict."""
 
     def __init__(self, settings: WatchSettings, index: Index, store: Store, log: Log) -> None:
         self.settings = settings
@@ -45,7 +45,7 @@ class Watcher:
         self._log = log
         self._stopping = False
         # Its put may be called from a signal handler at any moment, which locks of a threading.Event do not bear.
-        self._wakes: SimpleQueue[None] = SimpleQueue()
+        self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._placer = Placer(settings, store, log)
         self._batch_reader = BatchReader(settings, self.inbox, store, self._placer, log)
         self._judge = ItemJudge(index, store, log, self.counters)
@@ -53,15 +53,15 @@ class Watcher:
         self._next_look = 0.0
         self._failed: set[str] = set()
         self._pause = 0.0
-        self._said_progress = time.monotonic()
-        self._said_items = 0
+        self._last_progress_time = time.monotonic()
+        self._last_progress_items = 0
         #: Whether a batch is in pending that is not yet judged, placed and noted.
         self._unfinished = False
 
     def stop(self) -> None:
-        """Ask for an end after the current batch; safe in a signal handler."""
+        """Stop after the current batch. Safe in a signal handler."""
         self._stopping = True
-        self._wakes.put(None)
+        self._wakeups.put(None)
 
     def run(self) -> Counters:
         """Watch until `stop` is called, or with ``once`` until all is taken that is there; return what was done.
@@ -72,7 +72,7 @@ class Watcher:
         self._placer.open()
         try:
             self._note_folders()
-            self._say_resumed()
+            self._log_resumption()
             while not self._stopping:
                 self._step()
                 if self.settings.once and self._is_done():
@@ -82,13 +82,13 @@ class Watcher:
         return self.counters
 
     def _note_folders(self) -> None:
-        """Let the store know what a report of it needs: where items are put, and what was rejected so far."""
+        """Write to the store what its report needs: the output folders, and the counts of rejected records."""
         names = ("inbox", "originals", "duplicates", "quarantine", "done")
         folders = {name: os.path.abspath(getattr(self.settings, name)) for name in names}
         self._store.set_state(FOLDERS, json.dumps(folders | {"content": self.settings.content}))
         self.counters.reasons.update(json.loads(self._store.state(QUARANTINED) or "{}"))
 
-    def _say_resumed(self) -> None:
+    def _log_resumption(self) -> None:
         before = self._placer.before
         if before:
             items = sum(map(len, before.values()))
@@ -97,8 +97,8 @@ class Watcher:
             )
 
     def _step(self) -> None:
-        """Do what is next: one look, one batch, or one pause."""
-        self._look()
+        """Do one step: scan the inbox, process a batch, or wait."""
+        self._scan_inbox()
         if not self._unfinished:
             self._release()
         if not self._unfinished:
@@ -106,12 +106,12 @@ class Watcher:
             self._unfinished = bool(self._tasks or self._batch_reader.complete)
         if not self._unfinished:
             self._wait()
-        elif self._work():
+        elif self._process_batch():
             self._unfinished = self._placer.is_busy
             self._progress()
 
     def _release(self) -> None:
-        """Take back what somebody asked to be taken back, and answer."""
+        """Release the items that were requested, and answer the requests."""
         try:
             for name, by in self._store.requests():
                 try:
@@ -125,8 +125,8 @@ class Watcher:
         else:
             self._log.well("releasing", "requests are answered again")
 
-    def _work(self) -> bool:
-        """Judge and place the current batch; return whether all went well, else wait a little before the next try."""
+    def _process_batch(self) -> bool:
+        """Judge and place the current batch; after a fault, wait. Return whether it succeeded."""
         try:
             if self._tasks:
                 self._judge.judge(self._tasks)
@@ -135,7 +135,7 @@ class Watcher:
                 self._placer.add(pending)
             self._placer.place()
         except (OSError, StoreError) as error:
-            self._trouble("placing", _sentence(error), error)
+            self._report_trouble("placing", _sentence(error), error)
             return False
         finally:
             self._finish(self._placer.placed())
@@ -169,8 +169,8 @@ class Watcher:
                 self._store.set_state(QUARANTINED, json.dumps(self.counters.reasons))
         self.counters.tick()
 
-    def _trouble(self, about: str, message: str, error: Exception) -> None:
-        """Tell of a trouble and wait before the next try; with ``once``, end with it."""
+    def _report_trouble(self, about: str, message: str, error: Exception) -> None:
+        """Log a fault and wait before the next attempt; with ``once``, raise it."""
         if self.settings.once:
             if isinstance(error, NeardupError):
                 raise error
@@ -182,30 +182,32 @@ class Watcher:
         self._sleep(self._pause)
 
     def _sleep(self, seconds: float) -> None:
-        """Wait, until the end is asked for."""
+        """Wait, unless the watcher is to stop."""
         if not self._stopping:
             with suppress(Empty):
-                self._wakes.get(timeout=max(seconds, 0.0))
+                self._wakeups.get(timeout=max(seconds, 0.0))
 
-    def _look(self) -> None:
-        """Look at the whole inbox, if it is time to."""
+    def _scan_inbox(self) -> None:
+        """Scan the whole inbox, if a scan is due."""
         now = time.monotonic()
         if now < self._next_look:
             return
+        inbox = printable_path(self.settings.inbox)
         try:
             found = self.inbox.scan()
         except OSError as error:
-            self._trouble("inbox", f"the inbox {shown(self.settings.inbox)} cannot be read: {reason(error)}", error)
+            self._report_trouble("inbox", f"the inbox {inbox} cannot be read: {reason(error)}", error)
             self._next_look = time.monotonic()
             return
         self._next_look = time.monotonic() + max(self.settings.poll, found.seconds / _LOOKING)
-        if self._log.well("inbox", f"the inbox {shown(self.settings.inbox)} can be read again"):
+        if self._log.well("inbox", f"the inbox {inbox} can be read again"):
             self._pause = 0.0
         failed = dict(found.failed)
         for folder, fault in failed.items():
-            self._log.trouble(f"folder {folder}", f"{shown(folder)} cannot be read: {reason(fault)}; the rest goes on")
+            message = f"{printable_path(folder)} cannot be read: {reason(fault)}; the rest goes on"
+            self._log.trouble(f"folder {folder}", message)
         for folder in self._failed - failed.keys():
-            self._log.well(f"folder {folder}", f"{shown(folder)} can be read again")
+            self._log.well(f"folder {folder}", f"{printable_path(folder)} can be read again")
         self._failed = set(failed)
         if found.links:
             message = f"links, pipes and devices are left alone in the inbox ({found.links:,} of them)"
@@ -214,13 +216,13 @@ class Watcher:
             self._log.forget("links")
 
     def _wait(self) -> None:
-        """Wait until a file has come to rest, or it is time to look."""
+        """Wait until a file has settled, or the next scan is due."""
         until_look, until_rest = self._next_look - time.monotonic(), self.inbox.pause
         self._sleep(until_look if until_rest is None else min(until_look, until_rest))
         self.counters.tick()
 
     def _is_done(self) -> bool:
-        """Whether nothing is left to take; asked when a run is to end then."""
+        """Return whether no file is left; a run with ``once`` then ends."""
         if self._unfinished or self._batch_reader.is_open or self.inbox.waiting:
             return False
         try:
@@ -231,10 +233,10 @@ class Watcher:
 
     def _progress(self) -> None:
         now = time.monotonic()
-        if now - self._said_progress < _PROGRESS:
+        if now - self._last_progress_time < _PROGRESS:
             return
-        per_s = (self.counters.items - self._said_items) / (now - self._said_progress)
-        self._said_progress, self._said_items = now, self.counters.items
+        per_s = (self.counters.items - self._last_progress_items) / (now - self._last_progress_time)
+        self._last_progress_time, self._last_progress_items = now, self.counters.items
         self._log.say(
             "progress",
             **self.counters.as_dict(),
@@ -248,7 +250,7 @@ def _sentence(error: Exception) -> str:
     if not isinstance(error, OSError):
         return str(error)
     name = error.filename2 or error.filename
-    where = shown(os.fspath(name)) if isinstance(name, str | os.PathLike) else "a file"
+    where = printable_path(os.fspath(name)) if isinstance(name, str | os.PathLike) else "a file"
     return f"{where} cannot be written: {reason(error)}"
 
 

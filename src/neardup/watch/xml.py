@@ -122,7 +122,7 @@ def check_xml() -> None:
     _etree()
 
 
-def local(name: str) -> str:
+def local_name(name: str) -> str:
     """Return the name of an element without its namespace."""
     return name.rpartition("}")[2]
 
@@ -209,7 +209,7 @@ def xml_text(element: Element, aside: Collection[str] = ()) -> str:
     todo: list[tuple[Element, bool]] = [(element, False)]
     while todo:
         node, is_left = todo.pop()
-        name = local(node.tag)
+        name = local_name(node.tag)
         is_silent = not is_left and node is not element and name.lower() in _SILENT
         if not is_silent and name.lower() not in _WITHIN:
             parts.append("\n")
