@@ -25,6 +25,8 @@ from neardup.version import __version__
 
 #: The content security policy of all answers but pages.
 POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+#: Vega places ticks between whole numbers where counts are small, and would round their labels.
+_WHOLE_LABELS = "datum.value % 1 ? '' : datum.label"
 #: The most similar texts shown, stopped documents per page, and results of a search.
 _MAX_SIMILAR, _STOPPED_PER_PAGE, _MAX_RESULTS = 10, 25, 25
 #: The numbers of pages of stopped documents that can be shown.
@@ -90,7 +92,7 @@ def _charts() -> list[Chart]:
         .encode(
             x=x,
             x2="end:T",
-            y=alt.Y("low:Q", title="documents per minute", axis=alt.Axis(format=",d", tickMinStep=1)),
+            y=alt.Y("low:Q", title="documents per minute", axis=alt.Axis(format=",d", labelExpr=_WHOLE_LABELS)),
             y2="high:Q",
             color=alt.Color("kind:N", **color_scale(_KINDS)),
             stroke=alt.Stroke("kind:N", **color_scale(_KINDS)),
