@@ -276,7 +276,7 @@ def run(
                 threads=threads,
                 encoder=encoder,
                 classifier=widened_classifier,
-                reference=read.names.reference_count,
+                reference_count=read.names.reference_count,
                 progress=partial(report, "verify"),
             )
         if relaxed is not None:
@@ -364,7 +364,7 @@ def _finder(corpus: Corpus, recipe: Recipe, read: CorpusFeatures, encoder: Encod
         excluded=np.zeros(len(read.names), np.bool_),
         keep_order=read.keep_order,
         threads=threads,
-        reference=read.names.reference_count,
+        reference_count=read.names.reference_count,
         groups=read.groups,
     )
     if recipe.measure != "semantic" or encoder is None:

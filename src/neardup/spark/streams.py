@@ -514,7 +514,7 @@ class GroupWindow:
             rows = []
             for i in np.flatnonzero(found.entered).tolist():
                 self._enter(number + i, ids[i], texts[i], titles[i], reals[i])
-                rows.append((number + i, ids[i], texts[i], titles[i], times[i].time, times[i].leaves, reals[i]))
+                rows.append((number + i, ids[i], texts[i], titles[i], times[i].time, times[i].expiry, reals[i]))
             named_rows = [dict(zip(_WINDOW_SCHEMA.names, row, strict=True)) for row in rows]
             entered.append(pa.Table.from_pylist(named_rows, _WINDOW_SCHEMA))
             moments += times

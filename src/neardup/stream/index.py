@@ -431,7 +431,7 @@ class Index:
                 duplicate = self.store.find(verdict.id, text=False)
                 origin = "" if duplicate is None else duplicate.origin
                 row = StoredDocument(
-                    serial, verdict, origin, event_time.time, event_time.leaves, True, text, title, digest
+                    serial, verdict, origin, event_time.time, event_time.expiry, True, text, title, digest
                 )
                 state = {"clock": json.dumps(self._judge.state())}
                 self.store.record([row], state, removed=duplicate, released_by=by)
@@ -547,7 +547,9 @@ class Index:
         with self._lock:
             self._expire()
         if self.store is None:
-            self._verdicts.add(verdicts, [event_time.part for event_time in event_times], event_times[-1].oldest)
+            self._verdicts.add(
+                verdicts, [event_time.segment for event_time in event_times], event_times[-1].oldest_segment
+            )
         if interrupted is not None:
             raise interrupted
         self._warn_of_foreign()
@@ -570,7 +572,7 @@ class Index:
             for document in documents:
                 event_times.append(clock.advance(document.microseconds))
                 records.append(record_of(document, event_times[-1].real / _SECOND))
-                if not event_times[-1].confirms:
+                if not event_times[-1].confirms_pending:
                     clock.restore(before.clock)
                     continue
                 # The document that it confirms would enter with its own time, and takes part in the check.
@@ -614,7 +616,7 @@ class Index:
                 verdict,
                 document.origin,
                 event_time.time,
-                event_time.leaves,
+                event_time.expiry,
                 has_entered,
                 document.text if has_entered or self._keep_texts else None,
                 document.title if self._titles and (has_entered or self._keep_texts) else "",

@@ -244,21 +244,21 @@ class Judge:
         enters = np.array([0 if number in excluded else 2 for number in numbers], np.int8)
         for begin, end in _segment_runs(event_times):
             part, event_time = slice_block(block, heads, begin, end), event_times[begin]
-            if event_time.confirms:
+            if event_time.confirms_pending:
                 self._ahead = AheadDocument(part, numbers[begin], event_time.time)
             self._begin(event_time, numbers[begin])
-            if not event_time.confirms:
+            if not event_time.confirms_pending:
                 arrivals = make_arrivals(part, event_times[begin:end], serials[begin:end], enters[begin:end])
                 self.window.match_and_insert(arrivals, searches=False)
             for i in range(begin, end):
-                if numbers[i] == self._awaited and not event_times[i].confirms:
+                if numbers[i] == self._awaited and not event_times[i].confirms_pending:
                     self._ahead = AheadDocument(slice_block(block, heads, i, i + 1), numbers[i], event_times[i].time)
 
     def admit(self, record: Record, event_time: EventTime, serial: int) -> None:
         """Enter a document at the current time, whatever it matches."""
         segments = self._segments or self._segments_before
         part = segments[-1][0] if segments else 0
-        self._enter(self._block(_texts([record.text]))[0], [serial], [event_time._replace(part=part)])
+        self._enter(self._block(_texts([record.text]))[0], [serial], [event_time._replace(segment=part)])
 
     def _block(self, texts: pa.LargeStringArray | Block) -> tuple[Block, Integers]:
         block = texts if isinstance(texts, Block) else self._extractor(texts)
@@ -328,7 +328,7 @@ class Judge:
             return np.empty(0, np.int64)
         if self.clock.pending is None:
             self._ahead = None
-        least = (self.clock.clock - self.clock.length.value) // self.clock.length.part
+        least = (self.clock.clock - self.clock.length.value) // self.clock.length.segment_length
         if least == self._least:
             return np.empty(0, np.int64)
         self._least = least
@@ -364,13 +364,13 @@ class Judge:
 
     def _begin(self, event_time: EventTime, serial: int) -> None:
         """Begin a segment if an event time belongs to a new one, and reenter the document that it confirms."""
-        if not self._segments or event_time.part > self._segments[-1][0]:
-            self._segments.append((event_time.part, serial))
-            self.window.begin_segment(event_time.part)
-        if event_time.confirms and self._ahead is not None:
+        if not self._segments or event_time.segment > self._segments[-1][0]:
+            self._segments.append((event_time.segment, serial))
+            self.window.begin_segment(event_time.segment)
+        if event_time.confirms_pending and self._ahead is not None:
             waiting, self._ahead = self._ahead, None
             self._revived[waiting.serial] = waiting.time
-            self._reenter(waiting, event_time._replace(time=waiting.time, leaves=waiting.time))
+            self._reenter(waiting, event_time._replace(time=waiting.time, expiry=waiting.time))
 
     def _record(self, number: int) -> Record:
         """Return the record of a document in the window, or of one being judged."""
@@ -390,9 +390,9 @@ def _segment_runs(event_times: Sequence[EventTime]) -> Iterator[tuple[int, int]]
     for i in range(1, len(event_times) + 1):
         if (
             i == len(event_times)
-            or event_times[i].part != event_times[begin].part
-            or event_times[i].confirms
-            or event_times[i - 1].confirms
+            or event_times[i].segment != event_times[begin].segment
+            or event_times[i].confirms_pending
+            or event_times[i - 1].confirms_pending
         ):
             yield begin, i
             begin = i

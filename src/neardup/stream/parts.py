@@ -105,5 +105,5 @@ def make_arrivals(
     block: Block, event_times: Sequence[EventTime], serials: Integers, enters: npt.NDArray[np.int8]
 ) -> Arrivals:
     """Return documents in the form that the window takes, from event times, serials, and whether they enter."""
-    times, leaves, least = np.array([event_time[:3] for event_time in event_times], np.int64).T.copy()
-    return Arrivals(block, times, leaves, least, serials, enters)
+    times, expiries, least_expiries = np.array([event_time[:3] for event_time in event_times], np.int64).T.copy()
+    return Arrivals(block, times, expiries, least_expiries, serials, enters)
