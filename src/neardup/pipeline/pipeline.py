@@ -35,7 +35,7 @@ from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, memory_needs,
 from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
 from neardup.search.margin import Margin, find_margin, relaxed_recipe, relaxed_second_step, split_at_threshold
-from neardup.search.matches import distinct_documents
+from neardup.search.matches import Matches, distinct_documents
 from neardup.search.second_step import apply_second_step, check_classifier, text_representatives
 from neardup.version import __version__
 
@@ -281,30 +281,20 @@ def run(
             )
         if relaxed is not None:
             joined, margin_pairs = split_at_threshold(joined, recipe, relaxed, classifier)
-        if classifier is not None:
-            from neardup.classifier.domain import DomainCounts
-
-            classifier.check_domain(DomainCounts.of(joined.statistics))
     with clock.stage("keep"):
-        undecided = read.present & (joined.representative < 0)
-        documents = Documents(read.names, read.keep_order, read.text_digests, store.text_bytes, read.present)
         details = {
-            "undecidable": int(undecided.sum()),
             "without_keep_value": read.without_keep_value,
             "search": joined.statistics | {"spilled_bytes": spilled},
             "threads": threads,
-            "version": __version__,
-        } | recipe_details(recipe)
+        }
         if within is not None:
             details["within"] = within
         if prefer is not None:
             details["prefer"] = f"{prefer.column}={','.join(prefer.values)}"
-        if classifier is not None:
-            details |= classifier_details(classifier, joined.statistics)
-        return Result(
+        return build_result(
             corpus,
             recipe,
-            documents,
+            Documents(read.names, read.keep_order, read.text_digests, store.text_bytes, read.present),
             joined,
             details,
             clock,
@@ -313,6 +303,49 @@ def run(
             classifier=classifier,
             margin=margin_pairs,
         )
+
+
+def build_result(
+    corpus: Corpus,
+    recipe: Recipe,
+    documents: Documents,
+    matches: Matches,
+    details: dict[str, Any],
+    clock: Clock,
+    *,
+    statistics: Statistics | None = None,
+    encoder: Encoder | None = None,
+    classifier: Classifier | None = None,
+    margin: Margin | None = None,
+) -> Result:
+    """Decide which documents are kept, and return the result; ``details`` are what the engine adds to its summary.
+
+    Raises
+    ------
+    ForeignDocuments
+        If the documents are unlike those of the classifier's training.
+    """
+    summary = {
+        "undecidable": int((documents.present & (matches.representative < 0)).sum()),
+        "version": __version__,
+    } | recipe_details(recipe)
+    if classifier is not None:
+        from neardup.classifier.domain import DomainCounts
+
+        classifier.check_domain(DomainCounts.of(matches.statistics))
+        summary |= classifier_details(classifier, matches.statistics)
+    return Result(
+        corpus,
+        recipe,
+        documents,
+        matches,
+        summary | details,
+        clock,
+        statistics=statistics,
+        encoder=encoder,
+        classifier=classifier,
+        margin=margin,
+    )
 
 
 def _check_before_reading(
