@@ -80,7 +80,7 @@ class RestoredDocument(NamedTuple):
     serial: int
     text: str
     time: int
-    leaves: int
+    expiry: int
 
 
 NO_MATCHES = WindowMatches.of_first_step(

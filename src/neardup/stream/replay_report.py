@@ -314,7 +314,7 @@ class ReplayReport:
             relaxed_pairs = KnownPairs.empty(relaxed_pairs.loosest, _EARLIER_DOCUMENTS)
         texts = _ItemTexts(corpus, timeline, self._arrivals, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
-        known_facts = {"flags": flags, "classifier": totals.asked.description}
+        known_facts = {"flags": flags, "classifier": totals.domain_counts.description}
         about = ReportContext(
             title="What a flow would have stopped, and why",
             command=self._page["command"],

@@ -453,8 +453,8 @@ class StoredDocument(NamedTuple):
     origin: str  #: as in the Document
     #: Its time, and the time when it leaves the window, in microseconds.
     time: int
-    leaves: int
-    held: bool  #: whether it is in the window
+    expiry: int
+    is_held: bool  #: whether it is in the window
     text: str | None  #: its text while it is in the window
     title: str = ""  #: its title while it is in the window, if the classifier compares titles
     digest: bytes = b""  #: of its text, if the index keeps texts; then duplicates have text and title, too
@@ -497,9 +497,9 @@ def checksum(*values: Any) -> int:
 
 def insert_statements(rows: Sequence[StoredDocument], *, placed: bool) -> list[tuple[str, list[Row]]]:
     """Return the statements that insert documents, each with its rows of values."""
-    held = [(int(row.serial), row.text, row.title) for row in rows if row.held]
+    held = [(int(row.serial), row.text, row.title) for row in rows if row.is_held]
     kept = [
-        (int(row.serial), row.digest, None if row.held else row.text, "" if row.held else row.title)
+        (int(row.serial), row.digest, None if row.is_held else row.text, "" if row.is_held else row.title)
         for row in rows
         if row.digest
     ]
@@ -538,7 +538,7 @@ def to_row(stored: StoredDocument) -> Row:
         verdict.id,
         stored.origin,
         int(stored.time),
-        int(stored.leaves),
+        int(stored.expiry),
         float(verdict.time) + 0.0,
         verdict.kind,
         verdict.of,
