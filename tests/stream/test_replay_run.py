@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import Index
-from neardup.stream.register import IndexStatistics
+from neardup.stream.index import Index, IndexStatistics
 from neardup.stream.replay import Hour, Item, Replay
 
 HOUR = 3_600_000_000

@@ -57,7 +57,7 @@ from neardup.service.refusals import request_error_message, unknown_parameter_me
 from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard, Server, bound_sockets, is_loopback
 from neardup.service.worker import JudgedResult, Worker, check_documents, enter_documents
 from neardup.stream.document import Document, Verdict
-from neardup.stream.parts import Record
+from neardup.stream.second_step import Record
 from neardup.times import FORMS, microseconds_of
 from neardup.version import __version__
 

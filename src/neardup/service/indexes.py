@@ -19,7 +19,7 @@ from neardup.recipe.named import names as recipe_names
 from neardup.service.guard import Problem
 from neardup.stream.document import Verdict
 from neardup.stream.index import Index, read_stored_recipe
-from neardup.stream.parts import Record
+from neardup.stream.second_step import Record
 from neardup.stream.store import StoreReader
 
 MAIN = "main"

@@ -37,8 +37,8 @@ from neardup.spark.features import Broadcast
 from neardup.spark.session import require_packages
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import make_record, make_verdicts, resolve_recipe, statistics_for
-from neardup.stream.judge import Judge
-from neardup.stream.parts import Record, RestoredDocument
+from neardup.stream.judge import Judge, RestoredDocument
+from neardup.stream.second_step import Record
 from neardup.times import FORMS, times_of
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from datetime import timedelta
 from itertools import islice
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier, ClassifierLike, classifier_recipe, resolve_classifier
+from neardup.classifier.domain import DomainCounts
 from neardup.classifier.records import NO_TIME
 from neardup.documents.streams import read_ahead
 from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError, UnknownDocument, option
@@ -30,10 +31,10 @@ from neardup.runtime import default_threads
 from neardup.search.matches import Similar
 from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.stream.document import Document, Verdict
-from neardup.stream.judge import Judge
-from neardup.stream.parts import Record, RestoredDocument, WindowFindings
-from neardup.stream.register import DocumentRegister, IndexStatistics, RecentVerdicts
+from neardup.stream.judge import Judge, RestoredDocument, WindowFindings
+from neardup.stream.second_step import Record
 from neardup.stream.store import Store, StoredDocument, StoreIdentity, StoreReader, text_digest
+from neardup.stream.window_documents import RecentVerdicts, WindowDocuments
 
 _SECOND = 1_000_000
 #: The last microseconds of the year 9999 would round up to the year 10000, which no datetime can hold.
@@ -144,6 +145,28 @@ def batch_documents(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
+class IndexStatistics(NamedTuple):
+    """Counts and sizes of an index."""
+
+    #: Documents with verdicts.
+    arrived: int
+    originals: int
+    duplicates: int
+    held: int  #: documents in the window; those of its oldest segment leave together
+    bytes: int  #: memory of the window's segments and tables
+    segments: int  #: nonempty parts of the window, each a 24th of it
+    #: The clock of the flow in seconds since 1970; None before the first document, and for windows of documents.
+    clock: float | None
+    #: Documents with each flag.
+    late: int
+    ahead: int
+    future: int
+    undecidable: int
+    #: Pairs that a classifier judged, pairs unlike its training pairs, and pairs that passed; all 0 without a
+    #: classifier, or if it does not record its training domain.
+    domain_counts: DomainCounts = DomainCounts()
+
+
 _AGAINST = ("originals", "everything")
 
 
@@ -246,15 +269,15 @@ class Index:
     def _reset(self) -> None:
         """Start from the content of the store, or empty."""
         self._next_serial = 0
-        self._register = DocumentRegister()
+        self._documents = WindowDocuments()
         #: Unused with a store, which has all verdicts.
-        self._verdicts = RecentVerdicts(self._register.serials)
+        self._verdicts = RecentVerdicts(self._documents.serials)
         self._judge = Judge(
             self.recipe,
             FlowClock(self._length, self._now),
             against_everything=self._against_everything,
             statistics=self.sample,
-            record_of=self._register.record,
+            record_of=self._documents.record,
             classifier=self.classifier,
         )
         if self.store is not None:
@@ -311,7 +334,7 @@ class Index:
             record = record_of(query, self._judge.clock.seconds if microseconds is None else microseconds / _SECOND)
             serials, scores = self._judge.matches(record) if k is None else self._judge.nearest(query.text)
             named = (
-                (self._register.name(s), score) for s, score in zip(serials.tolist(), scores.tolist(), strict=True)
+                (self._documents.name(s), score) for s, score in zip(serials.tolist(), scores.tolist(), strict=True)
             )
             return list(islice((Similar(name, score) for name, score in named if name is not None), k))
 
@@ -324,10 +347,10 @@ class Index:
             If the window does not hold it.
         """
         with self._write_lock, self._memory_lock:
-            if name not in self._register.serials:
+            if name not in self._documents.serials:
                 raise UnknownDocument(f"the window holds no document with the id {name!r}")
             if self.store is not None:
-                self.store.delete_text(self._register.serials[name])
+                self.store.delete_text(self._documents.serials[name])
             self._remove_from_window(name)
 
     def forget(self, name: str) -> None:
@@ -347,7 +370,7 @@ class Index:
             if verdict is None:
                 raise UnknownDocument(f"no document with the id {name!r} has a verdict")
             if self.store is not None:
-                state = self._judge.state(excluded=self._register.serials.get(name))
+                state = self._judge.state(excluded=self._documents.serials.get(name))
                 self.store.record([], {"clock": json.dumps(state)}, removed=self.store.find(name, text=False))
             else:
                 self._verdicts.forget(verdict)
@@ -380,9 +403,9 @@ class Index:
 
     def _remove_from_window(self, name: str) -> None:
         """Remove a document from the window, if it is there."""
-        serial = self._register.serials.get(name)
+        serial = self._documents.serials.get(name)
         if serial is not None:
-            self._register.remove([serial])
+            self._documents.remove([serial])
             self._judge.remove(serial)
 
     def release(self, document: Document | str, by: str = "") -> Verdict:
@@ -442,7 +465,7 @@ class Index:
             raise
         self._next_serial += 1
         self._remove_from_window(verdict.id)
-        self._register.add(serial, verdict.id, record if self._judge.needs_records else None)
+        self._documents.add(serial, verdict.id, record if self._judge.needs_records else None)
         if self.store is None:
             self._verdicts.replace(stopped, verdict)
         return verdict
@@ -455,12 +478,12 @@ class Index:
     def text_of(self, name: str) -> str | None:
         """Return the text of a document in the window, or None; only stores and second steps keep texts."""
         with self._write_lock:
-            serial = self._register.serials.get(name)
+            serial = self._documents.serials.get(name)
             if serial is None:
                 return None
             if self.store is not None:
                 return self.store.text_of(name)
-            record = self._register.record(serial)
+            record = self._documents.record(serial)
             return None if record is None else record.text
 
     @property
@@ -475,7 +498,7 @@ class Index:
             window = self._judge.window
             return IndexStatistics(
                 **(self.store or self._verdicts).counts,
-                held=len(self._register),
+                held=len(self._documents),
                 bytes=window.bytes,
                 segments=window.segments,
                 clock=self._judge.clock.seconds,
@@ -489,14 +512,14 @@ class Index:
                 self.store.close()
 
     def __len__(self) -> int:
-        return len(self._register)
+        return len(self._documents)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._register.serials
+        return name in self._documents.serials
 
     def __iter__(self) -> Iterator[str]:
         with self._memory_lock:
-            return iter(self._register)
+            return iter(self._documents)
 
     def __enter__(self) -> Self:
         return self
@@ -528,14 +551,14 @@ class Index:
                     event_times,
                     findings,
                     self._judge,
-                    lambda number: documents[number - first].id if number >= first else self._register.name(number),
+                    lambda number: documents[number - first].id if number >= first else self._documents.name(number),
                 )
                 entered = findings.entered.tolist()
                 state = "" if self.store is None else json.dumps(self._judge.state())
                 self._next_serial += len(documents)
                 for i, has_entered in enumerate(entered):
                     if has_entered:
-                        self._register.add(first + i, documents[i].id, records[i] if records else None)
+                        self._documents.add(first + i, documents[i].id, records[i] if records else None)
             if self.store is not None:
                 # Without the lock, so that queries are answered while the disk works.
                 rows = self._stored_rows(first, documents, event_times, entered, verdicts)
@@ -543,7 +566,7 @@ class Index:
         except BaseException:
             with self._memory_lock:
                 self._next_serial = first
-                self._register.remove(range(first, first + len(documents)))
+                self._documents.remove(range(first, first + len(documents)))
                 self._judge.undo(first, before)
             raise
         with self._memory_lock:
@@ -584,7 +607,7 @@ class Index:
                 findings = judge.judge(
                     texts, records[-1:] if judge.needs_records else [], event_times[-1:], self._next_serial
                 )
-                verdict = make_verdicts([document], event_times[-1:], findings, judge, self._register.name)
+                verdict = make_verdicts([document], event_times[-1:], findings, judge, self._documents.name)
                 judge.undo(self._next_serial, before)
                 return [
                     *self._check(documents[: len(event_times) - 1]),
@@ -598,7 +621,7 @@ class Index:
         findings = judge.check(
             pa.array([document.text for document in documents], pa.large_string()), records, event_times
         )
-        return make_verdicts(documents, event_times, findings, judge, self._register.name)
+        return make_verdicts(documents, event_times, findings, judge, self._documents.name)
 
     def _check_new_ids(self, names: Sequence[str]) -> None:
         judged = (self.store or self._verdicts).judged_ids(names)
@@ -664,16 +687,16 @@ class Index:
     def _restored_documents(self, rows: Sequence[StoredDocument]) -> list[RestoredDocument]:
         for row in rows:
             record = Record(row.text or "", row.title, _microseconds(row.verdict.time))
-            self._register.add(row.serial, row.id, record if self._judge.needs_records else None)
+            self._documents.add(row.serial, row.id, record if self._judge.needs_records else None)
         return [RestoredDocument(row.serial, row.text or "", row.time, row.expiry) for row in rows]
 
     def _expire(self) -> None:
         expired = self._judge.expire()
         if not len(expired):
             return
-        self._register.remove(expired.tolist())
+        self._documents.remove(expired.tolist())
         if self.store is not None:
-            first = self._register.first
+            first = self._documents.first
             # Texts that stay on disk longer change no result.
             with contextlib.suppress(StoreError):
                 self.store.forget(self._next_serial if first is None else first)

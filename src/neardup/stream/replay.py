@@ -27,8 +27,7 @@ from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.search.window import WindowLength
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import Index, latest_time
-from neardup.stream.register import IndexStatistics
+from neardup.stream.index import Index, IndexStatistics, latest_time
 from neardup.times import FORMS, can_hold_times, times_of, utc
 
 Integers = npt.NDArray[np.int64]
