@@ -169,8 +169,8 @@ def _check_search(recipe: Recipe) -> None:
         )
     if not max(definition.least_jaccard(parse_threshold(definition.name, recipe.threshold)), recipe.jaccard_floor):
         raise RecipeError(
-            f"search 'lsh' needs a least Jaccard, which {definition.name} does not bound; give jaccard_floor, or choose "
-            "search 'exact'"
+            f"search 'lsh' needs a least Jaccard, which {definition.name} does not bound; give jaccard_floor, or "
+            "choose search 'exact'"
         )
 
 
@@ -417,13 +417,13 @@ class Recipe:
             Clip.parse(self.clip)
         if self.second_step:
             object.__setattr__(self, "second_step", str(SecondStep.parse(self.second_step)))
-        for name, option in OPTIONS.items():
+        for name, entry in OPTIONS.items():
             value = getattr(self, name)
-            if option.choices is not None and value not in option.choices:
-                choices = ", ".join(choice for choice in option.choices if choice)
+            if entry.choices is not None and value not in entry.choices:
+                choices = ", ".join(choice for choice in entry.choices if choice)
                 raise RecipeError(f"{name} {value!r} is not known; choose one of {choices}")
-            if option.bounds is not None and not option.bounds[0] <= value <= option.bounds[1]:
-                raise RecipeError(f"{name} {value} is outside {option.bounds[0]}..{option.bounds[1]}")
+            if entry.bounds is not None and not entry.bounds[0] <= value <= entry.bounds[1]:
+                raise RecipeError(f"{name} {value} is outside {entry.bounds[0]}..{entry.bounds[1]}")
         parse_threshold(measure(self.measure).name, self.threshold)
         exact_fraction(self.jaccard_floor, "jaccard_floor", zero=True)
         if not 0 < self.recall < 1:
@@ -559,10 +559,10 @@ OPTIONS: dict[str, Option] = {one.name: one.metadata["option"] for one in fields
 
 def _parameters() -> str:
     """Return the parameters section of the docstring."""
-    types = {option.name: option.type for option in fields(Recipe)}
+    types = {entry.name: entry.type for entry in fields(Recipe)}
     entries = (
-        f"    {name} : {types[name]}\n        {option.help} {option.detail}".rstrip()
-        for name, option in OPTIONS.items()
+        f"    {name} : {types[name]}\n        {entry.help} {entry.detail}".rstrip()
+        for name, entry in OPTIONS.items()
     )
     return "Parameters\n    ----------\n" + "\n".join(entries)
 
