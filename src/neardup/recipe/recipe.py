@@ -561,8 +561,7 @@ def _parameters() -> str:
     """Return the parameters section of the docstring."""
     types = {entry.name: entry.type for entry in fields(Recipe)}
     entries = (
-        f"    {name} : {types[name]}\n        {entry.help} {entry.detail}".rstrip()
-        for name, entry in OPTIONS.items()
+        f"    {name} : {types[name]}\n        {entry.help} {entry.detail}".rstrip() for name, entry in OPTIONS.items()
     )
     return "Parameters\n    ----------\n" + "\n".join(entries)
 
