@@ -152,29 +152,29 @@ class EventTime(NamedTuple):
 
     Attributes
     ----------
-    time, expiry, least_expiry : int
-        The document's time, the time from which its expiry counts, and the least such time of its partners, in the
+    time, expiry, min_partner_expiry : int
+        The document's time, the time from which its expiry counts, and the smallest such time of its partners, in the
         window's unit.
-    real : int
+    microseconds : int
         The document's time in microseconds since 1970.
     flag : str
         The flag of its ``Verdict``.
     segment : int
         The number of the segment for documents that arrive now; it never decreases.
-    oldest_segment : int
+    oldest : int
         Segments with smaller numbers have no document in the window.
-    confirms_pending : bool
+    confirms : bool
         Whether the document confirms the time of an earlier one that was ahead.
     """
 
     time: int
     expiry: int
-    least_expiry: int
-    real: int
+    min_partner_expiry: int
+    microseconds: int
     flag: str
     segment: int
-    oldest_segment: int
-    confirms_pending: bool = False
+    oldest: int
+    confirms: bool = False
 
 
 class FlowClock:
@@ -207,15 +207,15 @@ class FlowClock:
         number, self._count = self._count, self._count + 1
         self.clock = number
         segment_length = self.length.segment_length
-        least_expiry = -1 if self.length.value is None else number - self.length.value
+        min_partner_expiry = -1 if self.length.value is None else number - self.length.value
         return EventTime(
-            number, number, least_expiry, real, "", number // segment_length, least_expiry // segment_length
+            number, number, min_partner_expiry, real, "", number // segment_length, min_partner_expiry // segment_length
         )
 
     def _by_time(self, real: int, wall: int, *, has_timestamp: bool) -> EventTime:
         length = self.length.value or 0
         scale = _HOUR if self.length.unit == "hour" else 1
-        time, flag, confirms_pending = real // scale, "", False
+        time, flag, confirms = real // scale, "", False
         if has_timestamp and time > (wall + _MAX_AHEAD) // scale:
             time = wall // scale if self.clock is None else self.clock
             flag, real = "future", time * scale
@@ -223,7 +223,7 @@ class FlowClock:
         expiry = time
         if time > clock + length:
             if self.pending is not None and abs(time - self.pending) <= length:
-                clock, self.pending, confirms_pending = max(time, self.pending), None, True
+                clock, self.pending, confirms = max(time, self.pending), None, True
             else:
                 self.pending, expiry, flag = time, clock, "ahead"
                 self._pending_leaves = clock
@@ -233,18 +233,18 @@ class FlowClock:
             clock = max(clock, time)
         self.clock = clock
         segment_length = self.length.segment_length
-        least_expiry = clock - length
-        if self.pending is not None and self._pending_leaves < least_expiry:
+        min_partner_expiry = clock - length
+        if self.pending is not None and self._pending_leaves < min_partner_expiry:
             self.pending = None
         return EventTime(
             time,
             expiry,
-            least_expiry,
+            min_partner_expiry,
             real,
             flag,
             clock // segment_length,
-            least_expiry // segment_length,
-            confirms_pending,
+            min_partner_expiry // segment_length,
+            confirms,
         )
 
     def next_event_time(self) -> EventTime:
@@ -252,8 +252,8 @@ class FlowClock:
         clock = self.clock or 0
         if self.length.unit in ("documents", "endless"):
             clock = self._count
-        least_expiry = -1 if self.length.value is None else clock - self.length.value
-        return EventTime(clock, clock, least_expiry, 0, "", 0, 0)
+        min_partner_expiry = -1 if self.length.value is None else clock - self.length.value
+        return EventTime(clock, clock, min_partner_expiry, 0, "", 0, 0)
 
     @property
     def seconds(self) -> float | None:
@@ -443,7 +443,7 @@ class Window:
         if self._kind == FINGERPRINTS:
             found = []
             for epoch in self._epochs:
-                serials, values = epoch.values(event_time.time, event_time.least_expiry, self._length)
+                serials, values = epoch.values(event_time.time, event_time.min_partner_expiry, self._length)
                 differing = np.bitwise_count(values ^ block.features[0]).astype(np.int64)
                 counts = np.full((len(serials), 3), 64)
                 counts[:, 0] -= differing
@@ -456,7 +456,7 @@ class Window:
                 epoch.overlaps(
                     self._window_documents(arrivals, row_heads(block.sizes), epoch),
                     event_time.time,
-                    event_time.least_expiry,
+                    event_time.min_partner_expiry,
                     self._length,
                 )
                 for epoch in self._epochs
