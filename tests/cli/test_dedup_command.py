@@ -9,16 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from commands import (
-    FOX,
-    ROSE,
-    RULES,
-    in_terminal,
-    neardup,
-    read_lines,
-    refused,
-    write_lines,
-)
+from commands import FOX, ROSE, RULES, in_terminal, neardup, read_lines, refused, write_lines
 from sentences import says
 
 import neardup as nd
@@ -122,14 +113,7 @@ def test_the_progress_of_a_stage_is_formatted(amount: tuple[int, int | None, flo
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [
-        ("2GB", 2_000_000_000),
-        ("512MB", 512_000_000),
-        ("1.5GiB", 1_610_612_736),
-        ("10k", 10_000),
-        ("7", 7),
-        ("3 B", 3),
-    ],
+    [("2GB", 2_000_000_000), ("512MB", 512_000_000), ("1.5GiB", 1_610_612_736), ("10k", 10_000), ("7", 7), ("3 B", 3)],
 )
 def test_sizes_are_parsed(text: str, size: int) -> None:
     assert parse_size(text) == size

@@ -183,10 +183,7 @@ def test_what_contradicts_a_classifier_is_refused(
     [
         ((*WATCH, "--precision", "0.9"), ("--precision 0.9", "classifier", "--classifier FILE")),
         (("replay", "news.jsonl", "--precision", "0.9"), ("--precision 0.9", "classifier", "--classifier FILE")),
-        (
-            ("replay", "news.jsonl", "--title-column", "headline"),
-            ("--title-column headline", "--classifier FILE"),
-        ),
+        (("replay", "news.jsonl", "--title-column", "headline"), ("--title-column headline", "--classifier FILE")),
         ((*WATCH, "--classifier", "news.jsonl"), ("news.jsonl", "no classifier file", "neardup train")),
         (("replay", "news.jsonl", "--classifier", "none.neardup"), ("none.neardup", "read", "neardup train")),
         (

@@ -500,7 +500,4 @@ def _labelled() -> Iterator[Case]:
         yield Case(corpus, "neighbors", "neighbors", (f"{corpus}.jsonl",), asked, files)
 
 
-CASES = (
-    *(*_sample(), *_ways(), *_questions(), *_studies(), *_flows(), *_learned()),
-    *(*_others(), *_labelled()),
-)
+CASES = (*(*_sample(), *_ways(), *_questions(), *_studies(), *_flows(), *_learned()), *(*_others(), *_labelled()))

@@ -33,11 +33,7 @@ def _needs(package: str) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.corpus}-{case.name}")
 def test_outputs_are_what_was_recorded(
-    case: Case,
-    records: Records,
-    corpus_folder: Callable[[str], Path],
-    made: Callable[[str, str], Path],
-    tmp_path: Path,
+    case: Case, records: Records, corpus_folder: Callable[[str], Path], made: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
     if case.corpus == "html":
         _needs("trafilatura")
