@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import DOCUMENTS, FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
+from commands import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
 from page_markup import Markup
 from sentences import says
 
@@ -16,62 +16,8 @@ import neardup as nd
 pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
 
 
-@pytest.fixture
-def news(tmp_path: Path) -> Path:
-    folder = tmp_path / "in it"
-    folder.mkdir()
-    return write_lines(folder / "news.jsonl", DOCUMENTS)
-
-
-def test_a_dry_run_writes_only_the_report(news: Path, tmp_path: Path) -> None:
-    done = neardup("dedup", news, *RULES, "--dry-run", "--report", tmp_path / "look.html", "--json")
-    assert json.loads(done.stdout)["dropped"] == 2
-    assert names_in(tmp_path) == {"in it", "look.html"}
-
-
-def test_reports_that_cannot_be_written_are_refused_before_the_work(news: Path, tmp_path: Path) -> None:
-    there = tmp_path / "there.html"
-    there.write_text("mine")
-    assert says(refused("dedup", news, "--dry-run", "--report", "report.txt"), "report.txt", ".html", "name it")
-    assert says(refused("dedup", news, "--dry-run", "--report", there), str(there), "exists", "--force")
-    assert there.read_text() == "mine"
-    message = refused("dedup", news, "--dry-run", "--report", tmp_path / "no" / "r.html")
-    assert says(message, str(tmp_path / "no"), "exist", "make it")
-    for option, value in (("--report-families", "3"), ("--report-rows", "3"), ("--report-margin", "0.1")):
-        assert says(refused("dedup", news, "--dry-run", option, value), f"{option} {value}", "--report FILE.html")
-    page = ("--dry-run", "--report", tmp_path / "new.html")
-    assert says(refused("dedup", news, *page, "--report-margin", "far"), "--report-margin", "'far'", "not a number")
-    assert says(refused("dedup", news, *page, "--report-margin", "0.9"), "margin 0.9", "nothing")
-    message = refused("dedup", news, "--dry-run", "--title-column", "id")
-    assert says(message, "--title-column id", "classifier", "--classifier FILE")
-    assert names_in(tmp_path) == {"in it", "there.html"}
-
-
-def test_options_set_the_margin_and_the_length_of_a_report(news: Path, tmp_path: Path) -> None:
-    page = tmp_path / "r.html"
-
-    def told(*more: str) -> str:
-        neardup("dedup", news, *RULES, "--dry-run", "--report", page, "--force", *more)
-        return page.read_text("utf-8")
-
-    assert "thresholds from 0.6 to 1" in told()
-    assert "thresholds from 0.3 to 1" in told("--report-margin", "0.5")
-    none = told("--report-margin", "none")
-    assert "thresholds from 0.8 to 1" in none
-    assert "not looked for" in none
-    assert "1 of 2 are listed." in told("--report-rows", "1")
-    assert "0 of 1 families are shown" in told("--report-families", "0")
-    assert '<strong><bdi dir="auto">2024-01-03' in told("--title-column", "date")
-
-
-pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
-
-
 #: Empty texts match nothing, so those after the first are no copies that were dropped.
 TEXTS = [FOX, "", FOX, ROSE, "", "...", "...", FOX.upper() + "!", FOX + " today", ROSE, "", FOX.upper() + "!"]
-
-
-WORDS_3 = ("--features", "words:3", "--threshold", "0.8")
 
 
 INSIDE = ("--features", "words:1", "--measure", "containment", "--threshold", "0.9")
@@ -88,13 +34,13 @@ def text_of_page(page: Path) -> str:
 
 def test_copies_are_counted_alike_everywhere(tmp_path: Path) -> None:
     corpus = write_lines(tmp_path / "corpus.jsonl", rows_of(TEXTS))
-    page, summary = tmp_path / "page.html", tmp_path / "summary.json"
-    outputs = "-o", tmp_path / "kept.jsonl", "--report", page, "--summary", summary
-    shown = neardup("dedup", corpus, *WORDS_3, *outputs).stderr
-    found = json.loads(summary.read_text("utf-8"))
+    page = tmp_path / "page.html"
+    done = neardup("dedup", corpus, *RULES, "--dry-run", "--report", page, "--json")
+    assert names_in(tmp_path) == {"corpus.jsonl", "page.html"}
+    found = json.loads(done.stdout)
     assert (found["dropped"], found["undecidable"]) == (5, 5)
     assert (found["exact_copies"], found["equal_content"]) == (3, 4)
-    assert re.search(r"exact copies +3,", shown)
+    assert re.search(r"exact copies +3,", done.stderr)
     cells = re.search(r"<th [^>]*>exact copy<small>[^<]*</small></th><td>(\d+)<", page.read_text("utf-8"))
     assert cells is not None
     assert cells[1] == "3"
@@ -107,9 +53,8 @@ def test_copies_are_counted_alike_everywhere(tmp_path: Path) -> None:
 def test_a_document_inside_another_is_not_called_equal(tmp_path: Path) -> None:
     texts = [FOX + " " + ROSE, FOX, ROSE.upper(), FOX]
     corpus = write_lines(tmp_path / "corpus.jsonl", rows_of(texts))
-    page, summary = tmp_path / "page.html", tmp_path / "summary.json"
-    neardup("dedup", corpus, "-o", tmp_path / "kept.jsonl", *INSIDE, "--report", page, "--summary", summary)
-    found = json.loads(summary.read_text("utf-8"))
+    page = tmp_path / "page.html"
+    found = json.loads(neardup("dedup", corpus, "--dry-run", *INSIDE, "--report", page, "--json").stdout)
     assert (found["dropped"], found["exact_copies"], found["equal_content"]) == (3, 1, 1)
     text = text_of_page(page)
     assert "all equal" not in text
@@ -125,13 +70,25 @@ def test_a_flow_does_not_call_an_item_inside_another_equal(tmp_path: Path) -> No
     corpus = write_lines(tmp_path / "corpus.jsonl", rows_of(texts))
     page = tmp_path / "page.html"
     neardup("replay", corpus, *INSIDE, "--time-column", "time", "--report", page)
-    text = page.read_text("utf-8")
     reasons = r"<th [^>]*>(exact copy|equal features|near-duplicate)<small>[^<]*</small></th><td>(\d+)<"
-    counted = dict(re.findall(reasons, text))
-    assert counted == {"exact copy": "1", "equal features": "1", "near-duplicate": "1"}
+    counts = dict(re.findall(reasons, page.read_text("utf-8")))
+    assert counts == {"exact copy": "1", "equal features": "1", "near-duplicate": "1"}
     assert "wholly contained" in text_of_page(page)
     assert "1.0000 of d0" in text_of_page(page)
     assert "all equal" not in text_of_page(page)
+
+
+def test_options_set_the_margin_and_the_length_of_a_report(corpus: Path, tmp_path: Path) -> None:
+    for options, sentences in {
+        (): ("thresholds from 0.6 to 1",),
+        ("--report-margin", "0.5"): ("thresholds from 0.3 to 1",),
+        ("--report-margin", "none"): ("thresholds from 0.8 to 1", "not looked for"),
+        ("--report-rows", "1", "--report-families", "0"): ("1 of 2 are listed.", "0 of 1 families are shown"),
+        ("--title-column", "date"): ('<strong><bdi dir="auto">2024-01-03',),
+    }.items():
+        page = tmp_path / "page.html"
+        neardup("dedup", corpus, *RULES, "--dry-run", "--report", page, "--force", *options)
+        assert all(sentence in page.read_text("utf-8") for sentence in sentences), options
 
 
 def test_an_exploration_counts_the_copies_that_a_run_would_drop(tmp_path: Path) -> None:
@@ -158,7 +115,7 @@ LABELS = [
 ]
 
 
-WORDS_2 = ("--features", "words:2", "--threshold", "0.7")
+COARSE = ("--features", "words:2", "--threshold", "0.7")
 
 
 @pytest.fixture
@@ -169,28 +126,22 @@ def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_lines(tmp_path / "flow.jsonl", ROWS)
 
 
-def text_of(page: str) -> str:
-    """The text of a page, without its scripts and style."""
-    body = re.sub(r"<(script|style)\b.*?</\1>", "", Path(page).read_text("utf-8"), flags=re.DOTALL)
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body))
-
-
 def test_the_page_of_a_replay_has_the_report_and_the_table(flow: Path) -> None:
-    result = neardup("replay", "flow.jsonl", *WORDS_2, "--report", "page.html", "-o", "v.jsonl")
+    result = neardup("replay", "flow.jsonl", *COARSE, "--report", "page.html", "-o", "v.jsonl")
     assert "report        page.html" in result.stderr
-    text = text_of("page.html")
+    text = text_of_page(Path("page.html"))
     for words in ("What a flow would have stopped", "fox-again", "Time by hour", "exactly as separate runs"):
         assert words in text
-    assert " ".join(("replay flow.jsonl", *WORDS_2, "--report", "page.html")) in text
+    assert " ".join(("replay flow.jsonl", *COARSE, "--report", "page.html")) in text
     assert [row["kind"] for row in read_lines(Path("v.jsonl"))] == ["original", "near", "original", "near", "original"]
 
 
 def test_the_page_of_a_replay_into_a_store_names_earlier_items(flow: Path) -> None:
-    neardup("replay", "flow.jsonl", *WORDS_2, "--store", "news.db")
+    neardup("replay", "flow.jsonl", *COARSE, "--store", "news.db")
     later = [row | {"id": f"{row['id']}-later", "time": row["time"].replace("T0", "T1")} for row in ROWS]
     write_lines(Path("later.jsonl"), later)
-    neardup("replay", "later.jsonl", *WORDS_2, "--store", "news.db", "--report", "page.html")
-    text = text_of("page.html")
+    neardup("replay", "later.jsonl", *COARSE, "--store", "news.db", "--report", "page.html")
+    text = text_of_page(Path("page.html"))
     assert "This item was in the store before the corpus" in text
     assert "It moves to stricter thresholds only" in text
 
@@ -200,55 +151,56 @@ def test_the_page_of_a_replay_shows_what_a_classifier_measured(flow: Path) -> No
 
     saved(Path("d.neardup"))
     neardup("replay", "flow.jsonl", "--classifier", "d.neardup", "--report", "page.html")
-    text = text_of("page.html")
+    text = text_of_page(Path("page.html"))
     assert "probability ≥" in text or "probability" in text
     assert "jaccard(words:2) +" in text
 
 
 def test_the_page_of_an_audit_shows_wrong_and_unsure_pairs(flow: Path) -> None:
-    options = (
-        "audit",
-        "flow.jsonl",
-        *WORDS_2,
-        "--candidate-rule",
-        "0.2",
-        "--labels",
-        "labels.jsonl",
-        "--report",
-        "page.html",
-    )
+    options = ("audit", "flow.jsonl", *COARSE, "--candidate-rule", "0.2")
+    options += ("--labels", "labels.jsonl", "--report", "page.html")
     result = neardup(*options)
     assert "neardup: written: page.html" in result.stderr
-    text = text_of("page.html")
+    text = text_of_page(Path("page.html"))
     for words in ("Returned, but judged different (1)", "Judged the same, but not returned (1)", "Nobody is sure (1)"):
         assert words in text
     assert "--candidate-rule 0.2 --labels labels.jsonl --report page.html" in text
     neardup(*options, "--force", "--report-pairs", "0")
-    assert "0 of 1 are shown" in text_of("page.html")
+    assert "0 of 1 are shown" in text_of_page(Path("page.html"))
 
 
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (("replay", *WORDS_2, "--report", "page.txt"), ("page.txt", ".html")),
-        (("replay", *WORDS_2, "--report", "v.html", "-o", "v.html"), ("v.html",)),
-        (("replay", *WORDS_2, "--report", "none/p.html"), ("folder none ", "exist", "make it")),
-        (("replay", *WORDS_2, "--report", "mine.html"), ("mine.html", "exists", "--force")),
+        (("dedup", "--dry-run", "--report", "report.txt"), ("report.txt", ".html", "name it")),
+        (("dedup", "--dry-run", "--report", "mine.html"), ("mine.html", "exists", "--force")),
+        (("dedup", "--dry-run", "--report", "no/r.html"), ("folder no ", "exist", "make it")),
+        (("dedup", "--dry-run", "--report-families", "3"), ("--report-families 3", "--report FILE.html")),
+        (("dedup", "--dry-run", "--report-rows", "3"), ("--report-rows 3", "--report FILE.html")),
+        (("dedup", "--dry-run", "--report-margin", "0.1"), ("--report-margin 0.1", "--report FILE.html")),
+        (("dedup", "--dry-run", "--report", "p.html", "--report-margin", "far"), ("--report-margin", "not a number")),
+        (("dedup", "--dry-run", "--report", "p.html", "--report-margin", "0.9"), ("margin 0.9", "nothing")),
+        (("dedup", "--dry-run", "--title-column", "id"), ("--title-column id", "--classifier FILE")),
+        (("explore", "-o", "mine.html"), ("mine.html", "exists", "--force")),
+        (("replay", *COARSE, "--report", "page.txt"), ("page.txt", ".html")),
+        (("replay", *COARSE, "--report", "v.html", "-o", "v.html"), ("v.html",)),
+        (("replay", *COARSE, "--report", "none/p.html"), ("folder none ", "exist", "make it")),
+        (("replay", *COARSE, "--report", "mine.html"), ("mine.html", "exists", "--force")),
         (
-            ("replay", *WORDS_2, "--report", "s.html", "--store", "s.html"),
+            ("replay", *COARSE, "--report", "s.html", "--store", "s.html"),
             ("s.html", "--report", "--store", "two files"),
         ),
-        (("replay", *WORDS_2, "--report-families", "5"), ("--report-families 5", "--report FILE.html")),
+        (("replay", *COARSE, "--report-families", "5"), ("--report-families 5", "--report FILE.html")),
         (
-            ("replay", *WORDS_2, "--report", "p.html", "--report-margin", "x"),
+            ("replay", *COARSE, "--report", "p.html", "--report-margin", "x"),
             ("--report-margin", "'x'", "not a number"),
         ),
         (("compare", "--labels", "sure.jsonl", "--report", "page.json"), ("page.json", ".html")),
         (("compare", "--labels", "sure.jsonl", "--report", "p.html", "-o", "p.html"), ("p.html", "two files")),
         (("compare", "--labels", "sure.jsonl", "--report", "mine.html"), ("mine.html", "exists", "--force")),
-        (("audit", *WORDS_2, "--report", "page"), ("page ", ".html")),
-        (("audit", *WORDS_2, "--report", "mine.html"), ("mine.html", "exists", "--force")),
-        (("audit", *WORDS_2, "--report-pairs", "3"), ("--report-pairs 3", "--report FILE.html")),
+        (("audit", *COARSE, "--report", "page"), ("page ", ".html")),
+        (("audit", *COARSE, "--report", "mine.html"), ("mine.html", "exists", "--force")),
+        (("audit", *COARSE, "--report-pairs", "3"), ("--report-pairs 3", "--report FILE.html")),
     ],
 )
 def test_reports_that_cannot_be_written_are_refused_by_every_command(
@@ -258,4 +210,4 @@ def test_reports_that_cannot_be_written_are_refused_by_every_command(
     command, *options = arguments
     assert says(refused(command, "flow.jsonl", *options), *parts)
     assert Path("mine.html").read_text() == "mine"
-    assert not list(Path().glob("*.partial*"))
+    assert names_in(Path()) == {"flow.jsonl", "labels.jsonl", "sure.jsonl", "mine.html"}
