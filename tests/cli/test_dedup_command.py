@@ -303,7 +303,7 @@ VERDICTS: list[dict[str, Any]] = [
 ]
 
 
-def annotations(prefix: str = "neardup_") -> list[dict[str, Any]]:
+def verdict_columns(prefix: str = "neardup_") -> list[dict[str, Any]]:
     return [{prefix + name: value for name, value in row.items()} for row in VERDICTS]
 
 
@@ -314,7 +314,7 @@ def test_annotate_appends_fields_to_json_lines(tmp_path: Path) -> None:
     neardup("dedup", path, "--annotate", "-o", out, *RULES)
     written = out.read_bytes().splitlines()
     assert [line.startswith(original[:-1]) for line, original in zip(written, lines, strict=True)] == [True] * 4
-    assert read_lines(out) == [row | verdict for row, verdict in zip(DOCUMENTS, annotations(), strict=True)]
+    assert read_lines(out) == [row | verdict for row, verdict in zip(DOCUMENTS, verdict_columns(), strict=True)]
     neardup("dedup", path, "--annotate", "--annotate-prefix", "x.", "-o", out, "--force", *RULES)
     assert [row["x.kept"] for row in read_lines(out)] == [True, True, False, False]
 
@@ -331,7 +331,7 @@ def test_annotate_adds_columns_to_tables(tmp_path: Path, name: str) -> None:
     assert taken["id"].to_pylist() == ["a", "b", "c", "d"]
     assert [str(value).lower() for value in taken["neardup_kept"].to_pylist()] == ["true", "true", "false", "false"]
     if not name.endswith(".csv"):
-        assert [{key: row[key] for key in annotations()[0]} for row in taken.to_pylist()] == annotations()
+        assert [{key: row[key] for key in verdict_columns()[0]} for row in taken.to_pylist()] == verdict_columns()
     with pytest.raises(OutputError) as caught:
         nd.dedup(taken, features="words:3", threshold=0.8).write_annotated(str(tmp_path / "twice.jsonl"))
     assert says(caught.value, "neardup_kept", "prefix=")
