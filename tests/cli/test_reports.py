@@ -157,7 +157,7 @@ def test_the_page_of_a_replay_shows_what_a_classifier_measured(flow: Path) -> No
 
 
 def test_the_page_of_an_audit_shows_wrong_and_unsure_pairs(flow: Path) -> None:
-    options = ("audit", "flow.jsonl", *COARSE, "--candidate-rule", "0.2")
+    options: tuple[str, ...] = ("audit", "flow.jsonl", *COARSE, "--candidate-rule", "0.2")
     options += ("--labels", "labels.jsonl", "--report", "page.html")
     result = neardup(*options)
     assert "neardup: written: page.html" in result.stderr
