@@ -114,7 +114,7 @@ def print_totals(
         "window": f"at most {format_count(totals.most_held, 'document')}, {format_size(totals.most_bytes)}",
         "time an item": f"{_microseconds(totals.cpu, totals)} of processor time, {_microseconds(totals.wall, totals)} "
         "elapsed, on average",
-        "classifier": totals.asked.description,
+        "classifier": totals.domain_counts.description,
         "balance": _balance(totals, downstream),
     }
     rows |= {name: place or "" for name, place in places.items()}

@@ -477,7 +477,7 @@ class Index:
                 bytes=window.bytes,
                 segments=window.segments,
                 clock=self._judge.clock.seconds,
-                asked=self._judge.asked,
+                domain_counts=self._judge.domain_counts,
             )
 
     def close(self) -> None:
@@ -555,7 +555,11 @@ class Index:
 
     def _warn_of_foreign(self) -> None:
         """Warn once of documents unlike the training data; stopping the flow would lose more than it saves."""
-        if self._has_warned or self.classifier is None or not (why := self.classifier.complaint(self._judge.asked)):
+        if (
+            self._has_warned
+            or self.classifier is None
+            or not (why := self.classifier.domain_error(self._judge.domain_counts))
+        ):
             return
         self._has_warned = True
         message = f"{why}; train one on labels of such documents, or silence this with "

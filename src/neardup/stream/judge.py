@@ -50,7 +50,7 @@ class JudgeSnapshot(NamedTuple):
     segments: list[tuple[int, int]]
     ahead: AheadDocument | None
     revived: dict[int, int]
-    asked: DomainCounts
+    domain_counts: DomainCounts
 
 
 class Judge:
@@ -204,7 +204,7 @@ class Judge:
         return WindowMatches(found.serials, second, counts, found.equal_texts, scores, vectors).take(order)
 
     @property
-    def asked(self) -> DomainCounts:
+    def domain_counts(self) -> DomainCounts:
         """Counts of the pairs that a classifier judged for arriving documents; all 0 without a classifier."""
         return DomainCounts() if self._second is None else self._second.counts
 
@@ -280,7 +280,9 @@ class Judge:
         ahead = None if self._ahead is None or self._ahead.serial == without else self._ahead.serial
         revived = [item for item in self._revived.items() if item[0] != without]
         own_state = {"ahead": ahead, "revived": revived, "segments": self._segments}
-        return self.clock.state() | own_state | ({"asked": self.asked} if any(self.asked) else {})
+        return (
+            self.clock.state() | own_state | ({"domain_counts": self.domain_counts} if any(self.domain_counts) else {})
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state from before a restart; ``enter`` follows with the documents of the window."""
@@ -288,11 +290,13 @@ class Judge:
         self._awaited, self._revived = state["ahead"], dict(state["revived"])
         self._segments_before = [(part, serial) for part, serial in state["segments"]]
         if self._second is not None:
-            self._second.counts = DomainCounts(*state.get("asked", ()))
+            self._second.counts = DomainCounts(*state.get("domain_counts", ()))
 
     def snapshot(self) -> JudgeSnapshot:
         """Return the state that ``undo`` goes back to."""
-        return JudgeSnapshot(self.clock.state(), self._segments.copy(), self._ahead, self._revived.copy(), self.asked)
+        return JudgeSnapshot(
+            self.clock.state(), self._segments.copy(), self._ahead, self._revived.copy(), self.domain_counts
+        )
 
     def undo(self, first: int, before: JudgeSnapshot) -> None:
         """Undo all judgements from a serial on, as far as any result depends on them."""
@@ -300,7 +304,7 @@ class Judge:
         self.window.roll_back(first, before.segments[-1][0] if before.segments else None)
         if self._second is not None:
             self._second.forget_from(first)
-            self._second.counts = before.asked
+            self._second.counts = before.domain_counts
         confirmed = self._revived.keys() - before.revived.keys()
         self._segments, self._ahead, self._revived = before.segments, before.ahead, before.revived
         if before.ahead is not None and before.ahead.serial in confirmed:

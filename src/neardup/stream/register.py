@@ -30,7 +30,7 @@ class IndexStatistics(NamedTuple):
     undecidable: int
     #: Pairs that a classifier judged, pairs unlike its training pairs, and pairs that passed; all 0 without a
     #: classifier, or if it does not record its training domain.
-    asked: DomainCounts = DomainCounts()
+    domain_counts: DomainCounts = DomainCounts()
 
 
 class DocumentRegister:

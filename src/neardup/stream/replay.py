@@ -259,7 +259,7 @@ class ReplayTotals:
     most_held: int = 0
     most_bytes: int = 0
     #: As in ``IndexStatistics``, including what a store had counted before.
-    asked: DomainCounts = field(default_factory=DomainCounts)
+    domain_counts: DomainCounts = field(default_factory=DomainCounts)
 
     @property
     def duplicates(self) -> int:
@@ -299,7 +299,7 @@ class ReplayTotals:
             "share": self.share,
             "downstream_s": downstream,
             "saved_by_spent": self.balance(downstream) if self.items else None,
-        } | ({"classifier": self.asked._asdict()} if self.asked.candidates else {})
+        } | ({"classifier": self.domain_counts._asdict()} if self.domain_counts.candidates else {})
 
 
 class Replay:
@@ -398,7 +398,7 @@ class Replay:
     def _finish_hour(self, hour: int, tally: _HourTally, now: IndexStatistics) -> Hour:
         self.totals.most_held = max(self.totals.most_held, now.held)
         self.totals.most_bytes = max(self.totals.most_bytes, now.bytes)
-        self.totals.asked = now.asked
+        self.totals.domain_counts = now.domain_counts
         median, p99 = np.percentile(tally.times, [50, 99], method="inverted_cdf").tolist()
         duplicates = sum(tally.duplicates)
         items = len(tally.times)
@@ -496,7 +496,7 @@ class ReplaySettings:
         Raises ``RecipeError`` if too large a share of them is outside, or passed, and the classifier is not forced.
         """
         if self.classifier is not None:
-            self.classifier.check_domain(totals.asked)
+            self.classifier.check_domain(totals.domain_counts)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings for the page and JSON."""

@@ -125,7 +125,7 @@ def find_relaxed_pairs(
     relaxed = relaxed_recipe(recipe, margin)
     if isinstance(relaxed, str):
         return KnownPairs.empty(threshold, relaxed)
-    permissive = None if classifier is None else classifier.everything()
+    permissive = None if classifier is None else classifier.without_cut()
     loosest = Fraction(0) if permissive is not None else criterion_of(relaxed).threshold
     length = WindowLength.parse(settings.window, settings.window_by)
     relaxed_settings = replace(settings, recipe=relaxed, classifier=permissive, against="everything", store=None)
@@ -314,7 +314,7 @@ class ReplayReport:
             relaxed_pairs = KnownPairs.empty(relaxed_pairs.loosest, _EARLIER_DOCUMENTS)
         texts = _ItemTexts(corpus, timeline, self._arrivals, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
-        known_facts = {"flags": flags, "classifier": totals.asked.description}
+        known_facts = {"flags": flags, "classifier": totals.domain_counts.description}
         about = ReportContext(
             title="What a flow would have stopped, and why",
             command=self._page["command"],

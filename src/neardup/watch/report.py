@@ -359,7 +359,7 @@ def _released(releases: Sequence[Release]) -> Html:
 
 def domain_counts(reader: StoreReader) -> DomainCounts:
     """Return what a classifier was asked for the verdicts of a store."""
-    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("asked", ()))
+    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("domain_counts", ()))
 
 
 def _is_ours(path: str) -> bool:
