@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import ClassifierLike
     from neardup.classifier.vector import Vector
     from neardup.contamination.contamination import Contamination
-    from neardup.evaluation.audit_result import Audit
+    from neardup.evaluation.audit import Audit
     from neardup.evaluation.comparison import Comparison
     from neardup.exploration.exploration import Exploration
     from neardup.features.embeddings import Encoder

@@ -18,8 +18,7 @@ import neardup as nd
 from neardup.classifier.classifier import Classifier
 from neardup.documents import corpus_of, open_corpus
 from neardup.errors import OutputError, RecipeError
-from neardup.evaluation.audit import Sample, draw_sample, select_examples
-from neardup.evaluation.audit_result import Audit
+from neardup.evaluation.audit import Audit, Sample, draw_sample, select_examples
 from neardup.evaluation.population import Vote, read_votes, store_votes
 from neardup.evaluation.scores import Figure
 from neardup.labelling.index import LabelIndex

@@ -31,7 +31,7 @@ from neardup.recipe import Recipe
 
 def made(documents: Any, recipe: Recipe, options: dict[str, Any] | None = None, **wanted: Any) -> tuple[Result, Report]:
     result = run(corpus_of(documents), recipe, threads=1, **(options or {}))
-    return result, run_report(result._found, result.summary, **wanted)
+    return result, run_report(result.findings, result.summary, **wanted)
 
 
 def plain_reasons(documents: list[str], recipe: Recipe, result: Result) -> dict[int, str]:
@@ -46,7 +46,7 @@ def plain_reasons(documents: list[str], recipe: Recipe, result: Result) -> dict[
     said = {}
     for drop in result.dropped:
         before = ranked[: ranked.index(drop.id)]
-        representative = result._joined.representative
+        representative = result._matches.representative
         if any(documents[one] == documents[drop.id] for one in before):
             said[drop.id] = COPY
         elif any(representative[one] == representative[drop.id] for one in before):
@@ -107,10 +107,10 @@ def test_cases_are_the_nearest_pairs_on_both_sides(way: str, documents: list[str
     recipe, around = WAYS[way]
     result, report = made(documents, recipe, {"margin": around}, cases=count)
     matching = {(str(pair.left), str(pair.right)): pair.similarity for pair in result.pairs}
-    every = result._found.margin
+    every = result.findings.margin
     assert every is not None
     assert every.matches is not None
-    scale = result._found.criterion
+    scale = result.findings.criterion
     known = zip(every.matches.left, every.matches.right, scale.similarities(every.matches), strict=True)
     below = {(str(one), str(other)): value for one, other, value in known if (str(one), str(other)) not in matching}
     sides = ((report.matching_examples, True, matching), (report.unmatched_examples, False, below))
@@ -244,7 +244,7 @@ def result_of(**options: Any) -> Result:
 
 
 def shown(result: Result) -> str:
-    report: Report = run_report(result._found, result.summary)
+    report: Report = run_report(result.findings, result.summary)
     assert len(report.stages) == 4
     return report_page(replace(report, stages=(), facts={}))
 

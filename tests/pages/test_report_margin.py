@@ -44,14 +44,14 @@ def test_a_run_is_the_same_whether_it_looks_around_or_not(way: str, documents: l
     plain, looked = found(documents, recipe), found(documents, recipe, margin=around)
     assert_same(plain, looked)
     assert without_times(plain.summary) == without_times(looked.summary)
-    beyond = looked._found.margin
+    beyond = looked.findings.margin
     assert beyond is not None
     assert beyond.matches is not None
     wider = moved(recipe, float(beyond.relaxed_threshold))
-    loose = found(documents, wider)._joined
+    loose = found(documents, wider)._matches
     assert np.array_equal(beyond.matches.left, loose.left)
     assert np.array_equal(beyond.matches.right, loose.right)
-    scale = looked._found.criterion
+    scale = looked.findings.criterion
     assert np.array_equal(scale.similarities(beyond.matches), scale.similarities(loose))
     if not recipe.second_step:
         assert_same(looked.at(wider.threshold), found(documents, wider))
@@ -72,10 +72,10 @@ def test_a_classifier_decides_the_same_whether_the_run_looks_around_or_not(preci
     assert plain.pairs.to_arrow().equals(looked.pairs.to_arrow())
     assert np.array_equal(plain.vectors, looked.vectors)  # type: ignore[arg-type]
     every = classifier.without_cut()
-    beyond = looked._found.margin
+    beyond = looked.findings.margin
     assert beyond is not None
     assert beyond.matches is not None
-    all_candidates = found(table, every.recipe, classifier=every)._joined
+    all_candidates = found(table, every.recipe, classifier=every)._matches
     assert np.array_equal(beyond.matches.left, all_candidates.left)
     assert np.array_equal(beyond.matches.second, all_candidates.second)  # type: ignore[arg-type]
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_loosened_is_not_and_says_so() -> None:
         recipe = Recipe(**choices)
         looked = found(documents, recipe, margin=0.2)
         assert_same(looked, found(documents, recipe))
-        beyond = looked._found.margin
+        beyond = looked.findings.margin
         assert beyond is not None
         assert beyond.matches is None
         assert said in beyond.note
@@ -112,7 +112,7 @@ def test_too_many_pairs_around_the_threshold_are_not_found(monkeypatch: pytest.M
         plain = found(documents, recipe, pairs_per_document=0.3)
         looked = found(documents, recipe, pairs_per_document=0.3, margin=around)
         assert_same(plain, looked)
-        beyond = looked._found.margin
+        beyond = looked.findings.margin
         assert beyond is not None
         assert beyond.matches is None
         assert "pairs_per_document" in beyond.note

@@ -147,7 +147,7 @@ def test_training_sees_what_a_run_sees(made: tuple[Texts, list[Row]], candidate_
     left, right = (np.array([int(pairs.ids(row)[side][1:]) for row in range(len(pairs))]) for side in (0, 1))
     assert [pairs.ids(row) in found for row in range(len(pairs))] == pairs.is_candidate.tolist()
     rest = pairs.is_decided
-    went_by = result.learned(left[rest], right[rest])
+    went_by = result.evidence(left[rest], right[rest])
     assert went_by is not None
     assert np.array_equal(went_by.vectors, pairs.x[rest])
     assert np.array_equal(went_by.score, classifier.score(pairs.x[rest]))

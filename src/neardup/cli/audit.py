@@ -37,8 +37,7 @@ from neardup.pages.numbers import format_count
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from neardup.evaluation.audit import Sample
-    from neardup.evaluation.audit_result import Audit
+    from neardup.evaluation.audit import Audit, Sample
     from neardup.evaluation.estimates import ThresholdPoint
     from neardup.evaluation.population import Vote
     from neardup.evaluation.scores import Figure

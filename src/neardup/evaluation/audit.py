@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 
@@ -10,8 +12,9 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
 from neardup.documents import Corpus
-from neardup.errors import InputError, RecipeError
-from neardup.evaluation.audit_result import Audit, Example, Examples, StratumResult
+from neardup.documents.output import OutputFile, check_place
+from neardup.errors import InputError, OutputError, RecipeError
+from neardup.evaluation.audit_result import AuditResult, Example, Examples, StratumResult
 from neardup.evaluation.estimates import (
     StratumCounts,
     allocate,
@@ -98,6 +101,45 @@ def _weights(sample: Sample, labels: SampleLabels) -> Sequence[float]:
     pairs = np.array([stratum.pairs for stratum in sample.strata])
     weights = pairs[strata] / np.maximum(judged[strata], 1)
     return [float(weight) for weight in np.where(sure, weights, 0.0)]
+
+
+class Audit(AuditResult):
+    """The quality of a result, estimated from a random sample of its pairs; see ``AuditResult`` for its fields."""
+
+    __slots__ = ()
+
+    def to_html(self, *, command: str = "") -> str:
+        """Return the audit as a page for a browser, with tables and pairs to read.
+
+        Parameters
+        ----------
+        command : str
+            The command line to state on the page.
+
+        Raises
+        ------
+        OutputError
+            If the packages for pages are not installed.
+        """
+        from neardup.evaluation.audit_page import audit_page
+
+        return audit_page(self, command=command)
+
+    def write(self, output: str | os.PathLike[str], *, force: bool = False, command: str = "") -> None:
+        """Write the audit as a page (.html) or as JSON (.json); the page states ``command``.
+
+        Raises
+        ------
+        OutputError
+            If the suffix is none of these, or the file cannot be written.
+        """
+        name = os.fspath(output)
+        if not name.endswith((".html", ".json")):
+            raise OutputError(f"{name} has no format of an audit; name it .html or .json")
+        check_place(name, force=force)
+        content = self.to_html(command=command) if name.endswith(".html") else json.dumps(self.to_dict(), indent=2)
+        with OutputFile(name) as file:
+            file.write(content.encode() + b"\n")
 
 
 #: The default number of pairs to draw.

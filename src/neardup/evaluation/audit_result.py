@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from neardup.documents.output import OutputFile, check_place
-from neardup.errors import OutputError
 from neardup.evaluation.estimates import ThresholdPoint
 from neardup.evaluation.population import Scale
 from neardup.evaluation.scores import Figure
@@ -78,7 +74,7 @@ def interval_text(figure: Figure) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+class AuditResult:
     """The quality of a result, estimated from a random sample of its pairs.
 
     All pairs are pairs of distinct texts; texts that are equal byte for byte count once.
@@ -221,39 +217,6 @@ class Audit:
         scale = self.stratum_scale(stratum)
         ends = {"score": scale.name, "low": scale.threshold(stratum.low), "high": scale.threshold(stratum.high)}
         return stratum._asdict() | ends | {"share": stratum.share._asdict()}
-
-    def to_html(self, *, command: str = "") -> str:
-        """Return the audit as a page for a browser, with tables and pairs to read.
-
-        Parameters
-        ----------
-        command : str
-            The command line to state on the page.
-
-        Raises
-        ------
-        OutputError
-            If the packages for pages are not installed.
-        """
-        from neardup.evaluation.audit_page import audit_page
-
-        return audit_page(self, command=command)
-
-    def write(self, output: str | os.PathLike[str], *, force: bool = False, command: str = "") -> None:
-        """Write the audit as a page (.html) or as JSON (.json); the page states ``command``.
-
-        Raises
-        ------
-        OutputError
-            If the suffix is none of these, or the file cannot be written.
-        """
-        name = os.fspath(output)
-        if not name.endswith((".html", ".json")):
-            raise OutputError(f"{name} has no format of an audit; name it .html or .json")
-        check_place(name, force=force)
-        content = self.to_html(command=command) if name.endswith(".html") else json.dumps(self.to_dict(), indent=2)
-        with OutputFile(name) as file:
-            file.write(content.encode() + b"\n")
 
     def __repr__(self) -> str:
         figures = f"precision {format_figure(self.precision)}, recall among candidates {format_figure(self.recall)}"

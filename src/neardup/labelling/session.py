@@ -11,8 +11,8 @@ import numpy as np
 
 from neardup.errors import InputError
 from neardup.evaluation.agreement import Agreement, pairwise_agreements
-from neardup.evaluation.audit import Sample
-from neardup.evaluation.audit_result import Audit, interval_text
+from neardup.evaluation.audit import Audit, Sample
+from neardup.evaluation.audit_result import interval_text
 from neardup.evaluation.population import store_votes
 from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import REASONS, Fact, FixedQueue, LabelQueue, Question
