@@ -71,7 +71,7 @@ def test_a_classifier_decides_the_same_whether_the_run_looks_around_or_not(preci
     assert without_times(plain.summary) == without_times(looked.summary)
     assert plain.pairs.to_arrow().equals(looked.pairs.to_arrow())
     assert np.array_equal(plain.vectors, looked.vectors)  # type: ignore[arg-type]
-    every = classifier.everything()
+    every = classifier.without_cut()
     beyond = looked.findings.margin
     assert beyond is not None
     assert beyond.matches is not None

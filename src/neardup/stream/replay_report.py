@@ -125,7 +125,7 @@ def find_relaxed_pairs(
     relaxed = relaxed_recipe(recipe, margin)
     if isinstance(relaxed, str):
         return KnownPairs.empty(threshold, relaxed)
-    permissive = None if classifier is None else classifier.everything()
+    permissive = None if classifier is None else classifier.without_cut()
     relaxed_threshold = Fraction(0) if permissive is not None else criterion_of(relaxed).threshold
     length = WindowLength.parse(settings.window, settings.window_by)
     relaxed_settings = replace(settings, recipe=relaxed, classifier=permissive, against="everything", store=None)

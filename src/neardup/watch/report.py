@@ -361,7 +361,7 @@ def _release_section(releases: Sequence[Release]) -> Html:
 
 def domain_counts(reader: StoreReader) -> DomainCounts:
     """Return what a classifier was asked for the verdicts of a store."""
-    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("asked", ()))
+    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("domain_counts", ()))
 
 
 def _is_report(path: str) -> bool:
