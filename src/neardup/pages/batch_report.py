@@ -131,7 +131,7 @@ def known_pairs(found: Findings) -> KnownPairs:
         searched=every.complete,
         note="" if wide is not None else _missing_pairs_note(found),
         matching=matching,
-        matches_at=lambda threshold: scale.reaching(every, threshold),
+        matches_at=lambda threshold: scale.reached_by(every, threshold),
         representative=every.representative,
         order=found.documents.order,
         reference_count=found.documents.names.reference_count,
