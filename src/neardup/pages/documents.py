@@ -111,7 +111,7 @@ class DocumentReader:
             self.load(np.array([position]))
         return self._held[position]
 
-    def sum_of(self, position: int) -> str:
+    def checksum(self, position: int) -> str:
         """Return a checksum of a document's text."""
         text = self.shown(position).text
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
