@@ -35,7 +35,7 @@ def material_of(texts: dict[str, str] | None = None, titles: dict[str, str] | No
     columns = {"id": list(texts), "text": list(texts.values())}
     if titles is not None:
         columns["title"] = [titles.get(name, "") for name in texts]
-    return DocumentReader.of(corpus_of(columns))
+    return DocumentReader.from_corpus(corpus_of(columns))
 
 
 def fixed(known: LabelIndex, pairs: Sequence[tuple[str, str]] = PAIRS) -> FixedQueue:

@@ -83,7 +83,7 @@ def places(asked: list[Question]) -> list[tuple[int, int]]:
 
 
 def test_copies_are_not_asked(asking: Asking) -> None:
-    pool, shown = asking.pool, asking.known.material.shown
+    pool, shown = asking.pool, asking.known.material.document
     assert pool.complete
     assert len(pool) <= pool.candidates
     assert (pool.left < pool.right).all()

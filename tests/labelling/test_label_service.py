@@ -174,7 +174,7 @@ def test_an_answer_is_stored_before_the_next_pair_is_shown(browser: Browser, roo
     }
     (kept,) = room.store.judgements()
     assert (kept.reason, kept.similarity, kept.seconds) == ("sample", 0.5, 2.5)
-    assert kept.checksums == (room.known.material.sum_of(0), room.known.material.sum_of(1))
+    assert kept.checksums == (room.known.material.text_checksum(0), room.known.material.text_checksum(1))
 
 
 def test_an_answer_to_another_pair_is_not_taken(browser: Browser, room: Room) -> None:

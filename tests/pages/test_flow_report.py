@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from neardup.pages.builder import ReportContext, ReportSources, build_report
 from neardup.pages.diff import ShownDocument
-from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Extent, Report
+from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Report, ReportLimits
 from neardup.pages.report_charts import build_charts
 from neardup.pages.report_page import report_page
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
@@ -34,11 +34,11 @@ def flow_of(drawn: list[tuple[int, int]], *, before: int = 0) -> Verdicts:
     return Verdicts(
         ids=pa.array([f"id-{at}" for at in range(len(drawn))], pa.large_string()),
         times=np.arange(len(drawn)) * HOUR,
-        of=np.array(of, np.int64),
+        keeper_rows=np.array(of, np.int64),
         similarity=near,
         exact=near == 1.0,
         equal=near == 1.0,
-        before=before,
+        earlier_count=before,
     )
 
 
@@ -56,10 +56,10 @@ def sources(gone: set[int] | None = None, apart: bool = False) -> ReportSources:
         return set() if apart else {(one, other) for one in texts for other in texts if one < other}
 
     return ReportSources(
-        texts=texts,
-        words=lambda places: {at: text(at) for at in places.tolist() if at not in left},
+        documents=texts,
+        leads=lambda places: {at: text(at) for at in places.tolist() if at not in left},
         evidence=lambda place: f"evidence of {place}",
-        matching=all_but,
+        matching_pairs=all_but,
     )
 
 
@@ -68,21 +68,23 @@ ABOUT = ReportContext(
     command="neardup replay <x>",
     inputs=["in.jsonl"],
     recipe=RECIPE,
-    scale=criterion_of(RECIPE),
-    movable=True,
+    criterion=criterion_of(RECIPE),
+    has_sweep=True,
     window="24h",
     missing_text="It has left.",
 )
 
 
-def report_of(flow: Verdicts, extent: Extent | None = None, around: KnownPairs | None = None, **more: Any) -> Report:
-    return build_report(flow, ABOUT, sources(**more), extent or Extent(), around)
+def report_of(
+    flow: Verdicts, limits: ReportLimits | None = None, around: KnownPairs | None = None, **more: Any
+) -> Report:
+    return build_report(flow, ABOUT, sources(**more), limits or ReportLimits(), around)
 
 
 def root_of(flow: Verdicts, place: int) -> int:
     """Where an item goes back to, step by step."""
-    while flow.of[place] >= 0:
-        place = int(flow.of[place])
+    while flow.keeper_rows[place] >= 0:
+        place = int(flow.keeper_rows[place])
     return place
 
 
@@ -90,9 +92,9 @@ def root_of(flow: Verdicts, place: int) -> int:
 @given(verdicts, st.integers(0, 5))
 def test_what_a_plain_look_says(drawn: list[tuple[int, int]], before: int) -> None:
     flow = flow_of(drawn, before=min(before, len(drawn)))
-    report = report_of(flow, Extent(families=1000, rows=1000))
-    reported = range(flow.before, len(drawn))
-    gone = [at for at in reported if flow.of[at] != ORIGINAL]
+    report = report_of(flow, ReportLimits(families=1000, rows=1000))
+    reported = range(flow.earlier_count, len(drawn))
+    gone = [at for at in reported if flow.keeper_rows[at] != ORIGINAL]
     assert (report.documents, report.kept) == (len(reported), len(reported) - len(gone))
     assert sum(report.similarity) == len(gone)
     assert [report.similarity[min(share * 5, 99)] for share in range(10, 21)] == [
@@ -107,16 +109,16 @@ def test_what_a_plain_look_says(drawn: list[tuple[int, int]], before: int) -> No
         assert root in alive
         assert family.documents == groups[root]
         assert len(family.members) == min(groups[root], 9)
-        assert [member.why for member in family.members].count(KEPT) == family.kept == 1
+        assert [member.reason for member in family.members].count(KEPT) == family.kept == 1
         others = [at for at in range(len(drawn)) if root_of(flow, at) == root and at != root]
         assert family.smallest == min(flow.similarity[others])
         assert family.unmatched_pairs == 0
         for member in family.members[1:]:
             at = int(member.document.id.removeprefix("id-"))
             assert member.keeper is not None
-            assert member.keeper.id == f"id-{flow.of[at]}"
+            assert member.keeper.id == f"id-{flow.keeper_rows[at]}"
             assert member.similarity == flow.similarity[at]
-            assert member.why == (COPY if flow.exact[at] else NEAR)
+            assert member.reason == (COPY if flow.exact[at] else NEAR)
             assert f"evidence of {at}" in member.evidence
             share = float(flow.similarity[at])
             assert member.dropped_at == "".join("01"[share >= round(0.5 + step / 100, 2)] for step in range(51))
@@ -124,7 +126,7 @@ def test_what_a_plain_look_says(drawn: list[tuple[int, int]], before: int) -> No
     assert report.rows_total == len(gone)
     names = {family.number: {member.document.id for member in family.members} for family in report.families}
     assert all(row.id in names[row.family] or len(names[row.family]) == 9 for row in report.rows)
-    near = sorted(flow.similarity[at] for at in gone if flow.of[at] >= 0 and not flow.exact[at])
+    near = sorted(flow.similarity[at] for at in gone if flow.keeper_rows[at] >= 0 and not flow.exact[at])
     assert [case.similarity for case in report.matching_examples][:1] == near[:1]
     assert len(report.matching_examples) == min(len(near), 10)
     assert not report.unmatched_examples
@@ -136,7 +138,7 @@ def test_texts_that_have_left() -> None:
     report = report_of(flow, gone={0, 2})
     (family,) = report.families
     assert family.lead == "Title 1"
-    assert [member.document.gone for member in family.members] == [True, False, True]
+    assert [member.document.is_missing for member in family.members] == [True, False, True]
     page = report_page(report)
     # Of three members and of the two pairs.
     assert page.count("It has left.") == 5
@@ -144,7 +146,7 @@ def test_texts_that_have_left() -> None:
 
 
 def test_what_repeats_an_item_from_elsewhere() -> None:
-    flow = replace(flow_of([(0, 10), (1, 12)]), of=np.array([ELSEWHERE, 0]), elsewhere={0: "old"})
+    flow = replace(flow_of([(0, 10), (1, 12)]), keeper_rows=np.array([ELSEWHERE, 0]), elsewhere={0: "old"})
     flow = replace(flow, similarity=np.array([0.7, 0.6]))
     report = report_of(flow)
     assert (report.documents, report.kept) == (2, 0)
@@ -162,18 +164,18 @@ def test_pairs_below_the_threshold_where_they_are_known() -> None:
         left=np.array([left for left, _ in pairs]),
         right=np.array([right for _, right in pairs]),
         similarity=np.array(list(pairs.values())),
-        loosest=criterion_of(RECIPE).threshold * 4 / 5,
+        relaxed_threshold=criterion_of(RECIPE).threshold * 4 / 5,
     )
-    report = report_of(flow, Extent(cases=2), around)
+    report = report_of(flow, ReportLimits(cases=2), around)
     # 3 was never compared with 1, which was stopped.
     assert [(case.left.id, case.right.id) for case in report.unmatched_examples] == [("id-2", "id-4"), ("id-0", "id-2")]
-    assert report.unknown == ""
+    assert report.missing_pairs_note == ""
     assert report.sweep is not None
-    assert report.sweep.exact
+    assert report.sweep.is_exact
     assert report.sweep.thresholds[0] == 0.4
     assert sum(report.pair_similarity) == 5
     same = replace(around, similarity=np.array([1.0, 0.45, 0.49, 0.48, 0.44]))
-    assert sum(report_of(replace(flow, exact=flow.similarity > 0), Extent(), same).pair_similarity) == 4
+    assert sum(report_of(replace(flow, exact=flow.similarity > 0), ReportLimits(), same).pair_similarity) == 4
 
 
 def test_how_long_after_its_original_a_duplicate_came() -> None:

@@ -54,7 +54,7 @@ def flow_of(items: list[Item], verdicts: list[Any]) -> Verdicts:
     return Verdicts(
         ids=None,
         times=np.array([item.time for item in items], np.int64),
-        of=np.array([ORIGINAL if v.of is None else place[v.of] for v in verdicts], np.int64),
+        keeper_rows=np.array([ORIGINAL if v.of is None else place[v.of] for v in verdicts], np.int64),
         similarity=np.array([v.similarity or 0.0 for v in verdicts]),
         exact=np.array([v.kind == "exact" for v in verdicts], np.bool_),
         equal=np.array([v.kind == "exact" for v in verdicts], np.bool_),
@@ -82,9 +82,9 @@ def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], wi
     flow = flow_of(items, verdicts)
     everything = against == "everything"
     found = sweep_of(flow, criterion_of(RECIPE), around(items, wanted, 0.3), everything=everything)
-    assert found.sweep.exact
+    assert found.sweep.is_exact
     assert found.sweep.thresholds[0] == 0.3
-    assert found.sweep.thresholds[found.sweep.own] == 0.6
+    assert found.sweep.thresholds[found.sweep.own_index] == 0.6
     for at, threshold in list(enumerate(found.sweep.thresholds))[::17]:
         other = ReplaySettings(RECIPE.changed(threshold=threshold), window, against=against)
         gone = [verdict.is_duplicate for verdict in verdicts_of(items, other)]
@@ -102,7 +102,7 @@ def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[in
     flow, everything = flow_of(items, verdicts), against == "everything"
     nothing = KnownPairs.empty(criterion_of(RECIPE).threshold, "not looked for")
     sweep = sweep_of(flow, criterion_of(RECIPE), nothing, everything=everything).sweep
-    assert (sweep.own, sweep.thresholds[0], sweep.exact) == (0, 0.6, everything)
+    assert (sweep.own_index, sweep.thresholds[0], sweep.is_exact) == (0, 0.6, everything)
     assert "stricter thresholds only" in sweep.note
     for threshold, dropped in zip(sweep.thresholds, sweep.dropped, strict=True):
         assert dropped == sum(v.is_duplicate and v.similarity >= threshold for v in verdicts)
@@ -120,7 +120,7 @@ def test_a_classifier_is_moved_by_its_probability() -> None:
     verdicts = verdicts_of(items, wanted)
     flow = flow_of(items, verdicts)
     found = sweep_of(flow, criterion_of(classifier.recipe, classifier), around(items, wanted, 0.2))
-    assert found.sweep.what == "probability"
-    assert found.sweep.exact
-    assert found.sweep.dropped[found.sweep.own] == sum(verdict.is_duplicate for verdict in verdicts)
+    assert found.sweep.threshold_name == "probability"
+    assert found.sweep.is_exact
+    assert found.sweep.dropped[found.sweep.own_index] == sum(verdict.is_duplicate for verdict in verdicts)
     assert found.sweep.dropped[0] >= found.sweep.dropped[-1]

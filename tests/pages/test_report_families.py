@@ -68,7 +68,7 @@ def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: lis
         name: list(why.values()).count(name) for name in (COPY, EQUAL_FEATURES, NEAR)
     }
     assert sum(report.similarity) == len(result.dropped) == report.dropped == report.rows_total
-    assert [(row.id, row.keeper, row.similarity, row.family, row.why) for row in report.rows] == [
+    assert [(row.id, row.keeper, row.similarity, row.family, row.reason) for row in report.rows] == [
         (str(drop.id), str(drop.keeper), drop.similarity, drop.family, why[drop.id]) for drop in result.dropped
     ]
     by_size = sorted(result.families, key=lambda family: (-len(family.members), family.number))
@@ -81,8 +81,8 @@ def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: lis
         listed = [int(member.document.id) for member in shown.members]
         assert set(listed) <= set(family.members)
         assert shown.hidden == len(family.members) - len(listed)
-        gone = [member for member in shown.members if member.why != KEPT]
-        assert all(member.why == why.get(int(member.document.id), KEPT) for member in shown.members)
+        gone = [member for member in shown.members if member.reason != KEPT]
+        assert all(member.reason == why.get(int(member.document.id), KEPT) for member in shown.members)
         assert [member.similarity for member in gone] == sorted(drops[int(one.document.id)].similarity for one in gone)
         assert all(
             member.keeper is not None and member.keeper.id == str(drops[int(member.document.id)].keeper)
@@ -95,8 +95,8 @@ def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: lis
         }
         assert {frozenset((one.document.id, other)) for one in gone for other in one.unmatched_ids} == apart
         assert shown.unmatched_pairs == len(apart)
-        own = report.sweep.own if report.sweep else 0
-        assert all(member.dropped_at[own] == str(int(member.why != KEPT)) for member in shown.members)
+        own = report.sweep.own_index if report.sweep else 0
+        assert all(member.dropped_at[own] == str(int(member.reason != KEPT)) for member in shown.members)
 
 
 @pytest.mark.parametrize("way", ["jaccard", "containment", "weighted", "euclidean", "then"])
@@ -130,16 +130,16 @@ def test_a_classifier_says_what_pushed_and_knows_every_probability() -> None:
     classifier = trained(SETS)
     report = made(texts(40, 2).table, classifier.recipe, {"classifier": classifier, "margin": 0.2})[1]
     assert report.sweep is not None
-    assert report.sweep.what == "probability"
+    assert report.sweep.threshold_name == "probability"
     assert report.sweep.thresholds[0] == 0.01
-    members = [member for family in report.families for member in family.members if member.why == NEAR]
+    members = [member for family in report.families for member in family.members if member.reason == NEAR]
     assert all("pushed by" in member.evidence for member in members)
     assert "candidates of its rule" in report.facts["classifier"]
     assert report.unmatched_examples
     assert all(not case.matches for case in report.unmatched_examples)
     plain = made(texts(40, 2).table, classifier.recipe, {"classifier": classifier})[1]
     assert plain.unmatched_examples == []
-    assert "not looked for" in plain.unknown
+    assert "not looked for" in plain.missing_pairs_note
     assert [case.similarity for case in plain.matching_examples] == [
         case.similarity for case in report.matching_examples
     ]
@@ -149,13 +149,13 @@ def test_recipes_without_a_threshold_that_matters_have_no_sweep() -> None:
     documents = ["a b c", "a b c", "A b c", "x"]
     _, report = made(documents, Recipe(features="checksum:sha1", threshold=1.0), {"margin": 0.2})
     assert report.sweep is None
-    assert "one value" in report.unknown
+    assert "one value" in report.missing_pairs_note
     assert report.dropped == 2
     lsh = made(documents, Recipe(features="words:1", search="lsh", threshold=0.8), {"margin": 0.2})[1]
     assert lsh.sweep is not None
-    assert lsh.sweep.own == 0
-    assert not lsh.sweep.exact
-    assert "LSH" in lsh.unknown
+    assert lsh.sweep.own_index == 0
+    assert not lsh.sweep.is_exact
+    assert "LSH" in lsh.missing_pairs_note
 
 
 def test_where_pairs_are_unknown_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,9 +155,12 @@ def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], 
     watched = np.arange(count)
     told = sweep_of(result, watched)
     sweep = told.sweep
-    assert sweep.thresholds[sweep.own] == float(criterion_of(recipe).threshold)
-    assert (sweep.kept[sweep.own], sweep.dropped[sweep.own]) == (result.summary["kept"], result.summary["dropped"])
-    assert sweep.pairs[sweep.own] == len(result.pairs)
+    assert sweep.thresholds[sweep.own_index] == float(criterion_of(recipe).threshold)
+    assert (sweep.kept[sweep.own_index], sweep.dropped[sweep.own_index]) == (
+        result.summary["kept"],
+        result.summary["dropped"],
+    )
+    assert sweep.pairs[sweep.own_index] == len(result.pairs)
     places = range(len(sweep.thresholds))
     for at in {0, len(places) - 1, *data.draw(st.lists(st.sampled_from(places), max_size=4))}:
         again = found(documents, moved(recipe, sweep.thresholds[at]))
@@ -174,15 +177,15 @@ def test_every_probability_is_as_a_run_with_that_cut(seed: int) -> None:
     classifier, table = trained(SETS), texts(30, seed).table
     result = found(table, classifier.recipe, classifier=classifier, margin=0.2)
     sweep = sweep_of(result, np.arange(30)).sweep
-    assert sweep.dropped[sweep.own] == len(result.dropped)
-    for at in (0, 20, sweep.own, 60, len(sweep.thresholds) - 2):
+    assert sweep.dropped[sweep.own_index] == len(result.dropped)
+    for at in (0, 20, sweep.own_index, 60, len(sweep.thresholds) - 2):
         # The cut of g at which the probability is the threshold.
         low, high = -60.0, 60.0
         for _ in range(80):
             middle = (low + high) / 2
             below = classifier.probability(np.array([middle]))[0] < sweep.thresholds[at]
             low, high = (middle, high) if below else (low, middle)
-        cut = classifier.cut if at == sweep.own else high
+        cut = classifier.cut if at == sweep.own_index else high
         again = replace(classifier, cut=cut)
         other = found(table, again.recipe, classifier=again)
         assert (sweep.dropped[at], sweep.pairs[at]) == (len(other.dropped), len(other.pairs))

@@ -273,7 +273,7 @@ def _exchange(
         corpus = stack.enter_context(read_options.open(inputs, write=False))
         print_corpus_notes(corpus)
         with progress_bar() as progress:
-            material = DocumentReader.of(corpus, content=queue_options.recipe.content, report=progress)
+            material = DocumentReader.from_corpus(corpus, content=queue_options.recipe.content, report=progress)
         labels = stack.enter_context(LabelStore(store))
         index = LabelIndex(labels, material)
         for note in index.check():

@@ -79,8 +79,8 @@ def examples_of(drawn: Sample, known: SampleLabels, most: int = MOST) -> Example
     shown = {
         kind: [
             Example(
-                material.shown(int(left[at])),
-                material.shown(int(right[at])),
+                material.document(int(left[at])),
+                material.document(int(right[at])),
                 float(score[at]),
                 bool(returned[at]),
                 known.answers[at],
@@ -202,7 +202,7 @@ class Sample:
     def table(self, known: SampleLabels) -> pa.Table:
         """Return the drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2."""
         self.material.load(np.concatenate([self.left, self.right]))
-        sides = [[self.material.shown(at) for at in side.tolist()] for side in (self.left, self.right)]
+        sides = [[self.material.document(at) for at in side.tolist()] for side in (self.left, self.right)]
         ids = {name: [one.id for one in side] for name, side in zip(ID_COLUMNS, sides, strict=True)}
         texts = {f"text{number}": [one.text for one in side] for number, side in enumerate(sides, 1)}
         columns = ids | {LABEL_COLUMN: [_WRITTEN[answer] for answer in known.answers]} | texts

@@ -133,7 +133,7 @@ def import_answers(index: LabelIndex, answers: Answers) -> Imported:
         if before is not None:
             same, kept = same + (before == answer), kept + (before != answer)
             continue
-        checksums = {index.material.id(at): index.material.sum_of(at) for at in place}
+        checksums = {index.material.id(at): index.material.text_checksum(at) for at in place}
         new.append(Judgement(pair, name, answer, IMPORTED, checksums=(checksums[pair[0]], checksums[pair[1]])))
     index.store.record(new)
     return Imported(len(new), same, kept, unknown, answers.empty)

@@ -106,4 +106,4 @@ class LabelIndex:
                 if kept and self.material.position(name) >= 0:
                     checksums[self.material.position(name)] = kept
         self.material.load(np.array(list(checksums), np.int64))
-        return sum(self.material.sum_of(place) != kept for place, kept in checksums.items()), len(checksums)
+        return sum(self.material.text_checksum(place) != kept for place, kept in checksums.items()), len(checksums)

@@ -240,7 +240,7 @@ def _texts_differ(material: DocumentReader, left: Integers, right: Integers) -> 
     """Return which pairs differ in their normalized text."""
     places = np.unique(np.concatenate([left, right]))
     words: dict[str, int] = {}
-    same = np.array([words.setdefault(normalize(material.shown(at).text), at) for at in places.tolist()], np.int64)
+    same = np.array([words.setdefault(normalize(material.document(at).text), at) for at in places.tolist()], np.int64)
     differs: npt.NDArray[np.bool_] = same[np.searchsorted(places, left)] != same[np.searchsorted(places, right)]
     return differs
 

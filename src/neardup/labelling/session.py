@@ -79,7 +79,7 @@ class Session:
             if asked is not None and self._labels.id_pair_at(asked.left, asked.right) == pair:
                 before = self._answer_line(asked, answer)
                 checksums = {
-                    self._labels.material.id(place): self._labels.material.sum_of(place) for place in asked[:2]
+                    self._labels.material.id(place): self._labels.material.text_checksum(place) for place in asked[:2]
                 }
                 one, other = (checksums[part] for part in pair)
                 self._labels.store.record(
@@ -132,7 +132,7 @@ class Session:
         pair = self._labels.id_pair_at(asked.left, asked.right)
         held = self._shown_pair
         if held is None or held[0] != pair:
-            left, right = (self._labels.material.shown(place) for place in sorted(asked[:2]))
+            left, right = (self._labels.material.document(place) for place in sorted(asked[:2]))
             html = side_by_side(left, right, words=_ALL_WORDS)
             held = self._shown_pair = pair, {"ids": list(pair), "html": html}
         return held[1]
