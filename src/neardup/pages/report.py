@@ -203,7 +203,7 @@ class Report:
     #: The command line, quoted for a shell; empty from Python.
     command: str = ""
     inputs: Sequence[str] = ()
-    #: The recipe as TOML, in one line, and as a sentence on what matches (empty if no simple sentence is right), and its
+    #: The recipe as TOML, in one line, and as a sentence on what matches (empty if no simple one is right), and its
     #: fingerprint.
     recipe: str = ""
     in_words: str = ""

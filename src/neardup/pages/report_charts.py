@@ -38,8 +38,8 @@ _TICK_STEP = 0.05
 def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | None = None) -> Plot:
     """Return a histogram of similarities as an Altair chart with a logarithmic axis of counts.
 
-    ``counts`` come from ``bin_similarities``, ``of`` names the similarity. Bars below the parameter ``cut`` of the chart
-    are grey. For BITS there is a bar for each number of bits.
+    ``counts`` come from ``bin_similarities``, ``of`` names the similarity. Bars below the chart's parameter ``cut`` are
+    grey. For BITS there is a bar for each number of bits.
     """
     import altair as alt
 
@@ -204,7 +204,7 @@ def _lags_chart(lags: Sequence[tuple[str, int]]) -> Chart:
     return Chart(
         key="lag",
         title="How long after its original a duplicate came",
-        note=f"shares of {format_count(total, 'duplicate')}; the figures add them up to what a shorter window would find",
+        note=f"shares of {format_count(total, 'duplicate')}; the figures add up what a shorter window would find",
         description=f"Of {format_count(total, 'duplicate')}, half came no later than {half} after what they repeat.",
         specification=finish_chart(alt.layer(drawn, shares), height=24 * len(rows) + 50),
         figures_table=table(

@@ -21,8 +21,8 @@ _STRICTER_ONLY = "Only stricter thresholds are shown, because a flow records no 
 _COUNTED = {
     True: "Items are compared with everything in the window, so a stricter threshold stops exactly those whose "
     "similarity reaches it.",
-    False: "Counted are the duplicates whose recorded similarity reaches the threshold. Items that a stricter threshold "
-    "lets pass would enter the window and could stop others, so a flow with that threshold may differ a little; "
+    False: "Counted are the duplicates whose recorded similarity reaches the threshold. Items that a stricter one lets "
+    "pass would enter the window and could stop others, so a flow with that threshold may differ a little; "
     "neardup replay tells exactly.",
 }
 
@@ -114,8 +114,8 @@ def sweep_thresholds(
     If only the pairs of the verdicts are known, or the pairs do not lead to the verdicts (as with items that came too
     late), the recorded similarities decide, and only stricter thresholds are counted.
 
-    ``watched`` (int64[w]) are the documents to follow. With ``everything``, duplicates drop others as well. ``is_exact``
-    is false for LSH, whose bands are made for one threshold.
+    ``watched`` (int64[w]) are the documents to follow. With ``everything``, duplicates drop others as well.
+    ``is_exact`` is false for LSH, whose bands are made for one threshold.
     """
     count, is_dropped = len(verdicts), verdicts.keeper_rows != ORIGINAL
     documents = count if verdicts.present is None else int(verdicts.present.sum())
