@@ -1,6 +1,6 @@
 """Millions of documents with and without a memory budget: time, memory, and recall of planted pairs.
 
-scale.py [scale] [--small] [--asked M1M: M1M:500MB M10M/4000000: M10M/4000000:1GB M10M:2GB L1M: L1M:500MB]
+scale.py [scale] [--small] [--runs M1M: M1M:500MB M10M/4000000: M10M/4000000:1GB M10M:2GB L1M: L1M:500MB]
 
 A run is CORPUS[/ROWS]:[BUDGET], with ROWS the number of rows from the first. CORPUS.planted.parquet beside
 CORPUS.parquet has planted pairs (original, copy, jaccard). With a budget the run is in a control group whose limit is a
@@ -168,7 +168,7 @@ def measure_runs(args: argparse.Namespace) -> dict[str, Any]:
     if path.exists() and not args.small:
         rows = {row["run"]: row for row in json.loads(path.read_text("utf-8"))["rows"]}
     warm_up()
-    for spec in args.asked or (SMALL if args.small else RUNS):
+    for spec in args.runs or (SMALL if args.small else RUNS):
         print_progress(spec)
         rows[spec] = run_row(spec)
     return {"rows": list(rows.values())}
@@ -178,5 +178,5 @@ if __name__ == "__main__":
     run_sections(
         __doc__,
         {"scale": Section(measure_runs, {"scale": scale_table})},
-        lambda parser: parser.add_argument("--asked", nargs="+", metavar="RUN", help="runs to measure"),
+        lambda parser: parser.add_argument("--runs", nargs="+", metavar="RUN", help="runs to measure"),
     )

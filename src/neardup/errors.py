@@ -96,10 +96,10 @@ class UnknownDocument(NeardupError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, words: Iterable[str]) -> str:
     """Return the end of a message that asks whether a known word was meant; empty where none is like this one."""
-    near = get_close_matches(word, list(known), 1, 0.7)
-    return f"; do you mean {near[0]}?" if near else ""
+    similar = get_close_matches(word, list(words), 1, 0.7)
+    return f"; do you mean {similar[0]}?" if similar else ""
 
 
 def check_count(name: str, number: object, way: str) -> None:

@@ -89,12 +89,12 @@ class PartialOutput:
 @contextmanager
 def placed_output(target: str, *, folder: bool = False) -> Iterator[PartialOutput]:
     """Give a file or folder that is at its place when the block has ended, and nowhere if it has failed."""
-    made = PartialOutput.for_target(target, folder=folder)
+    output = PartialOutput.for_target(target, folder=folder)
     try:
-        yield made
-        made.place(target)
+        yield output
+        output.place(target)
     except BaseException:
-        made.discard()
+        output.discard()
         raise
 
 
@@ -175,7 +175,7 @@ def read_file(path: str | os.PathLike[str], way: str) -> bytes:
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file beside its place and rename it into it."""
     try:
-        with placed_output(os.path.realpath(path)) as made, open(made.handle, "wb", closefd=False) as file:
+        with placed_output(os.path.realpath(path)) as output, open(output.handle, "wb", closefd=False) as file:
             file.write(data)
     except OSError as error:
         raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None

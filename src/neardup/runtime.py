@@ -27,7 +27,7 @@ import pyarrow as pa
 from neardup.errors import OutputError, RecipeError, option
 
 Work = TypeVar("Work")
-Done = TypeVar("Done")
+Output = TypeVar("Output")
 
 
 def default_threads() -> int:
@@ -37,7 +37,9 @@ def default_threads() -> int:
     return os.cpu_count() or 1
 
 
-def map_in_order(function: Callable[[Work], Done], work: Iterable[Work], threads: int) -> Generator[Done, None, None]:
+def map_in_order(
+    function: Callable[[Work], Output], work: Iterable[Work], threads: int
+) -> Generator[Output, None, None]:
     """Yield function(item) for each item of work, in order, with at most threads + 1 items under way.
 
     The items are drawn as they are needed, so that a reader is never far ahead. No item is under way any more when the
@@ -46,7 +48,7 @@ def map_in_order(function: Callable[[Work], Done], work: Iterable[Work], threads
     if threads <= 1 or _IS_WORKER.get():
         yield from map(function, work)
         return
-    pool, pending = _pool(threads), deque[Future[Done]]()
+    pool, pending = _pool(threads), deque[Future[Output]]()
     try:
         for item in work:
             pending.append(pool.submit(function, item))
@@ -55,10 +57,10 @@ def map_in_order(function: Callable[[Work], Done], work: Iterable[Work], threads
         while pending:
             yield pending.popleft().result()
     finally:
-        begun = [future for future in pending if not future.cancel()]
+        running = [future for future in pending if not future.cancel()]
         # A worker that collects garbage may close it: it must not wait for itself.
         if not _IS_WORKER.get():
-            wait(begun)
+            wait(running)
 
 
 #: Whether this thread is one of a pool, where waiting for the pool might be for ever.
@@ -118,7 +120,7 @@ def _reserve(file: IO[bytes], size: int) -> None:
     file.flush()
 
 
-def check_budget(budget: int | None, needed: float, what: str, *, final_need: float | None = None) -> None:
+def check_budget(budget: int | None, needed: float, user: str, *, final_need: float | None = None) -> None:
     """Refuse a budget (bytes for the whole process) that is less than the program and what something needs besides.
 
     A budget below twice the program's own memory counts as that. ``final_need`` is what the end will need, where
@@ -127,7 +129,7 @@ def check_budget(budget: int | None, needed: float, what: str, *, final_need: fl
     if budget is not None and PROGRAM_BYTES + needed > max(budget, 2 * PROGRAM_BYTES):
         least = -(-(PROGRAM_BYTES + max(needed, final_need or 0)) // 100_000_000) * 100
         raise RecipeError(
-            f"{option('--memory')} {budget:,} bytes is too little for {what}; give {int(least):,}MB or more"
+            f"{option('--memory')} {budget:,} bytes is too little for {user}; give {int(least):,}MB or more"
         )
 
 
@@ -219,19 +221,19 @@ def free_memory() -> float:
     It is the least of what the system has available and of what is left of the limit of the control group; infinity
     where neither is known.
     """
-    found = [math.inf]
+    amounts = [math.inf]
     with suppress(OSError, ValueError, IndexError):
         with open("/proc/meminfo", encoding="ascii") as lines:
             available = next((line for line in lines if line.startswith("MemAvailable:")), "")
-        found.append(float(available.split()[1]) * 1024)
+        amounts.append(float(available.split()[1]) * 1024)
     for limit, used, statistics in _CGROUPS:
         with suppress(OSError, ValueError):
-            most, now = (float(Path(path).read_text("ascii")) for path in (limit, used))
+            maximum, use = (float(Path(path).read_text("ascii")) for path in (limit, used))
             counts = dict(line.split() for line in Path(statistics).read_text("ascii").splitlines())
             # Files that were read are counted as used, and given up when memory is wanted.
             cached = float(counts.get("total_inactive_file", counts.get("inactive_file", "0")))
-            found.append(max(most - now + cached, 0.0))
-    return min(found)
+            amounts.append(max(maximum - use + cached, 0.0))
+    return min(amounts)
 
 
 def resident_memory() -> int:
@@ -241,10 +243,10 @@ def resident_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT
 
 
-def file_limit(most: int) -> int:
+def file_limit(maximum: int) -> int:
     """Return how many files of a kind may be open: so many at most, a power of two, an eighth of the system's limit."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return most if allowed < 0 else min(most, 1 << (max(allowed // 8, 1).bit_length() - 1))
+    return maximum if allowed < 0 else min(maximum, 1 << (max(allowed // 8, 1).bit_length() - 1))
 
 
 def spare_memory() -> float:
@@ -288,19 +290,19 @@ class Stage(TypedDict):
     peak_memory_bytes: int
 
 
-_ALONE = 0.0
-_ALONE_LOCK = threading.Lock()
+_serial_seconds = 0.0
+_SERIAL_LOCK = threading.Lock()
 
 
-def run_serial(function: Callable[[Work], Done], work: Work) -> Done:
+def run_serial(function: Callable[[Work], Output], work: Work) -> Output:
     """Call a function in a thread that no second one may help, and count what it takes as serial."""
-    global _ALONE
-    own = time.thread_time()
+    global _serial_seconds
+    start = time.thread_time()
     try:
         return function(work)
     finally:
-        with _ALONE_LOCK:
-            _ALONE += time.thread_time() - own
+        with _SERIAL_LOCK:
+            _serial_seconds += time.thread_time() - start
 
 
 class Clock:
@@ -312,7 +314,7 @@ class Clock:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Take the cost of the block as the stage of that name."""
-        wall, cpu, serial = time.perf_counter(), time.process_time(), time.thread_time() + _ALONE
+        wall, cpu, serial = time.perf_counter(), time.process_time(), time.thread_time() + _serial_seconds
         try:
             yield
         finally:
@@ -321,7 +323,7 @@ class Clock:
                     "name": name,
                     "wall_s": round(time.perf_counter() - wall, 3),
                     "cpu_s": round(time.process_time() - cpu, 3),
-                    "serial_cpu_s": round(time.thread_time() + _ALONE - serial, 3),
+                    "serial_cpu_s": round(time.thread_time() + _serial_seconds - serial, 3),
                     "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT,
                 }
             )

@@ -70,7 +70,7 @@ _ISO = re.compile(r"[0-9]{4}(?:-?[0-9]{2}-?[0-9]{2}|-?W[0-9]{2}(?:-?[0-9])?)(?:[
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 #: Eight digits are a date of ISO 8601.
 _DIGITS = re.compile(r"[0-9]{4}|[0-9]{14}")
-_WHOLE = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:E[+-]?[0-9]+)?")
 #: A zone with a colon, which the parser of mail dates would ignore as unknown.
 _COLON = re.compile(r"([+-][0-9]{2}):([0-9]{2})$")
@@ -171,7 +171,7 @@ def _parse_text(text: str) -> int | None:
             return _from_datetime(datetime.fromisoformat(text))
         if _DIGITS.fullmatch(text):
             return _parse_date(text)
-        if _WHOLE.fullmatch(text):
+        if _INTEGER.fullmatch(text):
             return _parse_number(int(text))
         if _NUMBER.fullmatch(text):
             return _parse_real(float(text))

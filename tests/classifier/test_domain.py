@@ -128,10 +128,10 @@ def test_a_flow_counts_the_same_in_any_batches(sizes: list[int]) -> None:
             break
     # A question is no arrival.
     index.query("some other words")
-    asked = index.statistics.asked
+    asked = index.statistics.domain_counts
     one = nd.Index(classifier=away(), window=None, against="everything", force_domain=True)
     one.add_many(flow)
-    assert asked == one.statistics.asked
+    assert asked == one.statistics.domain_counts
     assert asked.outside == asked.candidates > asked.passed > 0
 
 
@@ -142,11 +142,11 @@ def test_a_flow_warns_once_and_goes_on_also_after_a_restart(tmp_path: Path) -> N
     with nd.Index(classifier=away(), **settings) as index:
         with pytest.warns(ForeignDocuments, match="does not fit.*100%.*force_domain"):
             verdicts = [index.add(one) for one in flow[:50]]
-        asked = index.statistics.asked
+        asked = index.statistics.domain_counts
     plain = nd.Index(classifier=trained(SETS), window=None, against="everything")
     assert [v.of for v in verdicts] == [v.of for v in plain.add_many(flow[:50])]
     with nd.Index(classifier=away(), **settings) as again:
-        assert again.statistics.asked == asked
+        assert again.statistics.domain_counts == asked
         with pytest.warns(ForeignDocuments):
             again.add_many(flow[50:])
     with pytest.raises(RecipeError, match="force_domain"):
@@ -163,7 +163,7 @@ def test_what_was_taken_back_is_not_counted() -> None:
     index.add(nd.Document("a", WORDS[0], 0.0))
     with pytest.raises(InputError):
         index.add_many([nd.Document("b", WORDS[0] + " more", 1.0), nd.Document("a", WORDS[1], 2.0)])
-    assert index.statistics.asked.candidates == 0
+    assert index.statistics.domain_counts.candidates == 0
 
 
 def test_a_comparison_says_that_a_classifier_is_not_at_home() -> None:
@@ -172,8 +172,13 @@ def test_a_comparison_says_that_a_classifier_is_not_at_home() -> None:
     (said,) = (sentence for sentence in found.warnings if "does not fit" in sentence)
     assert says(said, away().fingerprint, "100%")
     scored = found.to_dict()["recipes"]
-    assert "asked" not in scored[0]
-    assert scored[1]["asked"]["outside"] == scored[1]["asked"]["candidates"] > scored[1]["asked"]["passed"] > 0
+    assert "domain_counts" not in scored[0]
+    assert (
+        scored[1]["domain_counts"]["outside"]
+        == scored[1]["domain_counts"]["candidates"]
+        > scored[1]["domain_counts"]["passed"]
+        > 0
+    )
 
 
 def test_a_file_keeps_the_domain() -> None:

@@ -65,7 +65,7 @@ def test_options_set_the_margin_and_the_length_of_a_report(news: Path, tmp_path:
     assert "thresholds from 0.3 to 1" in told("--report-margin", "0.5")
     none = told("--report-margin", "none")
     assert "thresholds from 0.8 to 1" in none
-    assert "not looked for" in none
+    assert "were not searched" in none
     assert "1 of 2 are listed." in told("--report-rows", "1")
     assert "0 of 1 families are shown" in told("--report-families", "0")
     assert '<strong><bdi dir="auto">2024-01-03' in told("--title-column", "date")

@@ -56,7 +56,7 @@ def test_a_replay_into_a_store_that_holds_more(flow: Path) -> None:
     neardup("replay", "later.jsonl", *RULES, "--store", "news.db", "--report", "page.html")
     text = text_of("page.html")
     assert "This item was in the store before the corpus" in text
-    assert "It moves to stricter thresholds only" in text
+    assert "Only stricter thresholds are shown" in text
 
 
 def test_a_classifier_in_a_replay(flow: Path) -> None:
@@ -84,7 +84,7 @@ def test_an_audit_shows_what_was_wrong(flow: Path) -> None:
     result = neardup(*options)
     assert "neardup: written: page.html" in result.stderr
     text = text_of("page.html")
-    for words in ("Returned, but judged different (1)", "Judged the same, but not returned (1)", "Nobody is sure (1)"):
+    for words in ("Returned, but judged different (1)", "Judged the same, but not returned (1)", "Unsure (1)"):
         assert words in text
     assert "--candidate-rule 0.2 --labels labels.jsonl --report page.html" in text
     neardup(*options, "--force", "--report-pairs", "0")

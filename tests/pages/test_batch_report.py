@@ -225,7 +225,8 @@ def test_a_page_depends_neither_on_threads_nor_on_the_input_format(tmp_path: Pat
             "title": ["Harbour", "Harbour again", "Harbour on wednesday", "one word"],
         }
     )
-    path, options = tmp_path / "in.jsonl", {"features": "words:2", "threshold": 0.75, "margin": 0.4}
+    path = tmp_path / "in.jsonl"
+    options: dict[str, Any] = {"features": "words:2", "threshold": 0.75, "margin": 0.4}
     path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
     pages = {page_of(nd.dedup(table, threads=threads, **options)) for threads in (1, 2)}
     with nd.dedup_files(str(path), **options) as result:

@@ -92,7 +92,7 @@ def test_a_margin_changes_no_decision_of_a_classifier(precision: float | None, s
     result = dedup(table, classifier.recipe, classifier=classifier, margin=0.2)
     assert_same(plain, result)
     assert np.array_equal(plain.vectors, result.vectors)  # type: ignore[arg-type]
-    every = classifier.everything()
+    every = classifier.without_cut()
     found, candidates = margin_of(result), dedup(table, every.recipe, classifier=every).findings.matches
     assert np.array_equal(found.matches.left, candidates.left)
     assert np.array_equal(found.matches.second, candidates.second)  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ def test_rows_by_the_definition() -> None:
     found = find_neighbors(IDS)
     assert list(found) == expected
     assert len(found) == len(expected)
-    assert (found.documents, found.asked) == (6, 6)
+    assert (found.documents, found.query_count) == (6, 6)
     assert [stage["name"] for stage in found.stages] == ["read and features", "neighbors"]
     assert says(repr(found), f"<{len(expected)} neighbours", "of 5 documents", "among 6>")
 
@@ -69,7 +69,7 @@ def test_of_some_documents_in_the_order_asked_for(ids: Sequence[Any] | None, wan
     found = find_neighbors(ids, k=1, of=wanted)
     expected = ["rose2", "fox"] if ids is IDS else [5, 0]
     assert [row.document for row in found] == expected
-    assert found.asked == 2
+    assert found.query_count == 2
 
 
 def test_recipes_of_every_kind_answer_alike() -> None:

@@ -47,7 +47,7 @@ def test_every_recipe_runs_on_the_newswire(name: str, monkeypatch: pytest.Monkey
     summary = result.summary
     assert summary["documents"] == len(texts) == summary["kept"] + summary["dropped"]
     assert 0 < summary["dropped"] < len(texts) / 2
-    undecided = result._joined.representative < 0
+    undecided = result._matches.representative < 0
     assert summary["undecidable"] == undecided.sum() < len(texts) / 3
     # Equal texts match, unless they cannot be decided; then none of them matches anything.
     places = defaultdict(list)
@@ -106,7 +106,7 @@ def test_no_text_is_too_strange(name: str, texts: list[str], data: st.DataObject
         assert "leaves none of the" in result
         assert "\n" not in result
         return
-    undecided = np.asarray(result._joined.representative) < 0
+    undecided = np.asarray(result._matches.representative) < 0
     found = {(p.left, p.right): p.similarity for p in result.pairs}
     for (left, right), similarity in found.items():
         assert 0 < similarity <= 1

@@ -42,7 +42,7 @@ class Twin:
 
     def record(self, rows: list[StoredDocument], state: dict[str, str]) -> None:
         self.rows |= {row.serial: row for row in rows}
-        self.held |= {row.serial for row in rows if row.held}
+        self.held |= {row.serial for row in rows if row.is_held}
         self.unplaced |= {row.serial for row in rows if row.origin}
         self.state |= state
 
@@ -51,7 +51,7 @@ class Twin:
 
     def now(self, serial: int) -> StoredDocument:
         row = self.rows[serial]
-        return row if serial in self.held else row._replace(held=False, text=None, title="")
+        return row if serial in self.held else row._replace(is_held=False, text=None, title="")
 
     def check(self, store: Store) -> None:
         for size in (2, 4096):

@@ -60,7 +60,7 @@ def test_documents_come_in_order(rows: list[dict[str, Any]], as_listed: bool, wa
     corpus = corpus_of(table, order_column="time")
     timeline = surveyed(corpus, as_listed=as_listed)
     expected = plainly(rows, as_listed=as_listed)
-    assert list(read_items(corpus, timeline, waiting=waiting)) == expected
+    assert list(read_items(corpus, timeline, max_memory=waiting)) == expected
     assert timeline.text_bytes == sum(item.size for item in expected)
     reject_undated(corpus, timeline)
     assert corpus.rejected.counts[NO_TIME] == sum(row["time"] is None for row in rows)
@@ -80,7 +80,7 @@ def test_files_of_several_batches(tmp_path: Path) -> None:
     with open_corpus([lines, columns], order_column="time") as corpus:
         timeline = surveyed(corpus)
         expected = plainly(rows, as_listed=False)
-        assert list(read_items(corpus, timeline, waiting=1 << 20)) == expected
+        assert list(read_items(corpus, timeline, max_memory=1 << 20)) == expected
         assert list(read_items(corpus, timeline)) == expected
 
 
@@ -97,7 +97,7 @@ def test_an_input_that_changes_is_noticed(tmp_path: Path, change: str, waiting: 
         changed[1] = changed[1] | {"text": text}
         path.write_text("".join(json.dumps(row) + "\n" for row in changed))
         with pytest.raises(InputError, match="changed"):
-            list(read_items(corpus, timeline, waiting=waiting))
+            list(read_items(corpus, timeline, max_memory=waiting))
 
 
 def test_a_full_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,5 +116,5 @@ def test_a_full_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.stream.replay.tempfile.TemporaryFile", lambda **_: Full())
     corpus = opened([{"text": "b", "time": 2}, {"text": "a", "time": 1}])
     with pytest.raises(OutputError) as caught:
-        list(read_items(corpus, surveyed(corpus), waiting=0))
+        list(read_items(corpus, surveyed(corpus), max_memory=0))
     assert says(caught.value, "No space left", "sort the input", "by time")

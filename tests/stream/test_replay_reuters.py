@@ -103,7 +103,9 @@ def test_reuters_item_for_item(against: str, window_by: str, batch: int) -> None
     timeline = read_timeline(corpus, as_listed=False, report=lambda stage, done, total: None)
     verdicts: list[tuple[Item, Verdict]] = []
     with ReplaySettings(load_recipe("ddd"), "24h", window_by, against).index() as index:
-        run = Replay(index, batch=batch, see=lambda items, judged: verdicts.extend(zip(items, judged, strict=True)))
+        run = Replay(
+            index, batch=batch, on_verdicts=lambda items, judged: verdicts.extend(zip(items, judged, strict=True))
+        )
         hours = list(run.hours(read_items(corpus, timeline)))
     expected = plain(against, whole_hours=window_by == "hour")
     found = {item.id: (v.of, v.similarity) if v.is_duplicate else None for item, v in verdicts}

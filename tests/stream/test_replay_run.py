@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import Index
-from neardup.stream.register import IndexStatistics
+from neardup.stream.index import Index, IndexStatistics
 from neardup.stream.replay import Hour, Item, Replay
 
 HOUR = 3_600_000_000
@@ -61,7 +60,7 @@ def items_of(moments: Sequence[int], verdicts: Sequence[tuple[str, str]]) -> lis
 
 def replayed(items: Sequence[Item], **options: Any) -> tuple[list[Hour], Judge, Replay, list[str]]:
     judge, seen = Judge(), list[str]()
-    run = Replay(cast(Index, judge), see=lambda some, _: seen.extend(item.id for item in some), **options)
+    run = Replay(cast(Index, judge), on_verdicts=lambda some, _: seen.extend(item.id for item in some), **options)
     return list(run.hours(items)), judge, run, seen
 
 

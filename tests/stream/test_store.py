@@ -70,7 +70,7 @@ def test_it_says_what_plain_dicts_say(
 ) -> None:
     for name in (
         "_FORGET_BATCH",
-        "_SWEEP",
+        "_MIN_DELETED",
         "_IDS_PER_QUERY",
         "_ROWS_PER_INSERT",
     ):  # so small that what is forgotten lingers

@@ -120,8 +120,8 @@ class Newsroom:
     def until_looked(self, watcher: Watcher) -> None:
         """Wait until a watcher has seen what the inbox holds now, and has taken what it wanted of it."""
         for _ in range(3):
-            before = watcher._next_look
-            self.until(lambda before=before: watcher._next_look > before)  # type: ignore[misc]
+            before = watcher._next_scan
+            self.until(lambda before=before: watcher._next_scan > before)  # type: ignore[misc]
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """What was said of one kind."""

@@ -30,7 +30,7 @@ def test_the_encoding_that_is_declared_or_marked_is_taken(encoding: str) -> None
     found, items = read("x", text.encode(encoding))
     assert found.kind == "rss"
     assert [one.text for one in items] == [f"T\nРоза {'-' if encoding == 'koi8-r' else '–'} красна"]
-    assert (found.broken, found.notes) == ([], [])
+    assert (found.broken_parts, found.notes) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_wrong_declaration_spoils_nothing(declared: str, encoding: str, is_not
     found, items = read("x", text.encode(encoding))
     assert [one.text for one in items] == ["T\ncafé – olé"]
     assert [("windows-1252" in note.text) for note in found.notes] == [True] * is_noted
-    assert not found.broken
+    assert not found.broken_parts
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_is_not_well_formed_is_put_right_and_noted(written: str, text: str)
         middle = items[len(items) // 2]
         assert (middle.text, middle.key, middle.link) == (f"T\n{text}", "g", "l")
         assert [one.text for one in items] == ["T\nbefore"] * bool(before) + [middle.text] + ["T\nafter"] * bool(after)
-        assert not found.broken
+        assert not found.broken_parts
         assert [note.text.startswith("not well-formed XML (") for note in found.notes] == [True]
         assert parts(read("x", middle.raw)[1]) == parts([middle])
 
@@ -88,7 +88,7 @@ def test_a_feed_whose_tags_are_broken_is_rejected_whole(bad: str) -> None:
     data = feed(item("one") + item(bad) + item("three"))
     found, items = read("x", data)
     assert not items
-    (fault,) = found.broken
+    (fault,) = found.broken_parts
     assert fault.reason.startswith("not well-formed XML (")
     assert (fault.where, fault.raw, fault.ended_early) == ("the file", data.encode(), False)
 
@@ -99,7 +99,7 @@ def test_items_in_a_namespace_of_their_own_are_items() -> None:
         "<rss xmlns='http://y.example'><channel xmlns='http://x.example'>",
     ):
         found, items = read("x", f"{head}{item('one')}</channel></rss>")
-        assert ([one.text for one in items], found.broken) == (["T\none"], [])
+        assert ([one.text for one in items], found.broken_parts) == (["T\none"], [])
     text = ATOM.replace('<feed xmlns="http://www.w3.org/2005/Atom">', "<feed>")
     text = text.replace("<entry>", '<entry xmlns="http://www.w3.org/2005/Atom">')
     assert parts(read("x", text)[1]) == SAMPLES["valley.atom"][2]

@@ -27,11 +27,11 @@ def test_a_file_cut_anywhere_loses_no_item_silently(name: str) -> None:
         assert parts(items) == whole[: len(items)], cut
         rest = data[cut:].strip()
         line_end = kind == "jsonl" and (data[cut - 1 : cut] in (b"\n", b"}") and cut > 0)
-        early = [fault for fault in found.broken if fault.ended_early]
+        early = [fault for fault in found.broken_parts if fault.ended_early]
         if line_end or not rest:
-            assert not found.broken, cut
+            assert not found.broken_parts, cut
         else:
-            assert (len(early), len(found.broken)) == (1, 1), cut
+            assert (len(early), len(found.broken_parts)) == (1, 1), cut
 
 
 def test_a_text_cut_within_a_character_has_ended_early() -> None:
@@ -41,13 +41,13 @@ def test_a_text_cut_within_a_character_has_ended_early() -> None:
         is_first = cut < 5
         boundary = whole[:cut].decode(errors="ignore").encode() == whole[:cut]
         assert bool(items) == (boundary or is_first)
-        assert [fault.ended_early for fault in found.broken] == ([] if boundary or is_first else [True])
-        assert found.may_go_on == is_first
+        assert [fault.ended_early for fault in found.broken_parts] == ([] if boundary or is_first else [True])
+        assert found.may_be_incomplete == is_first
         assert [note.where for note in found.notes] == ["the file"] * is_first
     for wide in ("新闻 📰".encode("utf-16"), "新闻 📰".encode("utf-32")):
-        assert [fault.ended_early for fault in read("x.txt", wide[:-1])[0].broken] == [True]
-        assert [fault.ended_early for fault in read("x.txt", wide[:1])[0].broken] == [True]
-    assert [fault.ended_early for fault in read("x.txt", b"\xef\xbb")[0].broken] == [True]
+        assert [fault.ended_early for fault in read("x.txt", wide[:-1])[0].broken_parts] == [True]
+        assert [fault.ended_early for fault in read("x.txt", wide[:1])[0].broken_parts] == [True]
+    assert [fault.ended_early for fault in read("x.txt", b"\xef\xbb")[0].broken_parts] == [True]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_text_cut_within_a_character_has_ended_early() -> None:
 def test_what_cannot_be_read_says_why(name: str, data: bytes, reason: str, early: bool | None) -> None:
     found, items = read(name, data)
     assert not items
-    (fault,) = found.broken
+    (fault,) = found.broken_parts
     assert any(part in fault.reason for part in reason.split("|"))
     assert early is None or fault.ended_early == early
 
@@ -89,16 +89,16 @@ def test_a_broken_line_is_rejected_and_the_rest_goes_on() -> None:
     data = b"\n".join([lines[0].encode(), *bad, b"", lines[1].encode(), lines[2].encode()]) + b"\n"
     found, items = read("x.jsonl", data)
     assert parts(items) == SAMPLES["lines.jsonl"][2]
-    assert [fault.where for fault in found.broken] == [f"line {number}" for number in range(2, 6)]
-    assert [fault.raw for fault in found.broken] == bad
-    assert not any(fault.ended_early for fault in found.broken)
+    assert [fault.where for fault in found.broken_parts] == [f"line {number}" for number in range(2, 6)]
+    assert [fault.raw for fault in found.broken_parts] == bad
+    assert not any(fault.ended_early for fault in found.broken_parts)
 
 
 def test_what_is_no_item_of_a_list_is_rejected_and_what_is_no_json_with_the_rest() -> None:
     for bad, is_json in (("{}", True), ("17", True), ('{"text": nothing}', False), ('{"text" "x"}', False)):
         found, items = read("x.json", JSON_LIST.replace("},", "}, " + bad + ","))
         assert parts(items) == SAMPLES["list.json"][2][: None if is_json else 1], bad
-        (fault,) = found.broken
+        (fault,) = found.broken_parts
         assert (b"zweite" in fault.raw, fault.ended_early) == (not is_json, False)
 
 
@@ -117,7 +117,7 @@ def test_bombs_are_harmless(bomb: str) -> None:
     item = f"<item><title a='&l11;'>{'&l11;' * 1000}</title></item>"
     found, items = read("x.xml", f"<?xml version='1.0'?>{BOMBS[bomb]}<rss><channel>{item}</channel></rss>")
     assert [item.text for item in items] == ["&l11;" * 1000]
-    assert not found.broken
+    assert not found.broken_parts
     assert "l11" in found.notes[0].text or "document type" in found.notes[0].text
 
 
@@ -125,7 +125,7 @@ def test_bombs_are_harmless(bomb: str) -> None:
 def test_a_document_type_without_an_end_reaches_no_parser(begun: str) -> None:
     found, items = read("x.rss", f"{begun}<rss><channel><item><title>&l11; x</title></item></channel></rss>")
     assert [item.text for item in items] in ([], ["&l11; x"])
-    assert found.broken or found.notes
+    assert found.broken_parts or found.notes
 
 
 def test_a_document_type_elsewhere_is_passed_over_and_never_fetched() -> None:
@@ -144,7 +144,7 @@ def test_elements_too_deep_are_refused() -> None:
         feed = "<rss><channel><item>" + "<b>" * depth + "</b>" * depth + "</item></channel></rss>"
         found, items = read("x", feed)
         assert not items
-        assert "not well-formed" in found.broken[0].reason
+        assert "not well-formed" in found.broken_parts[0].reason
 
 
 def healthy(name: str, data: bytes) -> None:
@@ -155,9 +155,9 @@ def healthy(name: str, data: bytes) -> None:
         assert item.text.strip()
         assert item.raw
         assert item.timestamp is None or item.timestamp.utcoffset() == timedelta()
-    assert all(fault.where and fault.reason for fault in found.broken)
+    assert all(fault.where and fault.reason for fault in found.broken_parts)
     if not items and found.kind not in ("rss", "atom", "newsml", "newsml-g2", "jsonl", "json"):
-        assert found.broken
+        assert found.broken_parts
 
 
 _NAMES = st.sampled_from(["x", "x.txt", "x.xml", "x.json", "x.jsonl", "x.rss", "x.gz", "x.nitf"])

@@ -30,7 +30,7 @@ def parts(items: list[Item]) -> list[tuple[str, str, str, float | None, str]]:
 def test_each_kind_gives_its_items(name: str) -> None:
     data, kind, expected = SAMPLES[name]
     found, items = read(name, data)
-    assert (found.kind, parts(items), found.broken) == (kind, expected, [])
+    assert (found.kind, parts(items), found.broken_parts) == (kind, expected, [])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -46,14 +46,14 @@ def test_byte_order_marks_name_the_encoding(name: str) -> None:
     data, kind, expected = SAMPLES[name]
     for encoding, mark in (("utf-8-sig", b""), ("utf-16", b""), ("utf-16-be", b"\xfe\xff")):
         found, items = read(name, mark + data.decode().encode(encoding))
-        assert (found.kind, parts(items), found.broken) == (kind, expected, [])
+        assert (found.kind, parts(items), found.broken_parts) == (kind, expected, [])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_bytes_of_an_item_are_that_item_again(name: str) -> None:
     for item in read(name, SAMPLES[name][0])[1]:
         found, again = read("item", item.raw)
-        assert (parts(again), found.broken) == (parts([item]), [])
+        assert (parts(again), found.broken_parts) == (parts([item]), [])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_page_is_one_item_with_what_its_head_says() -> None:
         '<meta property="article:published_time" content="2019-03-21T11:30:00Z">',
     )
     found, items = read("x", markup)
-    assert (found.kind, found.broken, len(items)) == ("html", [], 1)
+    assert (found.kind, found.broken_parts, len(items)) == ("html", [], 1)
     (item,) = items
     assert item.text.endswith("\n".join(paragraphs(1)))
     assert "section" not in item.text

@@ -174,8 +174,8 @@ def test_what_somebody_released_is_told_apart_from_what_passed(room: Newsroom, t
             release(watcher.index, watcher.index.store, name, "<b>ann</b>")
     report_of(room, tmp_path / "page.html").write()
     page = Markup((tmp_path / "page.html").read_text("utf-8")).text
-    assert "matches nothing that the window held5" in page
-    assert "was stopped, and somebody let it pass afterwards2" in page
+    assert "matches nothing in the window5" in page
+    assert "was stopped first, and released later2" in page
     rows = page[page.index("Items that were stopped, and that somebody let pass") :].split("How this was made")[0]
     # The latest first, with what the verdict had been.
     assert says(rows, "g3", "exact copy of g1", "wire/b.txt", "near-duplicate, 0.", "of wire/a.txt")

@@ -25,7 +25,7 @@ def test_a_list_under_a_usual_name_gives_its_entries(name: str) -> None:
         for shape in ({**about, name: ENTRIES}, {name: ENTRIES, **about}):
             for indent in (None, 1):
                 found, items = read("x.json", json.dumps(shape, indent=indent))
-                assert (found.kind, parts(items), found.broken, found.notes) == ("json", ITEMS, [], [])
+                assert (found.kind, parts(items), found.broken_parts, found.notes) == ("json", ITEMS, [], [])
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_a_list_under_a_usual_name_gives_its_entries(name: str) -> None:
 )
 def test_wrappers_may_be_nested(shape: Any) -> None:
     found, items = read("x.json", json.dumps(shape))
-    assert (parts(items), found.broken, found.notes) == (ITEMS, [], [])
+    assert (parts(items), found.broken_parts, found.notes) == (ITEMS, [], [])
 
 
 def test_an_entry_that_is_none_is_rejected_and_the_rest_goes_on() -> None:
     found, items = read("x.json", json.dumps({"title": "T", "items": [ENTRIES[0], {"id": 5}, 17, ENTRIES[1]]}))
     assert parts(items) == ITEMS
-    assert [(fault.where, fault.reason, fault.raw) for fault in found.broken] == [
+    assert [(fault.where, fault.reason, fault.raw) for fault in found.broken_parts] == [
         ("item 2", "no text", b'{"id": 5}'),
         ("item 3", "not a JSON object", b"17"),
     ]
@@ -60,7 +60,7 @@ def test_an_entry_that_is_none_is_rejected_and_the_rest_goes_on() -> None:
 @pytest.mark.parametrize("shape", [{"items": []}, ABOUT | {"items": []}, {"response": {"results": []}}, []], ids=str)
 def test_an_empty_list_is_a_feed_of_nothing(shape: Any) -> None:
     found, items = read("x.json", json.dumps(shape))
-    assert (items, found.broken, found.notes) == ([], [], [])
+    assert (items, found.broken_parts, found.notes) == ([], [], [])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_empty_list_is_a_feed_of_nothing(shape: Any) -> None:
 def test_an_item_with_lists_of_something_else_is_one_item(item: dict[str, Any]) -> None:
     found, items = read("x.json", json.dumps(item))
     assert [one.text for one in items] == ["T\nown"]
-    assert (found.broken, found.notes) == ([], [])
+    assert (found.broken_parts, found.notes) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["text", "content_html"])
@@ -121,4 +121,4 @@ def test_wrappers_nested_without_end_are_no_items() -> None:
     for depth in (17, 200):
         found, items = read("x.json", '{"items":[' * depth + '{"text": "x"}' + "]}" * depth)
         assert not items
-        assert found.broken
+        assert found.broken_parts

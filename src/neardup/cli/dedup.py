@@ -25,7 +25,7 @@ from neardup.cli.options import (
 )
 from neardup.cli.outputs import check_outputs, write_json, written_files
 from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_foreign
-from neardup.cli.screen import describe_lsh, print_json, print_summary, reading_progress, stage_names
+from neardup.cli.screen import describe_lsh, print_json, print_summary
 from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count, format_size
 
@@ -131,13 +131,13 @@ def dedup(
 
     preferred = parse_preference(prefer)
     engine = engine_options.spark_engine(recipe, run_options.threads)
-    written_too = {
+    tables = {
         "-o": output,
         "--duplicates": duplicates,
         "--quarantine": read_options.quarantine,
         "--summary": summary,
     }
-    outputs = ({} if dry_run else written_too) | {"--report": report_options.report}
+    outputs = ({} if dry_run else tables) | {"--report": report_options.report}
     check_outputs([*inputs, *(against or ())], outputs, force=force)
 
     with ExitStack() as stack:
@@ -152,18 +152,15 @@ def dedup(
         )
         if output is not None and not dry_run:
             corpus.check_folder(output)
-        kernels = reference.kernels if engine is None else None
-        stages = stage_names(recipe, margin=margin is not None, write=not dry_run) if engine is None else ()
-        progress = stack.enter_context(reading_progress(corpus, recipe, kernels=kernels, stages=stages))
-        result = stack.enter_context(
+        result, progress = stack.enter_context(
             run_recipe(
                 corpus,
                 recipe,
                 reference,
                 engine,
                 run_options,
-                progress,
                 keep_rejected=read_options.quarantine is not None and not dry_run,
+                write=not dry_run,
                 classifier=classifier,
                 pairs_per_document=None if math.isinf(pairs_per_document) else pairs_per_document,
                 margin=margin,

@@ -21,7 +21,8 @@ from neardup.errors import OutputError
 _SAMPLES = ("newswire.jsonl", "newswire-labels.csv", "train.jsonl", "test.jsonl")
 
 #: The outputs of the demo.
-_OUTPUTS = {"kept": "kept.jsonl", "duplicates": "duplicates.csv", "summary": "summary.json", "report": "report.html"}
+_OUTPUTS = {"kept": "kept.jsonl", "duplicates": "duplicates.csv", "summary": "summary.json"}
+_REPORT = "report.html"
 
 
 @with_options
@@ -37,25 +38,28 @@ def demo(
     tutorials use.
     """
     places = {kind: os.path.join(folder, name) for kind, name in _OUTPUTS.items()}
+    report = os.path.join(folder, _REPORT)
     copies = {name: os.path.join(folder, name) for name in _SAMPLES}
     sample = copies[_SAMPLES[0]]
-    existing = [place for place in (*copies.values(), *places.values()) if os.path.exists(place)]
+    existing = [place for place in (*copies.values(), *places.values(), report) if os.path.exists(place)]
     if existing and not force:
         raise OutputError(f"{existing[0]} exists: name another folder, or allow it to be replaced with --force")
     _copy_samples(folder, copies)
 
     can_draw = all(importlib.util.find_spec(name) is not None for name in ("altair", "jinja2", "vl_convert"))
     outputs = ["-o", places["kept"], "--duplicates", places["duplicates"], "--summary", places["summary"]]
-    outputs += ["--report", places["report"]] if can_draw else []
+    outputs += ["--report", report] if can_draw else []
     _run("dedup", sample, *outputs, "--force")
     _run("explain", sample, *_corrected_pair(places["duplicates"], sample))
 
     typer.echo()
     if can_draw:
-        page = os.path.abspath(places["report"])
-        print_message(f"open {page} in a browser: what was dropped, why, and what other thresholds would drop")
+        print_message(
+            f"open {os.path.abspath(report)} in a browser: what was dropped, why, and what other thresholds would drop"
+        )
     else:
-        print_message("pip install 'neardup[report]' brings what a report needs; then run the demo again")
+        print_message(f"the demo is complete: {folder} has {', '.join(_OUTPUTS.values())}")
+        print_message("pip install 'neardup[report]' brings the page report.html, too: what was dropped and why")
     print_message(f"next, try your own documents: neardup explore {sample}, with your file instead")
 
 

@@ -60,8 +60,8 @@ def neighbors(
             with written_files(file):
                 print_rows([table], table.column_names, as_json=as_json)
     place = f", written to {file}" if file is not None else ""
-    documents = f"{format_count(found.asked, 'document')} among {found.documents:,}"
+    documents = f"{format_count(found.query_count, 'document')} among {found.documents:,}"
     print_message(f"{format_count(len(found), 'neighbour')} of {documents}{place}")
-    missing = found.asked * k - len(found)
+    missing = found.query_count * k - len(found)
     if missing:
         print_message(f"{missing:,} fewer than requested: no other document shares a feature")

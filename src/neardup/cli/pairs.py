@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli.command import output_option, switch, with_options
@@ -19,7 +18,7 @@ from neardup.cli.options import (
 )
 from neardup.cli.outputs import check_outputs, written_files
 from neardup.cli.running import IndexReference, describe_classifier, find_index, run_recipe, warn_if_foreign
-from neardup.cli.screen import describe_lsh, print_message, print_rows, reading_progress, stage_names
+from neardup.cli.screen import describe_lsh, print_message, print_rows
 from neardup.errors import OutputError
 from neardup.pages.numbers import format_count
 
@@ -65,21 +64,16 @@ def pairs(
 
     reference = IndexReference(index)
     with read_options.open(inputs, against=against if index is None else None) as corpus:
-        kernels = reference.kernels if engine is None else None
-        stages = stage_names(recipe, margin=False, write=False)
-        with reading_progress(corpus, recipe, kernels=kernels, stages=stages) as progress, ExitStack() as stack:
-            result = stack.enter_context(
-                run_recipe(
-                    corpus,
-                    recipe,
-                    reference,
-                    engine,
-                    run_options,
-                    progress,
-                    keep_rejected=read_options.quarantine is not None,
-                    classifier=classifier,
-                )
-            )
+        with run_recipe(
+            corpus,
+            recipe,
+            reference,
+            engine,
+            run_options,
+            keep_rejected=read_options.quarantine is not None,
+            write=False,
+            classifier=classifier,
+        ) as (result, _):
             if file is not None:
                 _write(result, file, force=force)
         if to_stdout:

@@ -67,7 +67,7 @@ class HourPrinter:
         if self._as_json:
             self._print(json.dumps(hour.as_dict()))
             return
-        begins = hour.begins.replace("T", " ").rstrip("Z")
+        begins = hour.start.replace("T", " ").rstrip("Z")
         counts = f"{hour.items:>7,} {hour.originals:>9,} {hour.duplicates:>10,} {hour.held:>9,}"
         self._print(f"{begins:<16} {counts} {hour.bytes / 1e6:>7,.1f} {hour.median:>7,.0f} {hour.p99:>7,.0f}")
 
@@ -114,7 +114,7 @@ def print_totals(
         "window": f"at most {format_count(totals.most_held, 'document')}, {format_size(totals.most_bytes)}",
         "time an item": f"{_microseconds(totals.cpu, totals)} of processor time, {_microseconds(totals.wall, totals)} "
         "elapsed, on average",
-        "classifier": totals.asked.description,
+        "classifier": totals.domain_counts.description,
         "balance": _balance(totals, downstream),
     }
     rows |= {name: place or "" for name, place in places.items()}
@@ -284,12 +284,12 @@ def replay(
 
         page_report = None if page is None else _open_report(page, settings, statistics, clock, progress)
 
-        def see(items: Sequence[Item], verdicts: Sequence[Any]) -> None:
-            notes.see(items, verdicts)
+        def log_verdicts(items: Sequence[Item], verdicts: Sequence[Any]) -> None:
+            notes.add(items, verdicts)
             if page_report is not None:
-                page_report.see(items, verdicts)
+                page_report.add(items, verdicts)
 
-        run = Replay(index, batch=batch, speed=speed, by_clock=as_listed, see=see)
+        run = Replay(index, batch=batch, speed=speed, by_clock=as_listed, on_verdicts=log_verdicts)
         with clock.stage("replay"):
             for hour in run.hours(_with_progress(read_items(corpus, timeline), len(timeline.order), progress)):
                 printer.print_hour(hour)

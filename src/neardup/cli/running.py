@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.cli.options import RunOptions
-from neardup.cli.screen import print_message
+from neardup.cli.screen import print_message, reading_progress, stage_names
 from neardup.errors import OutputError, RecipeError
 from neardup.pages.numbers import format_count
 
@@ -123,45 +123,48 @@ def run_recipe(
     reference: IndexReference,
     engine: Engine | None,
     run_options: RunOptions,
-    progress: Progress | None,
     *,
     keep_rejected: bool,
-    classifier: Classifier | None = None,
+    write: bool,
     pairs_per_document: float | None = None,
     margin: float | None = None,
     **memory_options: Any,
-) -> Iterator[Result]:
-    """Give the result of a recipe on a corpus, from Spark if there is such an engine.
+) -> Iterator[tuple[Result, Progress | None]]:
+    """Give the result of a recipe on a corpus, from Spark if there is such an engine, and the progress bar.
 
-    ``keep_rejected`` says whether Spark returns rejected records; the other parameters are those of ``pipeline.run``.
+    ``keep_rejected`` says whether Spark returns rejected records, ``write`` whether the kept documents are written
+    inside the block; the other parameters are those of ``pipeline.run``.
     """
-    if engine is not None:
-        from neardup.spark.engine import run_on_spark
+    stages = stage_names(recipe, margin=margin is not None, write=write) if engine is None else ()
+    kernels = reference.kernels if engine is None else None
+    with reading_progress(corpus, recipe, kernels=kernels, stages=stages) as progress:
+        if engine is not None:
+            from neardup.spark.engine import run_on_spark
 
-        with run_on_spark(
+            with run_on_spark(
+                corpus,
+                recipe,
+                engine,
+                progress=progress,
+                records=keep_rejected,
+                pairs_per_document=pairs_per_document,
+                index=reference.index,
+            ) as result:
+                yield result, progress
+            return
+        from neardup.pipeline.pipeline import run
+
+        reference.attach(corpus, run_options.threads, progress, margin=margin)
+        result = run(
             corpus,
             recipe,
-            engine,
             progress=progress,
-            records=keep_rejected,
             pairs_per_document=pairs_per_document,
-            index=reference.index,
-        ) as result:
-            yield result
-        return
-    from neardup.pipeline.pipeline import run
-
-    reference.attach(corpus, run_options.threads, progress, margin=margin)
-    yield run(
-        corpus,
-        recipe,
-        classifier=classifier,
-        progress=progress,
-        pairs_per_document=pairs_per_document,
-        margin=margin,
-        **run_options.limits,
-        **memory_options,
-    )
+            margin=margin,
+            **run_options.limits,
+            **memory_options,
+        )
+        yield result, progress
 
 
 def describe_classifier(summary: Mapping[str, Any]) -> str:
@@ -189,5 +192,5 @@ def warn_if_foreign(classifier: Classifier | None, summary: Mapping[str, Any]) -
         return
     from neardup.classifier.domain import DomainCounts
 
-    if complaint := classifier.complaint(DomainCounts(found["candidates"], found["outside"], found["passed"])):
+    if complaint := classifier.domain_error(DomainCounts(found["candidates"], found["outside"], found["passed"])):
         print_message(f"{complaint}; its training figures do not hold here")

@@ -188,7 +188,7 @@ def warm_up(index: Index) -> None:
         if sys.stderr.isatty():
             print_message(message)
         else:
-            Log().say("compiling", message=message)
+            Log().write("compiling", message=message)
     stream_index.warm_up(index)
 
 
@@ -205,18 +205,18 @@ def _watch(settings: WatchSettings, index: Index, window_options: StoredWindowOp
         if sys.stderr.isatty():
             from neardup.watch.watcher import Panel
 
-            log.listener = stack.enter_context(Panel(watcher, printable_line, format_size)).hear
+            log.listener = stack.enter_context(Panel(watcher, printable_line, format_size)).show_event
         _log_start(log, index, settings, window_options)
         with _stopped_by_signals(watcher, log), _warnings_logged(log):
             counters = watcher.run()
-        log.say("stopped", **counters.as_dict(), held=len(index))
+        log.write("stopped", **counters.as_dict(), held=len(index))
     if log.listener is not None:
         print_message(_describe_counters(counters))
 
 
 def _log_start(log: Log, index: Index, settings: WatchSettings, window_options: StoredWindowOptions) -> None:
     names = ("inbox", "originals", "duplicates", "quarantine", "done")
-    log.say(
+    log.write(
         "started",
         pid=os.getpid(),
         **{name: getattr(settings, name) for name in names},
@@ -241,32 +241,32 @@ def _stopped_by_signals(watcher: Watcher, log: Log) -> Iterator[None]:
         signalled = True
         watcher.stop()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
         if signalled:
-            log.say("stopping", message="stop signal received; the current batch is finished")
+            log.write("stopping", message="stop signal received; the current batch is finished")
 
 
 @contextmanager
 def _warnings_logged(log: Log) -> Iterator[None]:
     """Log the warning that documents are unlike the classifier's training."""
-    before = warnings.showwarning
+    previous = warnings.showwarning
 
     def log_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, ForeignDocuments):
-            log.say("foreign", message=str(message))
+            log.write("foreign", message=str(message))
         else:
-            before(message, category, *where, **more)
+            previous(message, category, *where, **more)
 
     warnings.showwarning = log_warning
     try:
         yield
     finally:
-        warnings.showwarning = before
+        warnings.showwarning = previous
 
 
 def _describe_counters(counters: Counters) -> str:

@@ -20,8 +20,8 @@ from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableF
 from neardup.documents.copy import CopyReport, copy_kept, declared_schema, kept_schema, origins, positions_by_id
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
-    KNOWN_SUFFIXES,
     STDIN,
+    SUFFIX_LIST,
     Format,
     InputFile,
     codec_of_bytes,
@@ -105,7 +105,7 @@ def _format_of(file: InputFile) -> Format:
     if kind is None:
         if file.name == STDIN and not file.size:
             return Format("jsonl", None)
-        raise InputError(f"{file.name} is of no known format: give {KNOWN_SUFFIXES}, the tables also as .gz or .zst")
+        raise InputError(f"{file.name} is of no known format: give {SUFFIX_LIST}, the tables also as .gz or .zst")
     return Format(kind, codec)
 
 
@@ -237,7 +237,7 @@ class Corpus:
             for batch in self.reference.scan():
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
-    def scan_again(self, order: str | None = None, *, input_only: bool = False) -> Iterator[Batch]:
+    def rescan(self, order: str | None = None, *, input_only: bool = False) -> Iterator[Batch]:
         """Yield the documents once more, after `scan`; broken records are not counted again.
 
         ``order`` names another column to yield as the order column; ``input_only`` leaves out the reference.
@@ -254,12 +254,12 @@ class Corpus:
 
         yield from read_ahead(merged_batches(batches()))
         if self.reference is not None and not input_only:
-            for batch in self.reference.scan_again(order):
+            for batch in self.reference.rescan(order):
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
     def values(self, column: str, *, input_only: bool = False) -> pa.Array:
         """Return a column of all documents as strings, null for empty ones; this reads the inputs again."""
-        parts = [batch.order for batch in self.scan_again(column, input_only=input_only)]
+        parts = [batch.order for batch in self.rescan(column, input_only=input_only)]
         values = join_order(parts, column).cast(pa.large_string())
         return pc.if_else(pc.equal(values, ""), None, values)
 
@@ -570,7 +570,7 @@ def open_corpus(
         notes: list[str] = []
         files = discover(inputs, notes, spool.path)
         sources = open_sources(files, spool.path)
-        options = _wanted(sources, ids, text_column, id_column, order_column, max_document)
+        options = _read_options(sources, ids, text_column, id_column, order_column, max_document)
     except BaseException:
         spool.discard()
         raise
@@ -588,7 +588,7 @@ def open_corpus(
     )
 
 
-def _wanted(
+def _read_options(
     sources: Sequence[Source],
     ids: Ids,
     text_column: TextColumn,
@@ -649,6 +649,6 @@ def corpus_of(
         raise InputError("the data has no columns: give texts or a table with a column of texts")
     columns = TableColumns(table)
     sources: list[Source] = [ColumnarSource(InputFile(None, "", _IN_MEMORY, 0, None), columns, "slice")]
-    options = _wanted(sources, ids, text_column, id_column, order_column, max_document)
+    options = _read_options(sources, ids, text_column, id_column, order_column, max_document)
     columns.cut(options.texts)
     return Corpus(sources, options, text_bytes(table, options.texts), strict=strict, quarantine=quarantine)

@@ -34,7 +34,7 @@ KIND_OF_SUFFIX: dict[str, Kind] = {
 CODEC_OF_SUFFIX: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 PAGE_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 TEXT_SUFFIXES = PAGE_SUFFIXES | {"", ".txt", ".text", ".md", ".rst", ".xml", ".tex", ".log"}
-KNOWN_SUFFIXES = ".parquet, .jsonl, .ndjson, .json, .csv, .tsv, .arrow, .feather, .ipc, .txt and .md"
+SUFFIX_LIST = ".parquet, .jsonl, .ndjson, .json, .csv, .tsv, .arrow, .feather, .ipc, .txt and .md"
 
 _MAGIC_CODECS: tuple[tuple[bytes, Codec], ...] = (
     (b"\x1f\x8b\x08", "gzip"),
@@ -215,9 +215,9 @@ def _spool_stdin(spool: str) -> InputFile:
 def _spool(stream: BinaryIO, path: str, name: str) -> InputFile:
     """Copy a stream to a file. Lines are compressed, because they are read in order."""
     head = stream.read(_HEAD)
-    stays_plain = codec_of_bytes(head) is not None or any(head.startswith(magic) for magic, _ in _MAGIC_KINDS)
+    is_compressed = codec_of_bytes(head) is not None or any(head.startswith(magic) for magic, _ in _MAGIC_KINDS)
     with pa.OSFile(path, "wb") as file:
-        spool = file if stays_plain or len(head) < _HEAD else pa.CompressedOutputStream(file, "zstd")
+        spool = file if is_compressed or len(head) < _HEAD else pa.CompressedOutputStream(file, "zstd")
         with spool:
             while head:
                 spool.write(head)

@@ -96,7 +96,7 @@ class OutputFile:
         self._pending: list[bytes | memoryview] = []
         self._size = 0
         with output_errors(self.name):
-            self._base: Any = sys.stdout.buffer if self._target is None else self._beside(self._target)
+            self._base: Any = sys.stdout.buffer if self._target is None else self._open_unfinished(self._target)
         codec = None if path == "-" else suffixes(path)[1]
         self._sink: Any = self._base
         if codec == "gzip":
@@ -105,7 +105,7 @@ class OutputFile:
         elif codec is not None:
             self._sink = pa.CompressedOutputStream(pa.PythonFile(self._base, "w"), codec)
 
-    def _beside(self, target: str) -> Any:
+    def _open_unfinished(self, target: str) -> Any:
         if self._remote is not None:
             self._unfinished = PartialOutput.temporary_folder()
             return open(os.path.join(self._unfinished.path, _SPOOL_NAME), "wb")

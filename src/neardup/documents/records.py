@@ -71,10 +71,10 @@ def joined_column(columns: Sequence[Any]) -> Any:
     nothing, line_end = pa.scalar("", kind), pa.scalar("\n", kind)
     joined, missing = pc.fill_null(columns[0], nothing), pc.is_null(columns[0])
     for column in columns[1:]:
-        other, missing = pc.fill_null(column, nothing), pc.and_(missing, pc.is_null(column))
-        both = pc.greater(pc.min_element_wise(pc.binary_length(joined), pc.binary_length(other)), 0)
+        texts, missing = pc.fill_null(column, nothing), pc.and_(missing, pc.is_null(column))
+        has_both = pc.greater(pc.min_element_wise(pc.binary_length(joined), pc.binary_length(texts)), 0)
         # Arrow's own joins that skip nulls leave out rows in which all are null.
-        joined = pc.binary_join_element_wise(joined, pc.if_else(both, line_end, nothing), other, nothing)
+        joined = pc.binary_join_element_wise(joined, pc.if_else(has_both, line_end, nothing), texts, nothing)
     return pc.if_else(missing, pa.scalar(None, kind), joined)
 
 
@@ -267,8 +267,8 @@ def repeated_ids(ids: Any) -> np.ndarray:
     suspects = _repeated_values(_hashes(ids)) if len(ids) > _MAX_ENCODED else np.arange(len(ids))
     codes = pc.dictionary_encode(ids.take(suspects)).indices.to_numpy(zero_copy_only=False)
     # Codes count up as new values appear, so a code not above all before it is a repeat.
-    before = np.maximum.accumulate(codes)
-    repeats: np.ndarray = suspects[1:][codes[1:] <= before[:-1]]
+    maxima = np.maximum.accumulate(codes)
+    repeats: np.ndarray = suspects[1:][codes[1:] <= maxima[:-1]]
     return repeats
 
 
@@ -280,8 +280,8 @@ def _repeated_values(codes: np.ndarray) -> np.ndarray:
     if not twice.size:
         return np.zeros(0, dtype=np.int64)
     nearest = np.minimum(np.searchsorted(twice, codes), twice.size - 1)
-    found: np.ndarray = np.flatnonzero(twice[nearest] == codes)
-    return found
+    positions: np.ndarray = np.flatnonzero(twice[nearest] == codes)
+    return positions
 
 
 def _hashes(strings: Any) -> np.ndarray:
@@ -613,7 +613,7 @@ class Names:
         names = pa.array(self.rows[: self.input_count]) if self.ids is None else self.ids
         return names if self.reference_names is None else join_ids([names, self.reference_names])
 
-    def at(self, positions: Integers) -> pa.Array:
+    def take(self, positions: Integers) -> pa.Array:
         """Return the names at positions on either side, in the type of ``all_names``."""
         return self.of_input(positions) if self.reference_names is None else self.all_names().take(pa.array(positions))
 
@@ -645,8 +645,8 @@ class Names:
             If no document has the name.
         """
         if self.ids is None:
-            found = np.flatnonzero(self.rows[: self.input_count] == name) if isinstance(name, int) else np.zeros(0, int)
-            position = int(found[0]) if len(found) else -1
+            rows = np.flatnonzero(self.rows[: self.input_count] == name) if isinstance(name, int) else np.zeros(0, int)
+            position = int(rows[0]) if len(rows) else -1
         else:
             position = _index_in(self.ids, name)
         if position < 0 and self.reference_names is not None:

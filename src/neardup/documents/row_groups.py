@@ -101,25 +101,25 @@ class ParquetGroups:
         self._file.write(bytes(written) + len(written).to_bytes(4, "little") + _MAGIC)
 
 
-def _shift(struct: dict[int, tuple[int, Any]], field: int, by: int) -> None:
+def _shift(struct: dict[int, tuple[int, Any]], field: int, distance: int) -> None:
     kind, place = struct.get(field, (_I64, 0))
     if place:
-        struct[field] = (kind, place + by)
+        struct[field] = (kind, place + distance)
 
 
 class _Reader:
     """Reads values in the compact protocol; a struct becomes the type and value of each field."""
 
     def __init__(self, data: memoryview) -> None:
-        self._data, self._at = data, 0
+        self._data, self._position = data, 0
 
     def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
+        self._position += 1
+        return self._data[self._position - 1]
 
     def _bytes(self, size: int) -> bytes:
-        self._at += size
-        return bytes(self._data[self._at - size : self._at])
+        self._position += size
+        return bytes(self._data[self._position - size : self._position])
 
     def _varint(self) -> int:
         value = shift = 0

@@ -151,7 +151,7 @@ TEXT_NAMES = (
     "abstract",
     "sentence",
 )
-_SHOWN = 30
+_MAX_LISTED = 30
 TIME_NAMES = (
     "timestamp",
     "time",
@@ -239,13 +239,13 @@ def choose_columns(
 
 def _listed_columns(source: HasColumns) -> str:
     columns = list(source.columns().items())
-    shown = [f"{' '.join(name.split())[:60]} ({str(kind)[:60]})" for name, kind in columns[:_SHOWN]]
-    more = [f"and {len(columns) - _SHOWN} more"] if len(columns) > _SHOWN else []
-    return ", ".join(shown + more)
+    listed = [f"{' '.join(name.split())[:60]} ({str(kind)[:60]})" for name, kind in columns[:_MAX_LISTED]]
+    rest = [f"and {len(columns) - _MAX_LISTED} more"] if len(columns) > _MAX_LISTED else []
+    return ", ".join(listed + rest)
 
 
 def require_column(
-    sources: Sequence[HasColumns], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str
+    sources: Sequence[HasColumns], name: str, option: str, accepts: Callable[[pa.DataType], bool], rule: str
 ) -> None:
     """Raise InputError if an input lacks a column, or the column has an unsuitable type."""
     for source in sources:
@@ -254,7 +254,7 @@ def require_column(
             raise InputError(
                 f"{source.file.name} has no column {name!r} for {option}; its columns are {_listed_columns(source)}"
             )
-        if not fits(columns[name]):
+        if not accepts(columns[name]):
             raise InputError(
                 f"{source.file.name}: column {name!r} is of type {columns[name]}, but {rule}; choose "
                 f"another with {option}: {_listed_columns(source)}"
@@ -264,19 +264,19 @@ def require_column(
 def _obvious(
     sources: Sequence[HasColumns],
     candidates: Sequence[str],
-    fits: Callable[[pa.DataType], bool],
+    accepts: Callable[[pa.DataType], bool],
     excluded: Sequence[str] = (),
 ) -> str | None:
     """Return the first candidate that all inputs have with a suitable type, in any case of letters; else None."""
     for candidate in candidates:
         for name in sources[0].columns():
-            if name.lower() == candidate and name not in excluded and _is_everywhere(sources, name, fits):
+            if name.lower() == candidate and name not in excluded and _is_everywhere(sources, name, accepts):
                 return name
     return None
 
 
-def _is_everywhere(sources: Sequence[HasColumns], name: str, fits: Callable[[pa.DataType], bool]) -> bool:
-    return all(name in source.columns() and fits(source.columns()[name]) for source in sources)
+def _is_everywhere(sources: Sequence[HasColumns], name: str, accepts: Callable[[pa.DataType], bool]) -> bool:
+    return all(name in source.columns() and accepts(source.columns()[name]) for source in sources)
 
 
 def _obvious_text(sources: Sequence[HasColumns]) -> str:

@@ -68,7 +68,7 @@ class TaskReader:
 
     def __init__(self, task: Task, options: ReadOptions, spool: str) -> None:
         self.rows, self.lines, self.faults = 0, 0, list[RecordFault]()
-        self._task, self._wanted, self._spool = task, options, spool
+        self._task, self._options, self._spool = task, options, spool
 
     def batches(self) -> Iterator[Batch]:
         """Yield the documents, with rows of the task."""
@@ -76,9 +76,9 @@ class TaskReader:
 
     def _valid(self) -> Iterator[Batch]:
         source = reopen_source(self._task.files, self._spool, self._task.span)
-        with closing(source.chunks(self._wanted)) as chunks:
+        with closing(source.chunks(self._options)) as chunks:
             for chunk in chunks:
-                batch, faults = split_chunk(chunk, self._wanted, self.rows, id_prefix(source))
+                batch, faults = split_chunk(chunk, self._options, self.rows, id_prefix(source))
                 self.faults += [replace(fault, row=fault.row + self.rows) for fault in faults]
                 self.rows += chunk.row_count
                 yield batch

@@ -47,7 +47,7 @@ def pieces(
 def reread_pieces(corpus: Corpus, progress: Progress | None = None) -> Iterator[pa.LargeStringArray]:
     """Yield the texts of a corpus in pieces once more, after ``pieces``."""
     consumed = 0
-    for batch in corpus.scan_again():
+    for batch in corpus.rescan():
         consumed += batch.bytes_read
         if progress is not None:
             progress("read again", consumed, corpus.total_bytes)

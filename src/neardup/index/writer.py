@@ -106,7 +106,7 @@ class IndexWriter:
 
         def parts() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
             consumed = 0
-            for batch in corpus.scan() if keep is None else corpus.scan_again(input_only=True):
+            for batch in corpus.scan() if keep is None else corpus.rescan(input_only=True):
                 consumed += batch.bytes_read
                 if progress is not None:
                     progress("index", consumed, corpus.total_bytes)

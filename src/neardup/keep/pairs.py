@@ -155,7 +155,7 @@ class Pairs:
         for part in self.edges():
             columns = {
                 "left": self._names.of_input(part.left),
-                "right": self._names.at(part.right),
+                "right": self._names.take(part.right),
                 "similarity": pa.array(of_edge[part.edge]),
             }
             if self._names.reference_names is not None:
@@ -173,7 +173,7 @@ class Pairs:
         more = self._more(none, full) if self._more else {}
         kinds = {
             "left": self._names.of_input(none).type,
-            "right": self._names.at(none).type,
+            "right": self._names.take(none).type,
             "similarity": pa.float64(),
         }
         if self._names.reference_names is not None:

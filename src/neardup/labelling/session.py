@@ -192,7 +192,7 @@ class SampleQueue(FixedQueue):
     def facts(self) -> list[Fact]:
         """Return precision and recall, if they are known."""
         sample = self._sample
-        return [*_facts(sample.audit(sample.resolve_votes(store_votes(self._store.labels, sample.places))))]
+        return [*_facts(sample.audit(sample.resolve_votes(store_votes(self._store.labels, sample.positions))))]
 
 
 def _facts(found: Audit) -> Iterator[Fact]:

@@ -82,15 +82,15 @@ class MatchCriterion(NamedTuple):
         """Return the nearest threshold, rounded away from the pair, that gives the other verdict; None if none does."""
         rule, match = measure(self.measure), self.is_met(o, a, b)
         value = measure_value(self.measure, o, a, b, self.unit)
-        whole = rule.highest == 63
-        for format_measure in (0,) if whole else (4,) if rule.distance else _DECIMALS:
-            scale = 10**format_measure
+        is_integer = rule.highest == 63
+        for decimals in (0,) if is_integer else (4,) if rule.distance else _DECIMALS:
+            scale = 10**decimals
             highest = rule.highest * scale
             # Floating point is at most one step off; the exact rule decides.
             up = match != rule.distance
-            near = ceil(value * scale) if up else floor(value * scale)
-            for step in range(near - 1, near + 2) if up else range(near + 1, near - 2, -1):
-                if not (0 if whole else 1) <= step <= highest:
+            nearest = ceil(value * scale) if up else floor(value * scale)
+            for step in range(nearest - 1, nearest + 2) if up else range(nearest + 1, nearest - 2, -1):
+                if not (0 if is_integer else 1) <= step <= highest:
                     continue
                 if self.is_met(o, a, b, Fraction(step, scale)) != match:
                     return float(Fraction(step, scale))
@@ -109,8 +109,8 @@ def measure_value(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
 
 def match_criterion(recipe: Recipe, unit: int = 1) -> MatchCriterion:
     """Return the criterion of the first step of a recipe."""
-    least = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
-    return MatchCriterion(recipe.measure, recipe.exact_threshold, least, unit)
+    floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
+    return MatchCriterion(recipe.measure, recipe.exact_threshold, floor, unit)
 
 
 def second_step_criterion(step: SecondStep) -> MatchCriterion:
@@ -259,9 +259,9 @@ def _single_feature_sentence(recipe: Recipe, o: int, features: tuple[int, int, i
 def _empty_sentence(recipe: Recipe, a: int, b: int) -> str:
     empty = " and the ".join(side for side, size in (("left", a), ("right", b)) if not size)
     verb = "have" if a == b else "has"
-    whole = recipe.parsed_features.kind in ("words", "qgrams", "skips", "clauses", "sentence_words", "checksum")
-    lacking = token_noun(recipe) if whole and not recipe.clip else "feature"
-    return f"The {empty} document {verb} no {lacking} to compare, and an empty one matches nothing."
+    has_tokens = recipe.parsed_features.kind in ("words", "qgrams", "skips", "clauses", "sentence_words", "checksum")
+    noun = token_noun(recipe) if has_tokens and not recipe.clip else "feature"
+    return f"The {empty} document {verb} no {noun} to compare, and an empty one matches nothing."
 
 
 def token_noun(recipe: Recipe) -> str:
@@ -321,14 +321,14 @@ def _comparison(recipe: Recipe, counts: Counts) -> str:
     value = measure_value(recipe.measure, *counts)
     reached = criterion._replace(floor=Fraction(0)).is_met(o, a, b)
     sign = ("<=" if reached else ">") if rule.distance else (">=" if reached else "<")
-    shown = f"{value:.0f}" if recipe.measure == "hamming" else format_measure(value, up=rule.distance)
-    least = ""
+    formatted = f"{value:.0f}" if recipe.measure == "hamming" else format_measure(value, up=rule.distance)
+    condition = ""
     if recipe.jaccard_floor:
         floor = exact_fraction(recipe.jaccard_floor, "jaccard_floor")
         jaccard = criterion._replace(measure="jaccard", threshold=floor)
-        least = f" with jaccard {format_measure(measure_value('jaccard', o, a, b))} "
-        least += f"{'>=' if jaccard.is_met(o, a, b) else '<'} {recipe.jaccard_floor:g}"
-    return f"{recipe.measure} {shown} {sign} {recipe.threshold:g}{least}"
+        condition = f" with jaccard {format_measure(measure_value('jaccard', o, a, b))} "
+        condition += f"{'>=' if jaccard.is_met(o, a, b) else '<'} {recipe.jaccard_floor:g}"
+    return f"{recipe.measure} {formatted} {sign} {recipe.threshold:g}{condition}"
 
 
 def _imatch(features: tuple[int, int, int], digests: tuple[str, str], least: int) -> str:

@@ -46,16 +46,16 @@ class Neighbors(Table):
     ----------
     documents : int
         Number of documents in the corpus.
-    asked : int
+    query_count : int
         Number of documents whose neighbors were searched. A document that shares features with fewer than k others
         has fewer rows, one without features none.
     stages : list of Stage
         Cost of each stage.
     """
 
-    def __init__(self, names: Names, found: Nearest, documents: int, asked: int, stages: list[Stage]) -> None:
+    def __init__(self, names: Names, found: Nearest, documents: int, query_count: int, stages: list[Stage]) -> None:
         self._names, self._found = names, found
-        self.documents, self.asked, self.stages = documents, asked, stages
+        self.documents, self.query_count, self.stages = documents, query_count, stages
         query = found.query
         first = np.ones(len(query), np.bool_)
         first[1:] = query[1:] != query[:-1]
@@ -157,9 +157,9 @@ def _positions(names: Names, present: Integers, ids: list[str]) -> Integers:
     """
     all_ids = pc.cast(names.of_input(present), pa.large_string())
     places = pc.index_in(pa.array(ids, pa.large_string()), value_set=all_ids).to_pylist()
-    missing = [name for name, place in zip(ids, places, strict=True) if place is None]
-    if missing:
+    unknown_ids = [name for name, place in zip(ids, places, strict=True) if place is None]
+    if unknown_ids:
         similar_ids: list[str] = []
-        add_similar_ids(similar_ids, all_ids.to_pylist(), missing)
-        raise UnknownDocument(unknown_id_message(missing[0], similar_ids, len(all_ids), by_row=names.ids is None))
+        add_similar_ids(similar_ids, all_ids.to_pylist(), unknown_ids)
+        raise UnknownDocument(unknown_id_message(unknown_ids[0], similar_ids, len(all_ids), by_row=names.ids is None))
     return present[np.array(list(dict.fromkeys(places)), np.int64)]

@@ -64,16 +64,16 @@ def _covered(side: TextGrams, other_grams: Collection[Gram]) -> list[tuple[int, 
 def text_segments(side: TextGrams, other_grams: Collection[Gram]) -> tuple[Segment, ...]:
     """Cut a text into stretches that grams of the other text cover, and the rest."""
     segments: list[Segment] = []
-    done = 0
+    position = 0
     for first, end in _covered(side, other_grams):
-        begin = max(side.units[first].start, done)
-        if begin > done:
-            segments.append(Segment(done, begin, False))
-        done = max(side.units[end - 1].end, begin)
-        if done > begin:
-            segments.append(Segment(begin, done, True))
-    if done < len(side.text):
-        segments.append(Segment(done, len(side.text), False))
+        begin = max(side.units[first].start, position)
+        if begin > position:
+            segments.append(Segment(position, begin, False))
+        position = max(side.units[end - 1].end, begin)
+        if position > begin:
+            segments.append(Segment(begin, position, True))
+    if position < len(side.text):
+        segments.append(Segment(position, len(side.text), False))
     return tuple(segments)
 
 
@@ -83,22 +83,24 @@ def changed_spans(left: TextGrams, right: TextGrams) -> tuple[tuple[Span, ...], 
     They are found by aligning the uncovered rests of the two texts; they play no part in the verdict.
     """
     sides = left, right
-    rest = [_uncovered(left, set(right.grams)), _uncovered(right, set(left.grams))]
-    blocks = matching_blocks(*([side.units[i].text for i in at] for side, at in zip(sides, rest, strict=True)))
+    uncovered = [_uncovered(left, set(right.grams)), _uncovered(right, set(left.grams))]
+    blocks = matching_blocks(
+        *([side.units[i].text for i in units] for side, units in zip(sides, uncovered, strict=True))
+    )
     spans = []
-    for number, (side, at) in enumerate(zip(sides, rest, strict=True)):
-        same = {at[block[number] + step] for block in blocks for step in range(block.length)}
-        spans.append(_spans(side, [unit for unit in at if unit not in same]))
+    for number, (side, units) in enumerate(zip(sides, uncovered, strict=True)):
+        aligned = {units[block[number] + step] for block in blocks for step in range(block.length)}
+        spans.append(_spans(side, [unit for unit in units if unit not in aligned]))
     return spans[0], spans[1]
 
 
 def _uncovered(side: TextGrams, other_grams: Collection[Gram]) -> list[int]:
-    found: list[int] = []
-    done = 0
+    units: list[int] = []
+    position = 0
     for first, end in _covered(side, other_grams):
-        found += range(done, first)
-        done = end
-    return found + list(range(done, len(side.units)))
+        units += range(position, first)
+        position = end
+    return units + list(range(position, len(side.units)))
 
 
 def _spans(side: TextGrams, units: Sequence[int]) -> tuple[Span, ...]:
@@ -118,25 +120,25 @@ def common_passages(left: TextGrams, right: TextGrams) -> tuple[Passage, ...]:
     items, owners = _runs(left)
     right_items, right_owners = _runs(right)
     automaton = SuffixAutomaton(right_items)
-    found: list[Passage] = []
-    at = 0
-    while at < len(items):
-        run = automaton.longest_run(items, at)
+    passages: list[Passage] = []
+    position = 0
+    while position < len(items):
+        run = automaton.longest_run(items, position)
         if run.length:
-            first, last = owners[at], owners[at + run.length - 1]
+            first, last = owners[position], owners[position + run.length - 1]
             place = _span(left, first, last)
             spans = tuple(
                 _span(right, right_owners[start], right_owners[start + run.length - 1]) for start in run.starts
             )
             count = left.places[last][-1] - left.places[first][0] + 1
-            found.append(Passage(place, spans, count, left.text[place.start : place.end]))
-        at += max(run.length, 1)
-    return tuple(found)
+            passages.append(Passage(place, spans, count, left.text[place.start : place.end]))
+        position += max(run.length, 1)
+    return tuple(passages)
 
 
 def _runs(side: TextGrams) -> tuple[Sequence[Hashable], Sequence[int]]:
     """Return the grams, with a unique item at each gap between them, and the gram number of each item."""
-    ends = [i for i, (place, after) in enumerate(pairwise(side.places), 1) if after[0] > place[-1] + 1]
+    ends = [i for i, (place, next_place) in enumerate(pairwise(side.places), 1) if next_place[0] > place[-1] + 1]
     if not ends:
         return side.grams, range(len(side.grams))
     items: list[Hashable] = []

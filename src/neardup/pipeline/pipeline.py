@@ -35,7 +35,7 @@ from neardup.search.engines import PAIRS_PER_DOCUMENT, PairSearch, memory_needs,
 from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
 from neardup.search.margin import Margin, find_margin, relaxed_recipe, relaxed_second_step, split_at_threshold
-from neardup.search.matches import distinct_documents
+from neardup.search.matches import Matches, distinct_documents
 from neardup.search.second_step import apply_second_step, check_classifier, text_representatives
 from neardup.version import __version__
 
@@ -134,19 +134,19 @@ def collect_features(
         counts = recipe.search != "lsh"
         recomputed = RecomputedFeatures(corpus, extractor, threads, report, single_use=single_use, with_counts=counts)
         store = BoundedStore(store.memory, memory_needs(recipe), max_bytes, recomputed)
-    read = seen = 0
-    before = pa.total_allocated_bytes()
+    bytes_read = row_count = 0
+    allocated = pa.total_allocated_bytes()
 
     def observe(batch: Batch) -> None:
-        nonlocal read, seen
+        nonlocal bytes_read, row_count
         columns.add(batch)
-        read += batch.bytes_read
-        seen += len(batch.rows)
-        store.reader_bytes = max(store.reader_bytes, pa.total_allocated_bytes() - before)
+        bytes_read += batch.bytes_read
+        row_count += len(batch.rows)
+        store.reader_bytes = max(store.reader_bytes, pa.total_allocated_bytes() - allocated)
         if batch.ids is not None and not pa.types.is_integer(batch.ids.type):
             store.id_bytes += batch.ids.nbytes
-        if read > 0:
-            store.expected_documents = seen * corpus.total_bytes / read
+        if bytes_read > 0:
+            store.expected_documents = row_count * corpus.total_bytes / bytes_read
 
     with clock.stage("read and features"):
         make = partial(extractor, allocate=store.allocate)
@@ -237,7 +237,7 @@ def run(
     for side in (corpus, corpus.reference):
         if within is not None and side is not None:
             side.require_column(within, option("--within", "within"))
-    read = collect_features(
+    features = collect_features(
         corpus,
         recipe,
         threads=threads,
@@ -251,68 +251,103 @@ def run(
     )
     max_pairs = None
     if pairs_per_document is not None and within is None and not recipe.second_step:
-        max_pairs = pair_limit(pairs_per_document, read.names.input_count)
+        max_pairs = pair_limit(pairs_per_document, features.names.input_count)
     margin_pairs: Margin | None = None
-    with read.store as store:
+    with features.store as store:
         with clock.stage("join"):
-            find = _finder(corpus, recipe, read, encoder, threads)
-            joined = find(recipe, max_pairs, partial(report, "join"))
+            find = _finder(corpus, recipe, features, encoder, threads)
+            matches = find(recipe, max_pairs, partial(report, "join"))
         spilled, room = store.memory.spilled_bytes, store.spare_bytes
         if relaxed is not None and not recipe.second_step:
-            fewest = pair_limit(PAIRS_PER_DOCUMENT, read.names.input_count) if max_pairs is None else max_pairs
-            search_again = partial(find, max_pairs=fewest, progress=partial(report, "margin"), all_or_none=True)
+            max_margin_pairs = (
+                pair_limit(PAIRS_PER_DOCUMENT, features.names.input_count) if max_pairs is None else max_pairs
+            )
+            search = partial(find, max_pairs=max_margin_pairs, progress=partial(report, "margin"), all_or_none=True)
             with clock.stage("margin"):
-                margin_pairs = find_margin(recipe, relaxed, joined, search_again)
+                margin_pairs = find_margin(recipe, relaxed, matches, search)
     if recipe.second_step:
         widened_recipe, widened_classifier = relaxed_second_step(recipe, relaxed, classifier)
         with clock.stage("verify"):
-            joined = apply_second_step(
-                joined,
+            matches = apply_second_step(
+                matches,
                 widened_recipe,
-                text_representatives(read.text_digests, store.text_bytes, joined.representative < 0),
-                lambda documents: load_records(corpus, recipe, read.names.rows[documents], threads, classifier),
+                text_representatives(features.text_digests, store.text_bytes, matches.representative < 0),
+                lambda documents: load_records(corpus, recipe, features.names.rows[documents], threads, classifier),
                 text_bytes=store.text_bytes,
                 room=room,
                 threads=threads,
                 encoder=encoder,
                 classifier=widened_classifier,
-                reference=read.names.reference_count,
+                reference=features.names.reference_count,
                 progress=partial(report, "verify"),
             )
         if relaxed is not None:
-            joined, margin_pairs = split_at_threshold(joined, recipe, relaxed, classifier)
-        if classifier is not None:
-            from neardup.classifier.domain import DomainCounts
-
-            classifier.check_domain(DomainCounts.of(joined.statistics))
+            matches, margin_pairs = split_at_threshold(matches, recipe, relaxed, classifier)
     with clock.stage("keep"):
-        undecided = read.present & (joined.representative < 0)
-        documents = Documents(read.names, read.keep_order, read.text_digests, store.text_bytes, read.present)
         details = {
-            "undecidable": int(undecided.sum()),
-            "without_keep_value": read.without_keep_value,
-            "search": joined.statistics | {"spilled_bytes": spilled},
+            "without_keep_value": features.without_keep_value,
+            "search": matches.statistics | {"spilled_bytes": spilled},
             "threads": threads,
-            "version": __version__,
-        } | recipe_details(recipe)
+        }
         if within is not None:
             details["within"] = within
         if prefer is not None:
             details["prefer"] = f"{prefer.column}={','.join(prefer.values)}"
-        if classifier is not None:
-            details |= classifier_details(classifier, joined.statistics)
-        return Result(
+        return build_result(
             corpus,
             recipe,
-            documents,
-            joined,
+            Documents(features.names, features.keep_order, features.text_digests, store.text_bytes, features.present),
+            matches,
             details,
             clock,
-            statistics=read.statistics,
+            statistics=features.statistics,
             encoder=encoder,
             classifier=classifier,
             margin=margin_pairs,
         )
+
+
+def build_result(
+    corpus: Corpus,
+    recipe: Recipe,
+    documents: Documents,
+    matches: Matches,
+    details: dict[str, Any],
+    clock: Clock,
+    *,
+    statistics: Statistics | None = None,
+    encoder: Encoder | None = None,
+    classifier: Classifier | None = None,
+    margin: Margin | None = None,
+) -> Result:
+    """Decide which documents are kept, and return the result; ``details`` are what the engine adds to its summary.
+
+    Raises
+    ------
+    ForeignDocuments
+        If the documents are unlike those of the classifier's training.
+    """
+    summary = {
+        "undecidable": int((documents.present & (matches.representative < 0)).sum()),
+        "version": __version__,
+    } | recipe_details(recipe)
+    if classifier is not None:
+        from neardup.classifier.domain import DomainCounts
+
+        classifier.check_domain(DomainCounts.of(matches.statistics))
+        summary |= classifier_details(classifier, matches.statistics)
+    return Result(
+        corpus,
+        recipe,
+        documents,
+        matches,
+        summary | details,
+        clock,
+        statistics=statistics,
+        encoder=encoder,
+        classifier=classifier,
+        margin=margin,
+    )
 
 
 def _check_before_reading(
@@ -327,9 +362,9 @@ def _check_before_reading(
             if side is not None:
                 check_classifier(classifier, recipe, encoder).check_columns(side.columns)
     if encoder is None and (recipe.measure == "semantic" or (step is not None and step.measure == "semantic")):
-        what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"second_step {str(step)!r}"
+        user = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"second_step {str(step)!r}"
         raise RecipeError(
-            f"{what} needs an encoder, an object with encode(texts): pass one in Python, nd.dedup(..., encoder=...)"
+            f"{user} needs an encoder, an object with encode(texts): pass one in Python, nd.dedup(..., encoder=...)"
         )
 
 
@@ -357,22 +392,24 @@ def _check_memory(memory: int | None) -> int | None:
     return memory
 
 
-def _finder(corpus: Corpus, recipe: Recipe, read: CorpusFeatures, encoder: Encoder | None, threads: int) -> PairSearch:
+def _finder(
+    corpus: Corpus, recipe: Recipe, features: CorpusFeatures, encoder: Encoder | None, threads: int
+) -> PairSearch:
     finder = PairSearch(
-        store=read.store,
-        statistics=read.statistics,
-        excluded=np.zeros(len(read.names), np.bool_),
-        keep_order=read.keep_order,
+        store=features.store,
+        statistics=features.statistics,
+        excluded=np.zeros(len(features.names), np.bool_),
+        keep_order=features.keep_order,
         threads=threads,
-        reference=read.names.reference_count,
-        groups=read.groups,
+        reference=features.names.reference_count,
+        groups=features.groups,
     )
     if recipe.measure != "semantic" or encoder is None:
         return finder
-    sizes = read.store.text_bytes
-    representative = text_representatives(read.store.text_digests, sizes, sizes == 0)
+    sizes = features.store.text_bytes
+    representative = text_representatives(features.store.text_digests, sizes, sizes == 0)
     embeddings = embed(
-        load_texts(corpus, recipe, read.names.rows[distinct_documents(representative)], threads), encoder
+        load_texts(corpus, recipe, features.names.rows[distinct_documents(representative)], threads), encoder
     )
     return replace(finder, embeddings=embeddings, representative=representative)
 

@@ -127,23 +127,24 @@ def _words(recipe: Recipe, kind: str) -> _WordLists:
 
 
 def _units(text: str, start: int, end: int, recipe: Recipe, dropped: frozenset[str]) -> list[Token]:
-    found = tokens(text[start:end], recipe.normalize)
+    words = tokens(text[start:end], recipe.normalize)
     if start:
-        found = [Token(token.text, token.start + start, token.end + start) for token in found]
+        words = [Token(token.text, token.start + start, token.end + start) for token in words]
     if recipe.parsed_features.traits.by_character:
-        return _characters(text, found, parted=recipe.normalize != "compact")
-    return [token for token in found if token.text not in dropped] if dropped else found
+        return _characters(text, words, parted=recipe.normalize != "compact")
+    return [token for token in words if token.text not in dropped] if dropped else words
 
 
-def _characters(text: str, found: list[Token], *, parted: bool) -> list[Token]:
+def _characters(text: str, words: list[Token], *, parted: bool) -> list[Token]:
     characters: list[Token] = []
-    for token in found:
+    for token in words:
         if parted and characters:
             characters.append(Token(" ", characters[-1].end, max(token.start, characters[-1].end)))
-        written = text[token.start : token.end]
+        original = text[token.start : token.end]
         # Equal length does not mean equal characters: a ligature becomes two, and points are removed.
-        is_one_to_one = len(token.text) == len(written) and all(
-            one == other or one == fold(other) for one, other in zip(token.text, written, strict=True)
+        is_one_to_one = len(token.text) == len(original) and all(
+            folded == character or folded == fold(character)
+            for folded, character in zip(token.text, original, strict=True)
         )
         for i, character in enumerate(token.text):
             place = (token.start + i, token.start + i + 1) if is_one_to_one else (token.start, token.end)
@@ -195,8 +196,8 @@ _PLACE_RULES: dict[str, Callable[[Sequence[Token], int, Features, _WordLists], l
 
 def _grams(texts: list[str], places: list[Place], parsed: Features) -> list[Gram]:
     if parsed.kind == "windows":
-        whole = "".join(texts)
-        return [(whole[place[0] : place[-1] + 1],) for place in places]
+        joined = "".join(texts)
+        return [(joined[place[0] : place[-1] + 1],) for place in places]
     grams: list[Gram] = [
         tuple(texts[place.start : place.stop : place.step])
         if isinstance(place, range)
@@ -291,19 +292,19 @@ def resolved_grams(text: str, recipe: Recipe, statistics: Statistics | None) -> 
     if parsed.kind == "terms" and parsed.positional:
         return _ranked(side, recipe, statistics)
     hashes = _hashes(text, recipe)
-    at = np.arange(len(hashes))
+    positions = np.arange(len(hashes))
     if parsed.kind == "windows":
-        at = _sampled(hashes, parsed.numbers[1])
+        positions = _sampled(hashes, parsed.numbers[1])
     bare = recipe.without_statistics()
     # Repetitions are numbered, and places added, in gram order.
-    features = _features([text], bare)[0] if parsed.multiset or parsed.positional else hashes[at]
+    features = _features([text], bare)[0] if parsed.multiset or parsed.positional else hashes[positions]
     return _select(
-        side, at[np.isin(features, _features([text], bare.changed(clip=recipe.clip), statistics)[0])].tolist()
+        side, positions[np.isin(features, _features([text], bare.changed(clip=recipe.clip), statistics)[0])].tolist()
     )
 
 
-def _select(side: TextGrams, at: list[int]) -> TextGrams:
-    return side._replace(grams=[side.grams[i] for i in at], places=[side.places[i] for i in at])
+def _select(side: TextGrams, positions: list[int]) -> TextGrams:
+    return side._replace(grams=[side.grams[i] for i in positions], places=[side.places[i] for i in positions])
 
 
 def _sampled(hashes: Words, modulus: int) -> Integers:

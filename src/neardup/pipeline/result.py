@@ -53,7 +53,7 @@ class Result:
         corpus: Corpus,
         recipe: Recipe,
         documents: Documents,
-        joined: Matches,
+        matches: Matches,
         details: dict[str, Any],
         clock: Clock,
         *,
@@ -63,36 +63,36 @@ class Result:
         margin: Margin | None = None,
     ) -> None:
         self.recipe = recipe
-        self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
+        self._corpus, self._documents, self._matches, self._details = corpus, documents, matches, details
         self._clock = clock
         self._statistics, self._encoder, self._classifier = statistics, encoder, classifier
-        similarity = criterion_of(recipe, classifier).similarities(joined)
-        pairs = joined.representative, joined.left, joined.right, similarity
-        self._learned = None
-        if classifier is not None and joined.vectors is not None:
-            self._learned = partial(EvidenceTable, classifier, joined.vectors)
-        self.pairs = Pairs(documents.names, *pairs, more=self._columns if self._learned else None)
-        self._found = assemble_findings(
-            corpus, recipe, documents, joined, self.pairs, classifier=classifier, margin=margin
+        similarity = criterion_of(recipe, classifier).similarities(matches)
+        pairs = matches.representative, matches.left, matches.right, similarity
+        self._evidence = None
+        if classifier is not None and matches.vectors is not None:
+            self._evidence = partial(EvidenceTable, classifier, matches.vectors)
+        self.pairs = Pairs(documents.names, *pairs, more=self._columns if self._evidence else None)
+        self._findings = assemble_findings(
+            corpus, recipe, documents, matches, self.pairs, classifier=classifier, margin=margin
         )
-        self._kept, self._families = self._found.keepers, self._found.families
+        self._keepers, self._families = self._findings.keepers, self._findings.families
 
     @property
     def kept(self) -> list[Any]:
         """The ids of the kept documents in input order; row numbers if there are no ids."""
-        return list(self._documents.names.of_input(self._found.kept_mask).to_pylist())
+        return list(self._documents.names.of_input(self._findings.kept_mask).to_pylist())
 
     @property
     def undecidable(self) -> list[Any]:
         """The ids of documents without features, which match nothing: empty texts, or too few terms for I-Match."""
-        alone = (self._joined.representative < 0) & self._documents.present
-        return list(self._documents.names.of_input(alone).to_pylist())
+        mask = (self._matches.representative < 0) & self._documents.present
+        return list(self._documents.names.of_input(mask).to_pylist())
 
     @property
     def dropped(self) -> Dropped:
         """The dropped documents, each with its keeper."""
         return Dropped(
-            self._documents.names, np.flatnonzero(self._found.dropped_mask), self._kept, self._families.family
+            self._documents.names, np.flatnonzero(self._findings.dropped_mask), self._keepers, self._families.family
         )
 
     @property
@@ -103,34 +103,34 @@ class Result:
     @property
     def findings(self) -> Findings:
         """The findings as arrays by position, from which reports and explorations are made."""
-        return self._found
+        return self._findings
 
     @property
     def texts(self) -> Integers:
         """For each document the first one with the same text; -1 for documents that match nothing: int64[n]."""
-        return self._found.texts
+        return self._findings.texts
 
     @property
     def vectors(self) -> Floats | None:
         """The measures that a classifier used, for each pair of representatives; None without a classifier."""
-        return self._joined.vectors
+        return self._matches.vectors
 
     @property
     def summary(self) -> dict[str, Any]:
         """Counts, stages, recipe and versions, ready for JSON."""
-        goes, present = self._found.dropped_mask, self._documents.present
+        dropped, present = self._findings.dropped_mask, self._documents.present
         return {
             "documents": int(present.sum()),
-            "kept": int(self._found.kept_mask.sum()),
-            "dropped": int(goes.sum()),
-            "exact_copies": int(self._found.text_copies.sum()),
-            "equal_content": int(self._found.feature_copies.sum()),
+            "kept": int(self._findings.kept_mask.sum()),
+            "dropped": int(dropped.sum()),
+            "exact_copies": int(self._findings.text_copies.sum()),
+            "equal_content": int(self._findings.feature_copies.sum()),
             "families": len(self._families.documents),
             "largest_family": int(self._families.documents.max(initial=0)),
             "pairs": len(self.pairs),
-            "all_pairs": self._joined.complete,
+            "all_pairs": self._matches.complete,
             "text_bytes": int(self._documents.text_bytes[present].sum()),
-            "bytes_saved": int(self._documents.text_bytes[goes].sum()),
+            "bytes_saved": int(self._documents.text_bytes[dropped].sum()),
             "rejected": dict(self._corpus.rejected.counts),
             "stages": list(self._clock.stages),
         } | (self._reference_summary() | self._corpus.torn_summary | self._spool_summary | self._details)
@@ -143,7 +143,7 @@ class Result:
         reference = self._corpus.reference
         if reference is None:
             return {}
-        keeper = self._kept.keeper[self._found.dropped_mask]
+        keeper = self._keepers.keeper[self._findings.dropped_mask]
         return {
             "reference": {
                 "documents": self._documents.names.reference_count + reference.omitted_count,
@@ -153,12 +153,12 @@ class Result:
             }
         }
 
-    def learned(self, left: Integers, right: Integers) -> EvidenceTable | None:
+    def evidence(self, left: Integers, right: Integers) -> EvidenceTable | None:
         """Return the evidence of the classifier for matching documents, by position; None without a classifier."""
-        return self._learned(self.pairs.edge_of(left, right)) if self._learned else None
+        return self._evidence(self.pairs.edge_of(left, right)) if self._evidence else None
 
     def _columns(self, edges: Integers, full: bool) -> dict[str, pa.Array]:
-        return self._learned(edges).columns(measures=full) if self._learned else {}
+        return self._evidence(edges).columns(measures=full) if self._evidence else {}
 
     def duplicates(self) -> pa.Table:
         """Return a table of the dropped documents: dropped, keeper (ids), similarity, family.
@@ -166,25 +166,25 @@ class Result:
         In a run against a reference, ``keeper_from`` says where the keeper is: ``input`` or ``reference``. With a
         classifier, the score and its contributions follow (``EvidenceTable.columns``).
         """
-        at = np.flatnonzero(self._found.dropped_mask)
+        positions = np.flatnonzero(self._findings.dropped_mask)
         names = self._documents.names
-        learned = self.learned(at, self._kept.keeper[at])
+        evidence = self.evidence(positions, self._keepers.keeper[positions])
         return pa.table(
             {
-                "dropped": names.of_input(at),
-                "keeper": names.at(self._kept.keeper[at]),
-                "similarity": pa.array(self._kept.similarity[at]),
-                "family": pa.array(self._families.family[at]),
+                "dropped": names.of_input(positions),
+                "keeper": names.take(self._keepers.keeper[positions]),
+                "similarity": pa.array(self._keepers.similarity[positions]),
+                "family": pa.array(self._families.family[positions]),
             }
-            | ({} if names.reference_names is None else {"keeper_from": names.side_of(self._kept.keeper[at])})
-            | ({} if learned is None else learned.columns())
+            | ({} if names.reference_names is None else {"keeper_from": names.side_of(self._keepers.keeper[positions])})
+            | ({} if evidence is None else evidence.columns())
         )
 
     @property
     def kept_rows(self) -> Bools:
         """Whether each raw row of the input is kept: bool[rows]."""
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
-        mask[self._documents.names.rows[np.flatnonzero(self._found.kept_mask)]] = True
+        mask[self._documents.names.rows[np.flatnonzero(self._findings.kept_mask)]] = True
         return mask
 
     def write(
@@ -206,7 +206,7 @@ class Result:
         progress : callable, optional
             Called with the number of rows written since the last call.
         """
-        self._write(self._found.kept_mask, output, force, progress, None)
+        self._write(self._findings.kept_mask, output, force, progress, None)
 
     def write_annotated(
         self,
@@ -248,24 +248,24 @@ class Result:
         prefix : str
             Prefix of each column name.
         """
-        names, at = self._documents.names, np.arange(self._documents.names.input_count)
-        keeper, stays = self._kept.keeper[at], self._found.kept_mask[at]
-        family = self._families.family[at]
+        names, positions = self._documents.names, np.arange(self._documents.names.input_count)
+        keeper, kept = self._keepers.keeper[positions], self._findings.kept_mask[positions]
+        family = self._families.family[positions]
         sizes = np.concatenate([[1], self._families.documents])
         columns = {
-            "kept": pa.array(stays),
-            "keeper": pc.if_else(pa.array(stays), None, names.at(keeper)),
-            "similarity": pa.array(self._kept.similarity[at], mask=stays),
+            "kept": pa.array(kept),
+            "keeper": pc.if_else(pa.array(kept), None, names.take(keeper)),
+            "similarity": pa.array(self._keepers.similarity[positions], mask=kept),
             "family": pa.array(family, mask=family == 0),
             "family_size": pa.array(sizes[family]),
         }
         if names.reference_names is not None:
-            columns["keeper_from"] = pc.if_else(pa.array(stays), None, names.side_of(keeper))
+            columns["keeper_from"] = pc.if_else(pa.array(kept), None, names.side_of(keeper))
         return pa.table({prefix + name: column for name, column in columns.items()})
 
     def table(self) -> pa.Table:
         """Return the kept documents, with all columns, as a table in memory."""
-        return self._corpus.take(self._documents.names.rows[self._found.kept_mask])
+        return self._corpus.take(self._documents.names.rows[self._findings.kept_mask])
 
     def at(self, threshold: float) -> Result:
         """Return the result at another threshold, without another search.
@@ -288,7 +288,7 @@ class Result:
                 "classifier.at_precision(0.99)"
             )
         new, current = parse_threshold(self.recipe.measure, threshold), self.recipe.exact_threshold
-        margin, matches = self._found.margin, self._joined
+        margin, matches = self._findings.margin, self._matches
         distance = measure(self.recipe.measure).distance
         if new > current if distance else new < current:
             wide = None if margin is None or self.recipe.second_step else margin.matches
@@ -320,7 +320,7 @@ class Result:
     def borderline(self, count: int = 10) -> list[Pair]:
         """Return the pairs that barely match, the least similar first; with a classifier, the least probable first.
 
-        Pairs that a classifier rejected are unknown; ``classifier.everything()`` accepts all candidates.
+        Pairs that a classifier rejected are unknown; ``classifier.without_cut()`` accepts all candidates.
         """
         order = np.lexsort((self.pairs.right, self.pairs.left, self.pairs.similarity))[:count]
         pairs = self.pairs
@@ -348,7 +348,7 @@ class Result:
         records = self._classifier.records(table, texts) if self._classifier else None
         return explain(texts[0], texts[1], self.recipe, self._statistics, self._encoder, self._classifier, records)
 
-    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[ReportSettings]) -> None:
+    def report(self, path: str | PathLike[str], *, force: bool = False, **settings: Unpack[ReportSettings]) -> None:
         """Write the report: one HTML file that shows what was dropped and why. It needs the packages for charts.
 
         It shows pairs below the threshold as far as the ``margin`` of the run allows.
@@ -359,7 +359,7 @@ class Result:
             A name that ends in .html.
         force : bool
             Whether an existing file may be replaced.
-        **wanted
+        **settings
             How much is shown, for instance ``families=100``, and the title:
             ``neardup.pages.batch_report.ReportSettings``.
 
@@ -373,7 +373,7 @@ class Result:
 
         check_page(str(path), self._corpus.inputs, force=force)
         with self._clock.stage("report"):
-            write_page(str(path), run_report(self._found, self.summary, **wanted))
+            write_page(str(path), run_report(self._findings, self.summary, **settings))
 
     def plot_similarity(self) -> Any:
         """Return a histogram of the similarities of dropped documents to their keepers, as an Altair chart.
@@ -387,7 +387,7 @@ class Result:
         """
         from neardup.pages.batch_report import similarity_plot
 
-        return similarity_plot(self._found)
+        return similarity_plot(self._findings)
 
     def _repr_html_(self) -> str | None:
         # Without jinja2, a notebook falls back to `repr`.
@@ -395,7 +395,7 @@ class Result:
             return None
         from neardup.pages.batch_report import notebook_html
 
-        return notebook_html(self._found, self.summary)
+        return notebook_html(self._findings, self.summary)
 
     def close(self) -> None:
         """Move the quarantine file into place and remove temporary files; no text can be read afterwards."""
@@ -412,8 +412,8 @@ class Result:
 
     def __repr__(self) -> str:
         sign = "<=" if measure(self.recipe.measure).distance else ">="
-        by = f"{self.recipe.features} {self.recipe.measure} {sign} {self.recipe.threshold}"
+        criterion = f"{self.recipe.features} {self.recipe.measure} {sign} {self.recipe.threshold}"
         if self._classifier is not None:
-            by = f"classifier {self._classifier.fingerprint}"
-        kept, dropped = int(self._found.kept_mask.sum()), int(self._found.dropped_mask.sum())
-        return f"<neardup result: {kept:,} kept, {dropped:,} dropped, {by}>"
+            criterion = f"classifier {self._classifier.fingerprint}"
+        kept, dropped = int(self._findings.kept_mask.sum()), int(self._findings.dropped_mask.sum())
+        return f"<neardup result: {kept:,} kept, {dropped:,} dropped, {criterion}>"

@@ -178,17 +178,17 @@ class Features(NamedTuple):
         """
         match = _FEATURES.fullmatch(text.strip())
         if match is None or match["kind"] not in FEATURE_KINDS:
-            known = ", ".join(str(cls.parse(name)) for name in FEATURE_KINDS)
-            near = suggestion(text.partition(":")[0], FEATURE_KINDS)
-            raise RecipeError(f"features {text!r} are not known; write them like {known}, or words:4:multiset{near}")
+            forms = ", ".join(str(cls.parse(name)) for name in FEATURE_KINDS)
+            similar = suggestion(text.partition(":")[0], FEATURE_KINDS)
+            raise RecipeError(f"features {text!r} are not known; write them like {forms}, or words:4:multiset{similar}")
         kind = FEATURE_KINDS[match["kind"]]
         numbers = _numbers(f"features {text!r}", match["numbers"], kind.numbers)
         flags = match["flags"].split(":")[1:]
         for flag in flags:
             if flag not in kind.flags:
-                takes = ", ".join(kind.flags)
+                allowed = ", ".join(kind.flags)
                 raise RecipeError(
-                    f"features {text!r}: {flag!r} is nothing that {match['kind']} take; they take {takes}"
+                    f"features {text!r}: {flag!r} is nothing that {match['kind']} take; they take {allowed}"
                 )
         if match["kind"] == "checksum":
             if len(flags) > 1:
@@ -242,8 +242,8 @@ class Signature(NamedTuple):
         """
         match = _FEATURES.fullmatch(text.strip())
         if match is None or match["kind"] not in SIGNATURE_KINDS or match["flags"]:
-            known = ", ".join(str(cls.parse(name)) for name in SIGNATURE_KINDS)
-            raise RecipeError(f"signature {text!r} is not known; write it like {known}, or leave it out")
+            forms = ", ".join(str(cls.parse(name)) for name in SIGNATURE_KINDS)
+            raise RecipeError(f"signature {text!r} is not known; write it like {forms}, or leave it out")
         numbers = _numbers(f"signature {text!r}", match["numbers"], SIGNATURE_KINDS[match["kind"]].numbers)
         return cls(match["kind"], numbers)
 
@@ -293,12 +293,12 @@ class Clip(NamedTuple):
         return cls(match["by"], low, high, shares)
 
 
-def _numbers(what: str, written: str, numbers: tuple[Number, ...]) -> tuple[int, ...]:
-    parsed = [int(number) for number in written.split(":")[1:]]
+def _numbers(subject: str, text: str, numbers: tuple[Number, ...]) -> tuple[int, ...]:
+    parsed = [int(number) for number in text.split(":")[1:]]
     if len(parsed) > len(numbers):
-        raise RecipeError(f"{what}: {len(parsed)} numbers are too many; give at most {len(numbers)}")
+        raise RecipeError(f"{subject}: {len(parsed)} numbers are too many; give at most {len(numbers)}")
     values = parsed + [number.default for number in numbers[len(parsed) :]]
     for value, number in zip(values, numbers, strict=True):
         if not number.low <= value <= number.high:
-            raise RecipeError(f"{what}: {number.letter} is {value}, outside {number.low}..{number.high}")
+            raise RecipeError(f"{subject}: {number.letter} is {value}, outside {number.low}..{number.high}")
     return tuple(values)

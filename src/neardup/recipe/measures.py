@@ -253,7 +253,7 @@ class Rule(NamedTuple):
     floor_q: int
 
 
-def exact_fraction(value: float, what: str, *, zero: bool = False) -> Fraction:
+def exact_fraction(value: float, subject: str, *, zero: bool = False) -> Fraction:
     """Return a threshold of a similarity as a fraction, taken as it is written: 0.7 is 7/10.
 
     Raises
@@ -265,9 +265,9 @@ def exact_fraction(value: float, what: str, *, zero: bool = False) -> Fraction:
     try:
         fraction = Fraction(str(value)).limit_denominator(FINEST_THRESHOLD)
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise RecipeError(f"{what} {value!r} is not a number; give one in {interval}") from None
+        raise RecipeError(f"{subject} {value!r} is not a number; give one in {interval}") from None
     if not (0 <= fraction <= 1) or (fraction == 0 and not zero):
-        raise RecipeError(f"{what} {value} is outside {interval}; give a share such as 0.7")
+        raise RecipeError(f"{subject} {value} is outside {interval}; give a share such as 0.7")
     return fraction
 
 
@@ -279,8 +279,8 @@ def parse_threshold(name: str, value: float) -> Fraction:
     RecipeError
         If it is not a number in the measure's range: (0, 1] for similarities.
     """
-    known = measure(name)
-    if not known.distance:
+    definition = measure(name)
+    if not definition.distance:
         return exact_fraction(value, "threshold")
     try:
         fraction = Fraction(str(value)).limit_denominator(FINEST_DISTANCE)
@@ -288,7 +288,7 @@ def parse_threshold(name: str, value: float) -> Fraction:
         raise RecipeError(
             f"threshold {value!r} is not a number; {name} takes the largest distance of a match"
         ) from None
-    if name == "hamming" and (fraction.denominator != 1 or not 0 <= fraction <= known.highest):
+    if name == "hamming" and (fraction.denominator != 1 or not 0 <= fraction <= definition.highest):
         raise RecipeError(f"threshold {value} is no Hamming distance; give the most bits that may differ, 0 to 63")
     if fraction < 0 or (fraction == 0 and name != "hamming") or fraction > FINEST_THRESHOLD:
         raise RecipeError(f"threshold {value} is no distance; {name} takes a number above 0: the largest of a match")
@@ -324,10 +324,10 @@ def rule(name: str, threshold: float, jaccard_floor: float = 0.0) -> Rule:
     jaccard_floor : float
         A pair must also reach this Jaccard; 0 for no floor. Raising it excludes pairs of very different sizes.
     """
-    known = measure(name)
-    t = known.bound(parse_threshold(name, threshold), 1)
+    definition = measure(name)
+    t = definition.bound(parse_threshold(name, threshold), 1)
     floor = exact_fraction(jaccard_floor, "jaccard floor", zero=True)
-    return Rule(known.code, t.numerator, t.denominator, floor.numerator, floor.denominator)
+    return Rule(definition.code, t.numerator, t.denominator, floor.numerator, floor.denominator)
 
 
 def similarities(name: str, counts: Integers, unit: int = 1) -> Floats:
@@ -344,12 +344,12 @@ def similarities(name: str, counts: Integers, unit: int = 1) -> Floats:
     """
     import numpy as np
 
-    known = measure(name)
+    definition = measure(name)
     o, a, b = counts.T
-    if unit != 1 and known.distance:
+    if unit != 1 and definition.distance:
         # A distance depends only on differences; those of whole numbers are exact.
         o, a, b = (counts - counts[:, :1]).T / unit
-    return np.asarray(known.similarity(o, a, b), np.float64)
+    return np.asarray(definition.similarity(o, a, b), np.float64)
 
 
 def reaches_threshold(name: str, counts: Integers, threshold: Fraction, unit: int = 1) -> npt.NDArray[np.bool_]:
@@ -359,11 +359,11 @@ def reaches_threshold(name: str, counts: Integers, threshold: Fraction, unit: in
     """
     import numpy as np
 
-    known = measure(name)
-    found, at = similarities(name, counts, unit), similarity_at(name, threshold)
-    reached = found > at
-    bound = known.bound(threshold, unit)
-    for i in np.flatnonzero(np.abs(found - at) <= _MARGIN * at):
+    definition = measure(name)
+    values, limit = similarities(name, counts, unit), similarity_at(name, threshold)
+    reached = values > limit
+    bound = definition.bound(threshold, unit)
+    for i in np.flatnonzero(np.abs(values - limit) <= _MARGIN * limit):
         o, a, b = map(int, counts[i])
-        reached[i] = known.reaches(o, a, b, bound)
+        reached[i] = definition.reaches(o, a, b, bound)
     return reached

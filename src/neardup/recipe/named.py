@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, TypedDict
 
 from neardup.errors import RecipeError, option, suggestion
@@ -19,8 +20,12 @@ AnyRecipe = Recipe | str | os.PathLike[str]
 
 def names() -> list[str]:
     """Return the names of the recipes that come with the package."""
-    folder = resources.files("neardup") / "recipes"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    files = _definition_folder().iterdir()
+    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+
+
+def _definition_folder() -> Traversable:
+    return resources.files("neardup.recipe") / "definitions"
 
 
 def recipe_sources(name: str) -> str:
@@ -33,7 +38,7 @@ def recipe_sources(name: str) -> str:
     """
     if name not in names():
         raise RecipeError(f"recipe {name!r} has no sources here; give one of {', '.join(names())}")
-    text = (resources.files("neardup") / "recipes" / "sources.bib").read_text("utf-8")
+    text = (_definition_folder() / "sources.bib").read_text("utf-8")
     entries = re.findall(r"^@.*?^}$", text, re.DOTALL | re.MULTILINE)
     return "\n\n".join(entry for entry in entries if re.search(rf"keywords .*\b{name}\b", entry))
 
@@ -58,11 +63,11 @@ def load_recipe(name_or_file: str | os.PathLike[str]) -> Recipe:
             )
         )
     if name_or_file in names():
-        shipped = resources.files("neardup") / "recipes" / f"{name_or_file}.toml"
-        return parse(shipped.read_text("utf-8"), f"recipe {name_or_file}")
+        definition = _definition_folder() / f"{name_or_file}.toml"
+        return parse(definition.read_text("utf-8"), f"recipe {name_or_file}")
     if not os.path.isfile(name_or_file):
-        near = suggestion(name_or_file, names())
-        raise RecipeError(f"recipe {name_or_file!r} is neither a file nor one of {', '.join(names())}{near}")
+        similar_name = suggestion(name_or_file, names())
+        raise RecipeError(f"recipe {name_or_file!r} is neither a file nor one of {', '.join(names())}{similar_name}")
     return _load_file(name_or_file)
 
 
@@ -100,15 +105,15 @@ def apply_choices(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
             raise RecipeError(
                 f"{name!r} is no field of a recipe and no option; a recipe's fields are {', '.join(OPTIONS)}"
             )
-    found = resolve_recipe(recipe).changed(**{name: value for name, value in choices.items() if value is not None})
-    if found.search != "lsh":
+    resolved = resolve_recipe(recipe).changed(**{name: value for name, value in choices.items() if value is not None})
+    if resolved.search != "lsh":
         refuse_fields(choices, ("recall", "num_perm"), "is for search 'lsh'; choose that search, or leave it out")
-        signature = found.parsed_signature
+        signature = resolved.parsed_signature
         if signature is None or not signature.minima:
             refuse_fields(
                 choices, ("seed",), "is for min-hash signatures and search 'lsh'; choose one of them, or leave it out"
             )
-    return found
+    return resolved
 
 
 def pick_recipe(index: Recipe | None, recipe: AnyRecipe | None, choices: Mapping[str, Any]) -> AnyRecipe:
@@ -118,7 +123,7 @@ def pick_recipe(index: Recipe | None, recipe: AnyRecipe | None, choices: Mapping
     return "default" if recipe is None else recipe
 
 
-def refuse_fields(choices: Mapping[str, Any], names: Iterable[str], why: str) -> None:
+def refuse_fields(choices: Mapping[str, Any], names: Iterable[str], reason: str) -> None:
     """Check that no field was chosen that would have no effect.
 
     Parameters
@@ -127,7 +132,7 @@ def refuse_fields(choices: Mapping[str, Any], names: Iterable[str], why: str) ->
         Fields and their values; None for a field that was not chosen.
     names : iterable of str
         The fields without effect.
-    why : str
+    reason : str
         The reason and the way out.
 
     Raises
@@ -138,7 +143,7 @@ def refuse_fields(choices: Mapping[str, Any], names: Iterable[str], why: str) ->
     for name in names:
         if choices.get(name) is not None:
             choice = option(" ".join(command_words(name, choices[name])), f"{name} {choices[name]}")
-            raise RecipeError(f"{choice} {why}")
+            raise RecipeError(f"{choice} {reason}")
 
 
 class Choices(TypedDict, total=False):

@@ -117,19 +117,19 @@ def _check_weights(recipe: Recipe) -> None:
 
 
 def _check_measure(recipe: Recipe) -> None:
-    known = measure(recipe.measure)
+    definition = measure(recipe.measure)
     signature = recipe.parsed_signature
     if signature is not None:
-        fits = [SIGNATURE_KINDS[signature.kind].measure]
-        what = f"signature {recipe.signature!r}"
+        fitting = [SIGNATURE_KINDS[signature.kind].measure]
+        subject = f"signature {recipe.signature!r}"
         if recipe.parsed_features.kind == "checksum":
-            raise RecipeError(f"{what} needs several features, and a checksum is one; leave the signature out")
+            raise RecipeError(f"{subject} needs several features, and a checksum is one; leave the signature out")
     elif recipe.is_weighted:
-        fits = [name for name, m in MEASURES.items() if "weights" in m.takes]
-        what = f"weights {recipe.weights!r}"
+        fitting = [name for name, m in MEASURES.items() if "weights" in m.takes]
+        subject = f"weights {recipe.weights!r}"
     else:
-        fits = [name for name, m in MEASURES.items() if "sets" in m.takes]
-        what = f"features {recipe.features!r} without weights"
+        fitting = [name for name, m in MEASURES.items() if "sets" in m.takes]
+        subject = f"features {recipe.features!r} without weights"
     if recipe.measure == "semantic" and not recipe.signature:
         for field in ("weights", "clip", "jaccard_floor"):
             if value := getattr(recipe, field):
@@ -137,26 +137,26 @@ def _check_measure(recipe: Recipe) -> None:
                     f"{field} {value!r} is for features, and measure 'semantic' compares texts; leave it out"
                 )
         return
-    if known.name not in fits:
-        ways = {
+    if definition.name not in fitting:
+        hints = {
             "edit": "; for edit distance give second_step 'edit >= 0.9'",
             "weighted_jaccard": "; for weighted_jaccard give weights, such as 'idf'",
             "hamming": "; for hamming give signature 'simhash'",
             "learned": f"; for a classifier give {option('--classifier FILE', 'classifier=')}",
         }
         raise RecipeError(
-            f"measure {recipe.measure!r} does not fit {what}; choose {'one of ' if len(fits) > 1 else ''}"
-            f"{', '.join(fits)}{ways.get(recipe.measure, '')}"
+            f"measure {recipe.measure!r} does not fit {subject}; choose {'one of ' if len(fitting) > 1 else ''}"
+            f"{', '.join(fitting)}{hints.get(recipe.measure, '')}"
         )
-    if recipe.jaccard_floor and (signature is not None or recipe.is_weighted or known.distance):
-        raise RecipeError(f"jaccard_floor {recipe.jaccard_floor} is for feature sets, not for {what}; leave it out")
+    if recipe.jaccard_floor and (signature is not None or recipe.is_weighted or definition.distance):
+        raise RecipeError(f"jaccard_floor {recipe.jaccard_floor} is for feature sets, not for {subject}; leave it out")
 
 
 def _check_search(recipe: Recipe) -> None:
     if recipe.search != "lsh":
         return
-    known = measure(recipe.measure)
-    what = recipe.measure if recipe.measure == "semantic" else recipe.features
+    definition = measure(recipe.measure)
+    compared = recipe.measure if recipe.measure == "semantic" else recipe.features
     if (
         recipe.signature
         or recipe.is_weighted
@@ -165,12 +165,12 @@ def _check_search(recipe: Recipe) -> None:
     ):
         raise RecipeError(
             "search 'lsh' makes its own sketches of feature sets, not of "
-            f"{recipe.signature or recipe.weights or what}; choose search 'exact'"
+            f"{recipe.signature or recipe.weights or compared}; choose search 'exact'"
         )
-    if not max(known.least_jaccard(parse_threshold(known.name, recipe.threshold)), recipe.jaccard_floor):
+    if not max(definition.least_jaccard(parse_threshold(definition.name, recipe.threshold)), recipe.jaccard_floor):
         raise RecipeError(
-            f"search 'lsh' needs a least Jaccard, which {known.name} does not bound; give jaccard_floor, or choose "
-            "search 'exact'"
+            f"search 'lsh' needs a least Jaccard, which {definition.name} does not bound; give jaccard_floor, or "
+            "choose search 'exact'"
         )
 
 
@@ -417,13 +417,13 @@ class Recipe:
             Clip.parse(self.clip)
         if self.second_step:
             object.__setattr__(self, "second_step", str(SecondStep.parse(self.second_step)))
-        for name, known in OPTIONS.items():
+        for name, entry in OPTIONS.items():
             value = getattr(self, name)
-            if known.choices is not None and value not in known.choices:
-                choices = ", ".join(choice for choice in known.choices if choice)
+            if entry.choices is not None and value not in entry.choices:
+                choices = ", ".join(choice for choice in entry.choices if choice)
                 raise RecipeError(f"{name} {value!r} is not known; choose one of {choices}")
-            if known.bounds is not None and not known.bounds[0] <= value <= known.bounds[1]:
-                raise RecipeError(f"{name} {value} is outside {known.bounds[0]}..{known.bounds[1]}")
+            if entry.bounds is not None and not entry.bounds[0] <= value <= entry.bounds[1]:
+                raise RecipeError(f"{name} {value} is outside {entry.bounds[0]}..{entry.bounds[1]}")
         parse_threshold(measure(self.measure).name, self.threshold)
         exact_fraction(self.jaccard_floor, "jaccard_floor", zero=True)
         if not 0 < self.recall < 1:
@@ -433,14 +433,14 @@ class Recipe:
         check_fit(self)
 
     def _check_types(self) -> None:
-        for known in fields(self):
-            value, expected = getattr(self, known.name), known.type
+        for name, expected in ((entry.name, entry.type) for entry in fields(self)):
+            value = getattr(self, name)
             if expected == "str" and not isinstance(value, str):
-                raise RecipeError(f"{known.name} {value!r} is not a text")
+                raise RecipeError(f"{name} {value!r} is not a text")
             if expected == "float" and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise RecipeError(f"{known.name} {value!r} is not a number")
+                raise RecipeError(f"{name} {value!r} is not a number")
             if expected == "int" and (isinstance(value, bool) or not isinstance(value, int)):
-                raise RecipeError(f"{known.name} {value!r} is not a whole number")
+                raise RecipeError(f"{name} {value!r} is not a whole number")
 
     @property
     def parsed_features(self) -> Features:
@@ -486,8 +486,8 @@ class Recipe:
         """Return the choices that are made, on one line."""
         parts = [f"content {self.content}"] if self.content else []
         parts.append(f"{self.features} ({self.normalize})")
-        what = "stop words" if self.parsed_features.kind == "spots" else "without stop words"
-        parts += [f"{what} of {self.stop_words}"] if self.stop_words not in ("", "none") else []
+        words = "stop words" if self.parsed_features.kind == "spots" else "without stop words"
+        parts += [f"{words} of {self.stop_words}"] if self.stop_words not in ("", "none") else []
         parts += (
             [f"without {len(self.ignore):,} characters of known text ({_digest(self.ignore)[:8]})"]
             if self.ignore
@@ -508,9 +508,9 @@ class Recipe:
     def changed(self, **changes: Any) -> Recipe:
         """Return a recipe with other values; another kind of features brings its default normalizer and stop words."""
         if "features" in changes:
-            before, after = self.parsed_features, Features.parse(changes["features"])
-            for field, usual in (("normalize", before.traits.normalizer), ("stop_words", before.traits.stop_words)):
-                if field not in changes and after.kind != before.kind and getattr(self, field) == usual:
+            old, new = self.parsed_features, Features.parse(changes["features"])
+            for field, default in (("normalize", old.traits.normalizer), ("stop_words", old.traits.stop_words)):
+                if field not in changes and new.kind != old.kind and getattr(self, field) == default:
                     changes[field] = ""
         return replace(self, **changes)
 
@@ -559,9 +559,11 @@ OPTIONS: dict[str, Option] = {one.name: one.metadata["option"] for one in fields
 
 def _parameters() -> str:
     """Return the parameters section of the docstring."""
-    types = {one.name: one.type for one in fields(Recipe)}
-    written = (f"    {name} : {types[name]}\n        {one.help} {one.detail}".rstrip() for name, one in OPTIONS.items())
-    return "Parameters\n    ----------\n" + "\n".join(written)
+    types = {entry.name: entry.type for entry in fields(Recipe)}
+    entries = (
+        f"    {name} : {types[name]}\n        {entry.help} {entry.detail}".rstrip() for name, entry in OPTIONS.items()
+    )
+    return "Parameters\n    ----------\n" + "\n".join(entries)
 
 
 Recipe.__doc__ = f"""{(Recipe.__doc__ or "").rstrip()}
@@ -596,10 +598,10 @@ def parse(text: str, where: str) -> Recipe:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"{where} is not TOML: {error}") from None
-    known = [field.name for field in fields(Recipe)]
+    keys = [field.name for field in fields(Recipe)]
     for key in values:
-        if key not in known:
-            raise RecipeError(f"{where}: unknown key {key!r}; a recipe's keys are {', '.join(known)}")
+        if key not in keys:
+            raise RecipeError(f"{where}: unknown key {key!r}; a recipe's keys are {', '.join(keys)}")
     try:
         return Recipe(**values)
     except RecipeError as error:
@@ -649,10 +651,10 @@ CONTENT = "trafilatura"
 
 #: Descriptions of a difference in a dependency other than the choices.
 _DIFFERENCES = {
-    CHAIN: "by a neardup that makes other features (chain of steps {before}, here {now})",
-    TABLES: "by a Python whose Unicode tables differ ({before}, here {now})",
-    WORDS: "with other stop words (lists {before}, here {now})",
-    CONTENT: "with another trafilatura ({before}, here {now})",
+    CHAIN: "by a neardup that makes other features (chain of steps {stored}, here {current})",
+    TABLES: "by a Python whose Unicode tables differ ({stored}, here {current})",
+    WORDS: "with other stop words (lists {stored}, here {current})",
+    CONTENT: "with another trafilatura ({stored}, here {current})",
 }
 
 
@@ -681,35 +683,35 @@ def dependencies_of(*recipes: Recipe, tables: Mapping[str, str] = MappingProxyTy
     from neardup.text.normalize import tables_digest
 
     used = [*recipes, *(step for step in map(second_features, recipes) if step is not None)]
-    found = {CHOICES: _digest([_choices(one) for one in recipes]), CHAIN: str(CHAIN_VERSION)}
+    dependencies = {CHOICES: _digest([_choices(one) for one in recipes]), CHAIN: str(CHAIN_VERSION)}
     tables = {**{one.normalize: tables_digest(one.normalize) for one in used}, **tables}
     if any(tables.values()):
-        found[TABLES] = ", ".join(f"{name} {digest}" for name, digest in sorted(tables.items()) if digest)
+        dependencies[TABLES] = ", ".join(f"{name} {digest}" for name, digest in sorted(tables.items()) if digest)
     lists = [[sorted(words) for words in word_lists(one)] for one in used]
     if any(any(words) for words in lists):
-        found[WORDS] = _digest(lists)
+        dependencies[WORDS] = _digest(lists)
     if any(one.content == "html" for one in recipes):
-        found[CONTENT] = _version_of(CONTENT)
-    return found
+        dependencies[CONTENT] = _version_of(CONTENT)
+    return dependencies
 
 
-def difference(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+def difference(stored: Mapping[str, str], current: Mapping[str, str]) -> str:
     """Describe how the dependencies of a stored result differ from those of this installation.
 
     Returns an empty text if they are equal, or if the choices differ: then it is another recipe.
 
     Parameters
     ----------
-    before, now : mapping of str to str
+    stored, current : mapping of str to str
         The stored dependencies, and those of this installation.
     """
-    if now and not before:
-        return f"by an older neardup that makes other features (chain of steps {now[CHAIN]} here)"
-    if before.get(CHOICES) != now.get(CHOICES):
+    if current and not stored:
+        return f"by an older neardup that makes other features (chain of steps {current[CHAIN]} here)"
+    if stored.get(CHOICES) != current.get(CHOICES):
         return ""
     for name, description in _DIFFERENCES.items():
-        if before.get(name) != now.get(name):
-            return description.format(before=before.get(name, "none"), now=now.get(name, "none"))
+        if stored.get(name) != current.get(name):
+            return description.format(stored=stored.get(name, "none"), current=current.get(name, "none"))
     return ""
 
 
@@ -719,14 +721,14 @@ _DIGEST_NAMES = {"second_step": "then"}
 def _choices(recipe: Recipe) -> dict[str, Any]:
     """Return the choices that can change the result."""
     # The words themselves are digested, so the names of their languages do not matter.
-    without = {"name", "description", "stop_words", "antecedents"}
+    omitted = {"name", "description", "stop_words", "antecedents"}
     signature = recipe.parsed_signature
     if recipe.search == "exact":
-        without |= {"recall", "num_perm"}
+        omitted |= {"recall", "num_perm"}
         if signature is None or not signature.minima:
-            without.add("seed")
+            omitted.add("seed")
     # Empty fields are left out, so that a new field does not change the fingerprints of older recipes.
-    choices = {name: value for name, value in asdict(recipe).items() if name not in without and value != ""}
+    choices = {name: value for name, value in asdict(recipe).items() if name not in omitted and value != ""}
     # A renamed field keeps its old name in the digest.
     choices = {_DIGEST_NAMES.get(name, name): value for name, value in choices.items()}
     for name in {"threshold", "jaccard_floor", "recall"} & set(choices):

@@ -58,20 +58,20 @@ class SecondStep(NamedTuple):
         form = "write it like edit >= 0.9 or jaccard(words:2) >= 0.6"
         if match is None:
             raise RecipeError(f"second_step {text!r} is not known; {form}")
-        known = measure(match["measure"])
-        on_sets = known.name in SET_MEASURES and not known.distance
-        if not on_sets and known.name not in ("edit", "semantic"):
-            raise RecipeError(f"second_step {text!r}: {known.name} is no second step; {form}")
+        definition = measure(match["measure"])
+        on_sets = definition.name in SET_MEASURES and not definition.distance
+        if not on_sets and definition.name not in ("edit", "semantic"):
+            raise RecipeError(f"second_step {text!r}: {definition.name} is no second step; {form}")
         if on_sets != bool(match["features"]):
-            wants = "features in brackets, as in jaccard(words:2)" if on_sets else "no features: it compares texts"
-            raise RecipeError(f"second_step {text!r}: {known.name} takes {wants}")
+            argument = "features in brackets, as in jaccard(words:2)" if on_sets else "no features: it compares texts"
+            raise RecipeError(f"second_step {text!r}: {definition.name} takes {argument}")
         features = str(Features.parse(match["features"])) if on_sets else ""
         if features.startswith(("terms", "checksum")):
             raise RecipeError(
                 f"second_step {text!r}: {features} are no features for a second step; take words or qgrams"
             )
         value = float(exact_fraction(match["threshold"], "second_step: threshold"))  # type: ignore[arg-type]
-        return cls(known.name, features, value)
+        return cls(definition.name, features, value)
 
     @property
     def exact_threshold(self) -> Fraction:

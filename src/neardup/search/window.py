@@ -145,14 +145,14 @@ class EventTime(NamedTuple):
 
     Attributes
     ----------
-    time, leaves, least : int
-        The document's time, the time from which its expiry counts, and the least such time of its partners, in the
+    time, expiry, min_partner_expiry : int
+        The document's time, the time from which its expiry counts, and the smallest such time of its partners, in the
         window's unit.
-    real : int
+    microseconds : int
         The document's time in microseconds since 1970.
     flag : str
         The flag of its ``Verdict``.
-    part : int
+    segment : int
         The number of the segment for documents that arrive now; it never decreases.
     oldest : int
         Segments with smaller numbers have no document in the window.
@@ -161,11 +161,11 @@ class EventTime(NamedTuple):
     """
 
     time: int
-    leaves: int
-    least: int
-    real: int
+    expiry: int
+    min_partner_expiry: int
+    microseconds: int
     flag: str
-    part: int
+    segment: int
     oldest: int
     confirms: bool = False
 
@@ -425,7 +425,7 @@ class Window:
         if self._kind == FINGERPRINTS:
             found = []
             for epoch in self._epochs:
-                serials, values = epoch.values(event_time.time, event_time.least, self._length)
+                serials, values = epoch.values(event_time.time, event_time.min_partner_expiry, self._length)
                 differing = np.bitwise_count(values ^ block.features[0]).astype(np.int64)
                 counts = np.full((len(serials), 3), 64)
                 counts[:, 0] -= differing
@@ -438,7 +438,7 @@ class Window:
                 epoch.overlaps(
                     self._items(arrivals, row_heads(block.sizes), epoch),
                     event_time.time,
-                    event_time.least,
+                    event_time.min_partner_expiry,
                     self._length,
                 )
                 for epoch in self._epochs

@@ -57,7 +57,7 @@ from neardup.service.refusals import request_error_message, unknown_parameter_me
 from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, HostGuard, Server, bound_sockets, is_loopback
 from neardup.service.worker import JudgedResult, Worker, check_documents, enter_documents
 from neardup.stream.document import Document, Verdict
-from neardup.stream.parts import Record
+from neardup.stream.second_step import Record
 from neardup.times import FORMS, microseconds_of
 from neardup.version import __version__
 
@@ -146,8 +146,8 @@ async def _check_query(request: Request) -> None:
     # Probes and pages accept any parameter, since callers add one to bypass caches.
     call = paths.get(request.scope["route"].path_format, {}).get(request.method.lower())
     if call is not None and request.url.path.startswith("/v1/"):
-        known = [parameter["name"] for parameter in call.get("parameters", ()) if parameter["in"] == "query"]
-        if message := unknown_parameter_message(request.query_params, known):
+        accepted = [parameter["name"] for parameter in call.get("parameters", ()) if parameter["in"] == "query"]
+        if message := unknown_parameter_message(request.query_params, accepted):
             raise Problem(422, message)
 
 
@@ -222,11 +222,11 @@ class Calls:
         """Replace the document with this id; the old one is forgotten, unless its text is the same."""
         named, document = self._indexes.get(name), _document(id, body)
 
-        def work() -> JudgedResult:
+        def replace_document() -> JudgedResult:
             (result,) = enter_documents(named, [document])
             return JudgedResult(named.index.replace(document), 201) if result.status == 409 else result
 
-        result: JudgedResult = await self._writer.run(work)
+        result: JudgedResult = await self._writer.run(replace_document)
         self._metrics.count_verdicts(name, [result.verdict] if result.status == 201 else [])
         return _json_response(_item(result, evidence=evidence), result.status)
 
@@ -319,14 +319,14 @@ class Calls:
         evidence: _Evidence = False,
     ) -> Response:
         """Return the stopped documents with their verdicts, in the order of their arrival."""
-        begin = float("-inf")
+        start = float("-inf")
         if since is not None:
             moment = microseconds_of(since)
             if moment is None:
                 raise Problem(422, f"since {since[:60]!r} is not a time; give {FORMS}")
-            begin = moment / 1e6
+            start = moment / 1e6
         reader = self._indexes.get(name).reader
-        rows = list(islice(reader.stopped_documents(begin, after=-1 if cursor is None else int(cursor)), limit))
+        rows = list(islice(reader.stopped_documents(start, after=-1 if cursor is None else int(cursor)), limit))
         items = [{"id": row.id, **verdict_dict(row.verdict, evidence=evidence)} for row in rows]
         return _json_response({"stopped": items, "cursor": str(rows[-1].serial) if len(rows) == limit else None})
 
@@ -350,7 +350,7 @@ class Calls:
             window_by=body.window_by,
             against=body.against,
         )
-        named, is_new = await self._writer.run(lambda: self._indexes.make(name, options))
+        named, is_new = await self._writer.run(lambda: self._indexes.get_or_make(name, options))
         return _json_response(named.as_dict(), 201 if is_new else 200)
 
     async def delete_index(self, name: str) -> Response:
@@ -410,7 +410,7 @@ def create_app(
         The host names that it answers to.
     """
     api = _bare_api()
-    metrics = Metrics(indexes, lambda: guard.waiting)
+    metrics = Metrics(indexes, lambda: guard.waiting_count)
     calls = Calls(indexes, writer, checker, metrics, limits)
     _add_calls(api, calls)
     _add_pages(api, PageAnswers(indexes, metrics), partial(frame, bool(tokens)))
@@ -661,7 +661,7 @@ class Service:
     def __enter__(self) -> Self:
         try:
             self._stack.enter_context(self._server)
-            self.indexes.note_address(self.address)
+            self.indexes.record_address(self.address)
         except BaseException:
             self._stack.close()
             raise

@@ -152,13 +152,13 @@ class Client:
         """
         name = document if isinstance(document, str) else document.id
         content = {} if isinstance(document, str) else {"text": document.text, "title": document.title}
-        found = self._request_index("POST", f"{_path(name)}/release", {"by": by} | content, evidence="true")
-        return _verdict(name, found["verdict"])
+        answer = self._request_index("POST", f"{_path(name)}/release", {"by": by} | content, evidence="true")
+        return _verdict(name, answer["verdict"])
 
     def replace(self, document: Document) -> Verdict:
         """Replace the document with the same id, unless the text is the same."""
-        found = self._request_index("PUT", _path(document.id), _body(document), evidence="true")
-        return _verdict(document.id, found["verdict"])
+        answer = self._request_index("PUT", _path(document.id), _body(document), evidence="true")
+        return _verdict(document.id, answer["verdict"])
 
     def forget(self, name: str) -> None:
         """Remove a document and its verdict; its id is free again."""
@@ -166,13 +166,13 @@ class Client:
 
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the verdict on a document, None if the id is unknown."""
-        found = self._find(name)
-        return None if found is None else _verdict(name, found["verdict"])
+        answer = self._find(name)
+        return None if answer is None else _verdict(name, answer["verdict"])
 
     def text_of(self, name: str) -> str | None:
         """Return the text of a document, None if the id is unknown or the text is no longer kept."""
-        found = self._find(name)
-        return None if found is None else found["text"]
+        answer = self._find(name)
+        return None if answer is None else answer["text"]
 
     def _find(self, name: str) -> dict[str, Any] | None:
         try:
@@ -181,8 +181,8 @@ class Client:
             return None
 
     def __contains__(self, name: object) -> bool:
-        found = self._find(name) if isinstance(name, str) else None
-        return found is not None and bool(found["held"])
+        answer = self._find(name) if isinstance(name, str) else None
+        return answer is not None and bool(answer["held"])
 
     def __len__(self) -> int:
         return int(self._request_index("GET", "")["held"])
@@ -251,16 +251,16 @@ def _body(document: Document) -> dict[str, Any]:
     return {"text": document.text, "timestamp": moment, "title": document.title}
 
 
-def _verdict(name: str, found: dict[str, Any]) -> Verdict:
-    counts, measures = found["counts"], found["measures"]
+def _verdict(name: str, fields: dict[str, Any]) -> Verdict:
+    counts, measures = fields["counts"], fields["measures"]
     return Verdict(
         name,
-        found["kind"],
-        found["of"],
-        found["similarity"],
-        found["time"],
-        found["flag"],
+        fields["kind"],
+        fields["of"],
+        fields["similarity"],
+        fields["time"],
+        fields["flag"],
         None if counts is None else (counts[0], counts[1], counts[2]),
-        found["score"],
+        fields["score"],
         tuple(Contribution(row["measure"], row["value"], row["contribution"]) for row in measures),
     )

@@ -43,13 +43,13 @@ class Problem(Exception):
         The HTTP status.
     detail : str
         A sentence: the value, the rule, the way out.
-    **more
+    **members
         Further members of the answer.
     """
 
-    def __init__(self, status: int, detail: str, **more: Any) -> None:
+    def __init__(self, status: int, detail: str, **members: Any) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.more = status, detail, more
+        self.status, self.detail, self.members = status, detail, members
 
     def response(self) -> Response:
         """Return the answer."""
@@ -58,8 +58,8 @@ class Problem(Exception):
             headers["retry-after"] = str(RETRY_AFTER_S)
         if self.status == 401:
             headers["www-authenticate"] = "Bearer"
-        said = {"type": "about:blank", "title": HTTPStatus(self.status).phrase, "status": self.status}
-        content = json.dumps(said | {"detail": self.detail} | self.more, separators=(",", ":"))
+        fields = {"type": "about:blank", "title": HTTPStatus(self.status).phrase, "status": self.status}
+        content = json.dumps(fields | {"detail": self.detail} | self.members, separators=(",", ":"))
         return Response(content, self.status, headers, "application/problem+json")
 
 
@@ -114,13 +114,13 @@ class Tokens:
 
     def rights(self, token: str) -> str:
         """Return the right of a token: ``write`` (which includes read), ``read``, or an empty text for none."""
-        given = token.encode("utf-8", "replace")
+        encoded = token.encode("utf-8", "replace")
         # Compare with all tokens, so that the time reveals nothing.
         found = [
             right
-            for right, known in (("read", self.read), ("write", self.write))
-            for one in known
-            if secrets.compare_digest(one.encode(), given)
+            for right, tokens in (("read", self.read), ("write", self.write))
+            for known_token in tokens
+            if secrets.compare_digest(known_token.encode(), encoded)
         ]
         return found[-1] if found else ""
 
@@ -214,8 +214,8 @@ class Guard:
 
     def __init__(self, app: ASGIApp, *, tokens: Tokens, max_body: int, max_waiting: int) -> None:
         self._app, self._tokens, self._max_body, self._max_waiting = app, tokens, max_body, max_waiting
-        self.waiting = 0
-        self._bytes, self._most = 0, max(_MAX_TOTAL_BODIES, _MIN_LARGE_BODIES * max_body)
+        self.waiting_count = 0
+        self._body_bytes, self._max_total_bytes = 0, max(_MAX_TOTAL_BODIES, _MIN_LARGE_BODIES * max_body)
         self._answers = _AnswerCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -225,13 +225,13 @@ class Guard:
         try:
             token = self._check(scope, headers)
             if scope["method"] not in ("GET", "HEAD"):
-                await self._read(body, receive)
+                await self._read_body(body, receive)
             scope["body"] = bytes(body)
-            await self._admit(scope, headers, token, receive, send)
+            await self._answer_or_refuse(scope, headers, token, receive, send)
         except Problem as problem:
             await problem.response()(scope, receive, send)
         finally:
-            self._bytes -= len(body)
+            self._body_bytes -= len(body)
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> str:
         """Check the rights of a request, and return its token."""
@@ -245,8 +245,12 @@ class Guard:
                 "A token in an address ends up in logs; send it as a header: Authorization: Bearer TOKEN",
             )
         if method not in ("GET", "HEAD"):
-            own = headers.get("origin") in (None, f"http://{headers.get('host')}", f"https://{headers.get('host')}")
-            if not own or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            is_same_origin = headers.get("origin") in (
+                None,
+                f"http://{headers.get('host')}",
+                f"https://{headers.get('host')}",
+            )
+            if not is_same_origin or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
                 raise Problem(403, "A page of another site asked for this; only the service's own page may")
             self._check_kind(headers)
         kind, _, token = headers.get("authorization", "").partition(" ")
@@ -254,8 +258,8 @@ class Guard:
         if self._tokens:
             rights = self._tokens.rights(token.strip()) if kind.lower() == "bearer" else ""
             if not rights and path not in _PUBLIC_PATHS:
-                what = "has no token" if not kind else "has a token that is not known here"
-                raise Problem(401, f"The request {what}; send a header like Authorization: Bearer TOKEN")
+                fault = "has no token" if not kind else "has a token that is not known here"
+                raise Problem(401, f"The request {fault}; send a header like Authorization: Bearer TOKEN")
         scope["rights"] = rights
         return token
 
@@ -279,36 +283,38 @@ class Guard:
     def _too_large(self) -> Problem:
         return Problem(413, f"The body is larger than {self._max_body:,} bytes; send fewer documents at a time")
 
-    async def _read(self, body: bytearray, receive: Receive) -> None:
+    async def _read_body(self, body: bytearray, receive: Receive) -> None:
         """Read the body of a request within the time limit."""
         try:
             async with asyncio.timeout(_BODY_TIMEOUT_S):
-                more = True
-                while more:
+                has_more = True
+                while has_more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise Problem(400, "The caller hung up before the body was there")
-                    part, more = message.get("body", b""), message.get("more_body", False)
-                    body += part
-                    self._bytes += len(part)
+                    chunk, has_more = message.get("body", b""), message.get("more_body", False)
+                    body += chunk
+                    self._body_bytes += len(chunk)
                     if len(body) > self._max_body:
                         raise self._too_large()
-                    if self._bytes > self._most:
+                    if self._body_bytes > self._max_total_bytes:
                         raise Problem(429, "The bodies of all requests together are too large; ask again in a moment")
         except TimeoutError:
             raise Problem(408, f"The body did not come within {_BODY_TIMEOUT_S:g} s; send the request again") from None
 
-    async def _admit(self, scope: Scope, headers: dict[str, str], token: str, receive: Receive, send: Send) -> None:
+    async def _answer_or_refuse(
+        self, scope: Scope, headers: dict[str, str], token: str, receive: Receive, send: Send
+    ) -> None:
         """Answer a request whose body has arrived, unless too many are waiting."""
-        counted = scope["path"].startswith("/v1/")
-        if counted and self.waiting >= self._max_waiting:
-            raise Problem(429, f"{self.waiting:,} requests are waiting already; ask again in a moment")
-        whole: list[Message] = [{"type": "http.request", "body": scope["body"], "more_body": False}]
+        is_counted = scope["path"].startswith("/v1/")
+        if is_counted and self.waiting_count >= self._max_waiting:
+            raise Problem(429, f"{self.waiting_count:,} requests are waiting already; ask again in a moment")
+        messages: list[Message] = [{"type": "http.request", "body": scope["body"], "more_body": False}]
 
         async def replay_body() -> Message:
-            return whole.pop() if whole else await receive()
+            return messages.pop() if messages else await receive()
 
-        self.waiting += counted
+        self.waiting_count += is_counted
         try:
             key = headers.get("idempotency-key")
             if key is None or scope["method"] in ("GET", "HEAD"):
@@ -316,8 +322,8 @@ class Guard:
                 return
             if not 0 < len(key) <= _MAX_KEY_LENGTH:
                 raise Problem(422, f"Idempotency-Key has {len(key)} characters; give it 1 to {_MAX_KEY_LENGTH}")
-            asked = [scope["method"].encode(), scope["raw_path"], scope["query_string"], scope["body"]]
-            digest = hashlib.blake2b(b"\0".join(asked), digest_size=16).digest()
+            request_parts = [scope["method"].encode(), scope["raw_path"], scope["query_string"], scope["body"]]
+            digest = hashlib.blake2b(b"\0".join(request_parts), digest_size=16).digest()
             await self._answers.answer((token, key), digest, lambda send: self._app(scope, replay_body, send), send)
         finally:
-            self.waiting -= counted
+            self.waiting_count -= is_counted

@@ -19,7 +19,7 @@ from neardup.recipe.named import names as recipe_names
 from neardup.service.guard import Problem
 from neardup.stream.document import Verdict
 from neardup.stream.index import Index, read_stored_recipe
-from neardup.stream.parts import Record
+from neardup.stream.second_step import Record
 from neardup.stream.store import StoreReader
 
 MAIN = "main"
@@ -95,18 +95,18 @@ class NamedIndex:
 
     def text_of(self, name: str) -> str | None:
         """Return the text of a document, None if it is no longer kept."""
-        found = self.record_of(name)
-        return None if found is None else found.text
+        record = self.record_of(name)
+        return None if record is None else record.text
 
     def record_of(self, name: str) -> Record | None:
         """Return the text, the title and the time of a document, None if they are no longer kept."""
-        found = self.reader.find(name)
-        if found is None:
+        stored = self.reader.find(name)
+        if stored is None:
             return None
-        kept = (found.text, found.title) if name in self.index else self.reader.stopped_text(name)
-        if kept is None or kept[0] is None:
+        kept_text = (stored.text, stored.title) if name in self.index else self.reader.stopped_text(name)
+        if kept_text is None or kept_text[0] is None:
             return None
-        return Record(kept[0], kept[1], round(found.verdict.time * 1e6))
+        return Record(kept_text[0], kept_text[1], round(stored.verdict.time * 1e6))
 
     def verdict_of(self, name: str) -> Verdict:
         """Return the verdict on a document.
@@ -116,10 +116,10 @@ class NamedIndex:
         Problem
             If the id is unknown.
         """
-        found = self.reader.verdict_of(name)
-        if found is None:
+        stored = self.reader.verdict_of(name)
+        if stored is None:
             raise Problem(404, f"Index {self.name!r} has no document with this id; enter it first")
-        return found
+        return stored
 
     def as_dict(self) -> dict[str, Any]:
         """Return its options and counts, for JSON."""
@@ -189,12 +189,12 @@ class Indexes:
         """Open an index with the options that its store records."""
         with StoreReader(path) as reader:
             classifier = reader.state(_CLASSIFIER_STATE)
-            unfinished = classifier is None and reader.state("recipe") is None
-            recipe = None if unfinished or classifier is not None else read_stored_recipe(reader)
+            is_unfinished = classifier is None and reader.state("recipe") is None
+            recipe = None if is_unfinished or classifier is not None else read_stored_recipe(reader)
             window, window_by, against = (
                 reader.meta(f"setting {name}") or "" for name in ("window", "window_by", "against")
             )
-        if unfinished:
+        if is_unfinished:
             # The process was killed while it made the index, so no caller knows of it.
             _remove(path)
             return
@@ -218,16 +218,16 @@ class Indexes:
             )
         return resolve_classifier(Path(self._classifiers) / name)
 
-    def note_address(self, address: str) -> None:
+    def record_address(self, address: str) -> None:
         """Record the address of the service for other processes that find a store in use."""
         with self._lock:
             self._address = address
             for named in self._open.values():
-                self._note_address(named)
+                self._record_address(named)
 
-    def _note_address(self, named: NamedIndex) -> None:
+    def _record_address(self, named: NamedIndex) -> None:
         if self._address:
-            named.store.note_address(f"{self._address}/v1/indexes/{named.name}")
+            named.store.record_address(f"{self._address}/v1/indexes/{named.name}")
 
     def get(self, name: str) -> NamedIndex:
         """Return an index.
@@ -237,15 +237,15 @@ class Indexes:
         Problem
             If no index has this name.
         """
-        found = self._open.get(name)
-        if found is None:
+        named = self._open.get(name)
+        if named is None:
             raise Problem(404, f"There is no index {name[:80]!r}; PUT /v1/indexes/{{name}} makes one")
-        return found
+        return named
 
     def __iter__(self) -> Iterator[NamedIndex]:
         return iter(list(self._open.values()))
 
-    def make(self, name: str, options: IndexOptions) -> tuple[NamedIndex, bool]:
+    def get_or_make(self, name: str, options: IndexOptions) -> tuple[NamedIndex, bool]:
         """Return the index of a name, and whether it was made now because none had this name.
 
         Raises
@@ -271,7 +271,7 @@ class Indexes:
             named = NamedIndex(name, options.make_index(self._folder / f"{name}.db"))
             if isinstance(classifier, str):
                 named.store.set_state(_CLASSIFIER_STATE, classifier)
-            self._note_address(named)
+            self._record_address(named)
             self._open[name] = named
             return named, True
 
@@ -302,13 +302,13 @@ class Indexes:
         Problem
             If no index has this name, or it is ``main``.
         """
-        found = self.get(name)
+        named = self.get(name)
         if name == MAIN:
             raise Problem(409, "Index 'main' belongs to the service; stop the service and remove its store instead")
         with self._lock:
             del self._open[name]
-            found.close()
-            _remove(found.store.path)
+            named.close()
+            _remove(named.store.path)
 
     def close(self) -> None:
         """Close all stores."""

@@ -64,7 +64,7 @@ class Metrics:
         Returns the number of requests that are being answered.
     """
 
-    def __init__(self, indexes: Indexes, waiting: Callable[[], int]) -> None:
+    def __init__(self, indexes: Indexes, waiting_count: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()
         verdicts = Counter(
             "neardup_verdicts", "Documents entered, by verdict.", ["index", "kind"], registry=self._registry
@@ -78,7 +78,7 @@ class Metrics:
         )
         # Finding a labelled metric is slow, and each is needed thousands of times a second.
         self._verdicts, self._requests = cache(verdicts.labels), cache(requests.labels)
-        self._registry.register(_Gauges(indexes, waiting))
+        self._registry.register(_Gauges(indexes, waiting_count))
         self._lock = threading.Lock()
         self._minutes: deque[Minute] = deque(maxlen=_KEPT_MINUTES)
 
@@ -120,12 +120,12 @@ class Metrics:
 class _Gauges(Collector):
     """Values that are read when Prometheus asks for them."""
 
-    def __init__(self, indexes: Indexes, waiting: Callable[[], int]) -> None:
-        self._indexes, self._waiting = indexes, waiting
+    def __init__(self, indexes: Indexes, waiting_count: Callable[[], int]) -> None:
+        self._indexes, self._waiting_count = indexes, waiting_count
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges."""
-        yield GaugeMetricFamily("neardup_waiting", "Requests that are being answered.", value=self._waiting())
+        yield GaugeMetricFamily("neardup_waiting", "Requests that are being answered.", value=self._waiting_count())
         held = GaugeMetricFamily("neardup_held", "Documents that new ones are compared with.", labels=["index"])
         size = GaugeMetricFamily("neardup_store_bytes", "Size of the store, its log with it.", labels=["index"])
         memory = GaugeMetricFamily("neardup_window_bytes", "Memory of the window's tables.", labels=["index"])

@@ -66,9 +66,9 @@ def request_error_message(error: Mapping[str, Any], call: Callable[..., Any]) ->
     return f"{location} {message.format_map(values)}{scope}"
 
 
-def unknown_parameter_message(parameters: Iterable[str], known: Iterable[str]) -> str:
+def unknown_parameter_message(parameters: Iterable[str], accepted: Iterable[str]) -> str:
     """Return a message about the first unknown query parameter; empty if all are known."""
-    names = sorted(known)
+    names = sorted(accepted)
     for name in parameters:
         if name not in names:
             return f"Query parameter {quoted(name)} is not known; this call takes {_join_names(names) or 'none'}"

@@ -95,13 +95,13 @@ class HostGuard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                there = {name for name, _ in message["headers"]}
-                added = [header for header in self._headers if header[0] not in there]
+                present = {name for name, _ in message["headers"]}
+                added = [header for header in self._headers if header[0] not in present]
                 message = {**message, "headers": [*message["headers"], *added]}
             await send(message)
 
-        given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        if len(given) == 1 and host_name(given[0]) in self._hosts:
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) == 1 and host_name(hosts[0]) in self._hosts:
             await self._app(scope, receive, send_with_headers)
             return
         body = b"This address does not belong to the service; ask it by a name of its own.\n"
@@ -192,7 +192,7 @@ def bound_sockets(host: str, port: int) -> Iterator[list[Any]]:
     async def opened() -> list[Any]:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(asyncio.Protocol, host, port, start_serving=False)
-        sockets = [one.dup() for one in server.sockets]
+        sockets = [socket.dup() for socket in server.sockets]
         server.close()
         return sockets
 
@@ -205,8 +205,8 @@ def bound_sockets(host: str, port: int) -> Iterator[list[Any]]:
     try:
         yield sockets
     finally:
-        for one in sockets:
-            one.close()
+        for socket in sockets:
+            socket.close()
 
 
 def _port_error(host: str, port: int) -> OutputError:
@@ -289,8 +289,8 @@ class Server:
         log.disabled = True
         try:
             self._thread.start()
-            until = time.monotonic() + _START_S
-            while self._thread.is_alive() and not self._server.started and time.monotonic() < until:
+            deadline = time.monotonic() + _START_S
+            while self._thread.is_alive() and not self._server.started and time.monotonic() < deadline:
                 time.sleep(0.01)
         finally:
             log.disabled = False

@@ -77,8 +77,8 @@ class Worker:
         StoreError
             If the store cannot be written or read; asking again is safe.
         """
-        found: list[JudgedResult] = await self._submit(index=index, documents=documents)
-        return found
+        results: list[JudgedResult] = await self._submit(index=index, documents=documents)
+        return results
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Run other work that changes an index, in the order of arrival."""
@@ -89,11 +89,11 @@ class Worker:
         self.accepts_work = False
         self._thread.shutdown()
 
-    async def _submit(self, **what: Any) -> Any:
+    async def _submit(self, **fields: Any) -> Any:
         if not self.accepts_work:
             raise Problem(503, "The service is stopping; ask again when it is back")
         loop = asyncio.get_running_loop()
-        task = _Task(loop.create_future(), **what)
+        task = _Task(loop.create_future(), **fields)
         self._tasks.append(task)
         if self._loop_task is None:
             self._loop_task = loop.create_task(self._run_batches(loop))
@@ -110,28 +110,28 @@ class Worker:
                 if self._tasks[0].index is not batch[0].index or documents >= _BATCH_DOCUMENTS:
                     break
                 batch.append(self._tasks.popleft())
-            found: list[Any] | Exception
+            results: list[Any] | Exception
             try:
-                found = await loop.run_in_executor(self._thread, self._results, batch)
+                results = await loop.run_in_executor(self._thread, self._results, batch)
                 self.failure = ""
             except Exception as error:
-                found = error
+                results = error
                 self.failure = str(error) if isinstance(error, StoreError) else self.failure
             for at, task in enumerate(batch):
                 # The caller may have disconnected.
                 if not task.future.done():
-                    if isinstance(found, Exception):
-                        task.future.set_exception(found)
+                    if isinstance(results, Exception):
+                        task.future.set_exception(results)
                     else:
-                        task.future.set_result(found[at])
+                        task.future.set_result(results[at])
         self._loop_task = None
 
     def _results(self, batch: Sequence[_Task]) -> list[Any]:
         first = batch[0]
         if first.work is not None or first.index is None:
             return [first.work and first.work()]
-        found = iter(self._judge(first.index, [document for task in batch for document in task.documents]))
-        return [[next(found) for _ in task.documents] for task in batch]
+        results = iter(self._judge(first.index, [document for task in batch for document in task.documents]))
+        return [[next(results) for _ in task.documents] for task in batch]
 
 
 def check_documents(named: NamedIndex, documents: Sequence[Document]) -> list[JudgedResult]:
@@ -149,28 +149,28 @@ def enter_documents(named: NamedIndex, documents: Sequence[Document]) -> list[Ju
     documents : sequence of Document
         The documents; ids may be repeated.
     """
-    known = named.store.judged_documents([document.id for document in documents])
+    stored_documents = named.store.judged_documents([document.id for document in documents])
     new: dict[str, Document] = {}
     for document in documents:
-        if document.id not in known and document.id not in new:
+        if document.id not in stored_documents and document.id not in new:
             new[document.id] = document
     verdicts = {verdict.id: verdict for verdict in named.index.add_many(new.values())}
-    found = []
+    results = []
     for document in documents:
-        if document.id in known:
-            given = known[document.id]
-            found.append(JudgedResult(given.verdict, 200 if _is_same(named, document, given) else 409))
+        if document.id in stored_documents:
+            stored = stored_documents[document.id]
+            results.append(JudgedResult(stored.verdict, 200 if _is_same(named, document, stored) else 409))
         elif new[document.id] is document:
-            found.append(JudgedResult(verdicts[document.id], 201))
+            results.append(JudgedResult(verdicts[document.id], 201))
         else:
-            found.append(JudgedResult(verdicts[document.id], 200 if new[document.id].text == document.text else 409))
-    return found
+            results.append(JudgedResult(verdicts[document.id], 200 if new[document.id].text == document.text else 409))
+    return results
 
 
-def _is_same(named: NamedIndex, document: Document, given: JudgedDocument) -> bool:
+def _is_same(named: NamedIndex, document: Document, stored: JudgedDocument) -> bool:
     """Return whether a document has the text that was entered under its id; True if that text is no longer known."""
-    if given.digest:
-        return text_digest(document.text) == given.digest
+    if stored.digest:
+        return text_digest(document.text) == stored.digest
     # It was entered before the store kept digests.
     text = named.index.text_of(document.id)
     return text is None or text == document.text

@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.classifier.classifier import Classifier
-from neardup.classifier.domain import DomainCounts
 from neardup.documents import Corpus
 from neardup.documents.records import Names, repeated_ids
 from neardup.features.extraction import Extractor
 from neardup.keep.order import is_by_time, keep_order
+from neardup.pipeline.pipeline import build_result
 from neardup.pipeline.result import Result
 from neardup.recipe import KEEP_ORDERS, Recipe
 from neardup.runtime import Clock, Stage
 from neardup.search.engines import PAIRS_PER_DOCUMENT, pair_limit
-from neardup.search.findings import Documents, classifier_details, recipe_details
+from neardup.search.findings import Documents
 from neardup.search.lsh import bands_of
 from neardup.search.matches import Matches, distinct_documents, sorted_pairs
 from neardup.search.second_step import apply_second_step, text_representatives
@@ -41,7 +41,6 @@ from neardup.spark.features import (
 )
 from neardup.spark.search import FeatureSource, KeptPairSearch, PairSearch, check_recipe, is_reported, part_count
 from neardup.spark.second_step import judge_on_workers
-from neardup.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -165,21 +164,12 @@ def find_duplicates(
             judge=judge_on_workers(stages, recipe, classifier, source, table.rows, parts),
             reference=names.reference_count,
         )
-    if classifier is not None:
-        classifier.check_domain(DomainCounts.of(matches.statistics))
     present = np.arange(len(table.rows)) < input_count
     documents = Documents(names, order, table.text_digests, table.text_bytes, present)
-    summary = {
-        "undecidable": int((present & (matches.representative < 0)).sum()),
-        "without_keep_value": without_value,
-        "search": matches.statistics,
-        "version": __version__,
-    } | recipe_details(recipe)
-    if classifier is not None:
-        summary |= classifier_details(classifier, matches.statistics)
+    summary = {"without_keep_value": without_value, "search": matches.statistics} | (details or {})
     clock = Clock()
     clock.stages = cast("list[Stage]", stages.report)
-    result = Result(corpus, recipe, documents, matches, summary | (details or {}), clock, classifier=classifier)
+    result = build_result(corpus, recipe, documents, matches, summary, clock, classifier=classifier)
     return result, table, digests
 
 

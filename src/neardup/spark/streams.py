@@ -37,8 +37,8 @@ from neardup.spark.features import Broadcast
 from neardup.spark.session import require_packages
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import make_record, make_verdicts, resolve_recipe, statistics_for
-from neardup.stream.judge import Judge
-from neardup.stream.parts import Record, RestoredDocument
+from neardup.stream.judge import Judge, RestoredDocument
+from neardup.stream.second_step import Record
 from neardup.times import FORMS, times_of
 
 if TYPE_CHECKING:
@@ -474,7 +474,7 @@ class GroupWindow:
         self.judge = Judge(
             config.recipe,
             FlowClock(config.length, lambda: self.now),
-            everything=config.against_everything,
+            against_everything=config.against_everything,
             statistics=config.statistics,
             record_of=self._records.get,
             classifier=config.classifier,
@@ -503,7 +503,7 @@ class GroupWindow:
             columns = part.select(["id", "text", "title", "time"]).to_pydict()
             ids, texts, titles = columns["id"], columns["text"], columns["title"]
             times = [self.judge.clock.advance(time) for time in columns["time"]]
-            reals = [time.real for time in times]
+            reals = [time.microseconds for time in times]
             records: list[Record] = []
             if self.judge.needs_records:
                 records = [make_record(*values) for values in zip(texts, titles, reals, strict=True)]
@@ -514,7 +514,7 @@ class GroupWindow:
             rows = []
             for i in np.flatnonzero(found.entered).tolist():
                 self._enter(number + i, ids[i], texts[i], titles[i], reals[i])
-                rows.append((number + i, ids[i], texts[i], titles[i], times[i].time, times[i].leaves, reals[i]))
+                rows.append((number + i, ids[i], texts[i], titles[i], times[i].time, times[i].expiry, reals[i]))
             named_rows = [dict(zip(_WINDOW_SCHEMA.names, row, strict=True)) for row in rows]
             entered.append(pa.Table.from_pylist(named_rows, _WINDOW_SCHEMA))
             moments += times
@@ -606,7 +606,7 @@ def _verdict_table(
         {
             **verdict.as_dict(),
             **dict(zip("oab", verdict.counts or (None, None, None), strict=True)),
-            "time": moment.real,
+            "time": moment.microseconds,
             "serial": first + i,
         }
         for i, (verdict, moment) in enumerate(zip(verdicts, moments, strict=True))

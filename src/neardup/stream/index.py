@@ -13,11 +13,12 @@ from datetime import timedelta
 from itertools import islice
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier, ClassifierLike, classifier_recipe, resolve_classifier
+from neardup.classifier.domain import DomainCounts
 from neardup.classifier.records import NO_TIME
 from neardup.documents.streams import read_ahead
 from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError, UnknownDocument, option
@@ -30,10 +31,10 @@ from neardup.runtime import default_threads
 from neardup.search.matches import Similar
 from neardup.search.window import EventTime, FlowClock, WindowLength, check_keys
 from neardup.stream.document import Document, Verdict
-from neardup.stream.judge import Judge
-from neardup.stream.parts import Record, RestoredDocument, WindowFindings
-from neardup.stream.register import DocumentRegister, IndexStatistics, RecentVerdicts
+from neardup.stream.judge import Judge, RestoredDocument, WindowFindings
+from neardup.stream.second_step import Record
 from neardup.stream.store import Store, StoredDocument, StoreIdentity, StoreReader, text_digest
+from neardup.stream.window_documents import RecentVerdicts, WindowDocuments
 
 _SECOND = 1_000_000
 #: The last microseconds of the year 9999 would round up to the year 10000, which no datetime can hold.
@@ -46,21 +47,21 @@ _BATCH_CHARACTERS = 1 << 23
 def make_verdicts(
     documents: Sequence[Document],
     event_times: Sequence[EventTime],
-    found: WindowFindings,
+    findings: WindowFindings,
     judge: Judge,
     name_of: Callable[[int], str | None],
 ) -> list[Verdict]:
     """Return the verdicts on documents; ``name_of`` returns the id of a document by its serial."""
-    at = {place: k for k, place in enumerate(found.places.tolist())}
-    matches = found.matches
+    at = {place: k for k, place in enumerate(findings.places.tolist())}
+    matches = findings.matches
     of, similarity, equal = matches.serials.tolist(), matches.similarity.tolist(), matches.equal_texts.tolist()
     counts = matches.counts.tolist()
     verdicts = []
     for i, (document, event_time, has_features) in enumerate(
-        zip(documents, event_times, found.has_features.tolist(), strict=True)
+        zip(documents, event_times, findings.has_features.tolist(), strict=True)
     ):
         time, flag, k = (
-            min(event_time.real / _SECOND, _LATEST),
+            min(event_time.microseconds / _SECOND, _LATEST),
             event_time.flag if has_features else "undecidable",
             at.get(i),
         )
@@ -83,12 +84,12 @@ def resolve_recipe(
     """
     if classifier is None:
         return apply_choices("default" if recipe is None else recipe, choices), None
-    found = resolve_classifier(classifier)
-    if found.vector.needs_encoder:
+    loaded = resolve_classifier(classifier)
+    if loaded.vector.needs_encoder:
         raise RecipeError(
             "the classifier uses 'semantic', and a flow makes no embeddings; train one on a vector without it"
         )
-    return classifier_recipe(found, {"recipe": recipe, **choices}), found
+    return classifier_recipe(loaded, {"recipe": recipe, **choices}), loaded
 
 
 def record_of(document: Document, seconds: float | None) -> Record:
@@ -96,9 +97,9 @@ def record_of(document: Document, seconds: float | None) -> Record:
     return Record(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
 
 
-def make_record(text: str, title: str, real: int) -> Record:
-    """Return a record for a second step from its parts; ``real`` is in microseconds since 1970."""
-    return Record(text, title, _microseconds(real / _SECOND))
+def make_record(text: str, title: str, microseconds: int) -> Record:
+    """Return a record for a second step from its parts; ``microseconds`` since 1970."""
+    return Record(text, title, _microseconds(microseconds / _SECOND))
 
 
 def _microseconds(seconds: float) -> int:
@@ -142,6 +143,28 @@ def batch_documents(documents: Iterable[Document]) -> Iterator[list[Document]]:
             batch, characters = [], 0
     if batch:
         yield batch
+
+
+class IndexStatistics(NamedTuple):
+    """Counts and sizes of an index."""
+
+    #: Documents with verdicts.
+    arrived: int
+    originals: int
+    duplicates: int
+    held: int  #: documents in the window; those of its oldest segment leave together
+    bytes: int  #: memory of the window's segments and tables
+    segments: int  #: nonempty parts of the window, each a 24th of it
+    #: The clock of the flow in seconds since 1970; None before the first document, and for windows of documents.
+    clock: float | None
+    #: Documents with each flag.
+    late: int
+    ahead: int
+    future: int
+    undecidable: int
+    #: Pairs that a classifier judged, pairs unlike its training pairs, and pairs that passed; all 0 without a
+    #: classifier, or if it does not record its training domain.
+    domain_counts: DomainCounts = DomainCounts()
 
 
 _AGAINST = ("originals", "everything")
@@ -223,12 +246,12 @@ class Index:
             raise RecipeError("keep_texts is for an index with a store; give it a path")
         #: The statistics that the features depend on, if any.
         self.sample = statistics_for(self.recipe, sample)
-        #: ``_turn`` guards every change and the store's connection; ``_lock`` guards the state in memory.
-        #: Queries take ``_lock`` only, so they do not wait for the disk.
-        self._turn, self._lock = threading.RLock(), threading.RLock()
+        #: ``_write_lock`` guards every change and the store's connection; ``_memory_lock`` guards the state in memory.
+        #: Queries take ``_memory_lock`` only, so they do not wait for the disk.
+        self._write_lock, self._memory_lock = threading.RLock(), threading.RLock()
         self._keep_texts = keep_texts
-        self._length, self._now, self._everything = length, now, against == "everything"
-        self._titles = self.classifier is not None and self.classifier.vector.needs_titles
+        self._length, self._now, self._against_everything = length, now, against == "everything"
+        self._needs_titles = self.classifier is not None and self.classifier.vector.needs_titles
         self.store: Store | None = None
         if path is None:
             self._reset()
@@ -238,23 +261,23 @@ class Index:
             self.store = Store(path, identity)
             try:
                 self._reset()
-                self._note_recipe(self.store)
+                self._store_recipe(self.store)
             except BaseException:
                 self.store.close()
                 raise
 
     def _reset(self) -> None:
         """Start from the content of the store, or empty."""
-        self._next = 0
-        self._register = DocumentRegister()
+        self._next_serial = 0
+        self._documents = WindowDocuments()
         #: Unused with a store, which has all verdicts.
-        self._verdicts = RecentVerdicts(self._register.serials)
+        self._verdicts = RecentVerdicts(self._documents.serials)
         self._judge = Judge(
             self.recipe,
             FlowClock(self._length, self._now),
-            everything=self._everything,
+            against_everything=self._against_everything,
             statistics=self.sample,
-            record_of=self._register.record,
+            record_of=self._documents.record,
             classifier=self.classifier,
         )
         if self.store is not None:
@@ -279,7 +302,7 @@ class Index:
         """
         verdicts: list[Verdict] = []
         for batch in batch_documents(documents):
-            with self._turn:
+            with self._write_lock:
                 verdicts += self._add(batch)
         return verdicts
 
@@ -287,7 +310,7 @@ class Index:
         """Return the verdict that each document would get if it were added next; nothing is entered."""
         verdicts: list[Verdict] = []
         for batch in batch_documents(documents):
-            with self._lock:
+            with self._memory_lock:
                 verdicts += self._check(batch)
         return verdicts
 
@@ -306,11 +329,13 @@ class Index:
         if k is not None and k < 1:
             raise RecipeError(f"k {k} is below 1; ask for one document at least")
         query = Document("query", document) if isinstance(document, str) else document
-        with self._lock:
-            real = query.microseconds
-            record = record_of(query, self._judge.clock.seconds if real is None else real / _SECOND)
-            found, scores = self._judge.matches(record) if k is None else self._judge.nearest(query.text)
-            named = ((self._register.name(s), score) for s, score in zip(found.tolist(), scores.tolist(), strict=True))
+        with self._memory_lock:
+            microseconds = query.microseconds
+            record = record_of(query, self._judge.clock.seconds if microseconds is None else microseconds / _SECOND)
+            serials, scores = self._judge.matches(record) if k is None else self._judge.nearest(query.text)
+            named = (
+                (self._documents.name(s), score) for s, score in zip(serials.tolist(), scores.tolist(), strict=True)
+            )
             return list(islice((Similar(name, score) for name, score in named if name is not None), k))
 
     def remove(self, name: str) -> None:
@@ -321,11 +346,11 @@ class Index:
         UnknownDocument
             If the window does not hold it.
         """
-        with self._turn, self._lock:
-            if name not in self._register.serials:
+        with self._write_lock, self._memory_lock:
+            if name not in self._documents.serials:
                 raise UnknownDocument(f"the window holds no document with the id {name!r}")
             if self.store is not None:
-                self.store.delete_text(self._register.serials[name])
+                self.store.delete_text(self._documents.serials[name])
             self._remove_from_window(name)
 
     def forget(self, name: str) -> None:
@@ -340,12 +365,12 @@ class Index:
         StoreError
             If the store cannot be written; then nothing has changed.
         """
-        with self._turn, self._lock:
+        with self._write_lock, self._memory_lock:
             verdict = self.verdict_of(name)
             if verdict is None:
                 raise UnknownDocument(f"no document with the id {name!r} has a verdict")
             if self.store is not None:
-                state = self._judge.state(without=self._register.serials.get(name))
+                state = self._judge.state(excluded=self._documents.serials.get(name))
                 self.store.record([], {"clock": json.dumps(state)}, removed=self.store.find(name, text=False))
             else:
                 self._verdicts.forget(verdict)
@@ -361,7 +386,7 @@ class Index:
         StoreError
             If the store cannot be written; then nothing has changed.
         """
-        with self._turn, self._lock:
+        with self._write_lock, self._memory_lock:
             verdict = self.verdict_of(document.id)
             if verdict is None:
                 raise UnknownDocument(f"no document with the id {document.id!r} has a verdict, so none can be replaced")
@@ -378,9 +403,9 @@ class Index:
 
     def _remove_from_window(self, name: str) -> None:
         """Remove a document from the window, if it is there."""
-        serial = self._register.serials.get(name)
+        serial = self._documents.serials.get(name)
         if serial is not None:
-            self._register.remove([serial])
+            self._documents.remove([serial])
             self._judge.remove(serial)
 
     def release(self, document: Document | str, by: str = "") -> Verdict:
@@ -404,7 +429,7 @@ class Index:
             If the store cannot be written; then nothing has changed.
         """
         name = document if isinstance(document, str) else document.id
-        with self._turn, self._lock:
+        with self._write_lock, self._memory_lock:
             verdict = self.verdict_of(name)
             if verdict is None or not verdict.is_duplicate:
                 raise UnknownDocument(f"no document with the id {name!r} was stopped, so there is none to release")
@@ -418,7 +443,7 @@ class Index:
             return self._release(verdict, text, title, by)
 
     def _release(self, stopped: Verdict, text: str, title: str, by: str) -> Verdict:
-        serial, before, event_time = self._next, self._judge.snapshot(), self._judge.clock.next_event_time()
+        serial, before, event_time = self._next_serial, self._judge.snapshot(), self._judge.clock.next_event_time()
         seconds = self._judge.clock.seconds
         time = stopped.time if seconds is None else min(seconds, _LATEST)
         verdict = Verdict(stopped.id, "original", None, None, time, stopped.flag, None)
@@ -426,39 +451,39 @@ class Index:
         try:
             self._judge.admit(record, event_time, serial)
             if self.store is not None:
-                title = title if self._titles else ""
+                title = title if self._needs_titles else ""
                 digest = text_digest(text) if self._keep_texts else b""
                 duplicate = self.store.find(verdict.id, text=False)
                 origin = "" if duplicate is None else duplicate.origin
                 row = StoredDocument(
-                    serial, verdict, origin, event_time.time, event_time.leaves, True, text, title, digest
+                    serial, verdict, origin, event_time.time, event_time.expiry, True, text, title, digest
                 )
                 state = {"clock": json.dumps(self._judge.state())}
                 self.store.record([row], state, removed=duplicate, released_by=by)
         except BaseException:
             self._judge.undo(serial, before)
             raise
-        self._next += 1
+        self._next_serial += 1
         self._remove_from_window(verdict.id)
-        self._register.add(serial, verdict.id, record if self._judge.needs_records else None)
+        self._documents.add(serial, verdict.id, record if self._judge.needs_records else None)
         if self.store is None:
             self._verdicts.replace(stopped, verdict)
         return verdict
 
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the verdict on a document, or None; without a store, verdicts expire with the window."""
-        with self._turn:
+        with self._write_lock:
             return (self.store or self._verdicts).verdict_of(name)
 
     def text_of(self, name: str) -> str | None:
         """Return the text of a document in the window, or None; only stores and second steps keep texts."""
-        with self._turn:
-            serial = self._register.serials.get(name)
+        with self._write_lock:
+            serial = self._documents.serials.get(name)
             if serial is None:
                 return None
             if self.store is not None:
                 return self.store.text_of(name)
-            record = self._register.record(serial)
+            record = self._documents.record(serial)
             return None if record is None else record.text
 
     @property
@@ -469,32 +494,32 @@ class Index:
     @property
     def statistics(self) -> IndexStatistics:
         """Counts and sizes."""
-        with self._turn, self._lock:
+        with self._write_lock, self._memory_lock:
             window = self._judge.window
             return IndexStatistics(
                 **(self.store or self._verdicts).counts,
-                held=len(self._register),
+                held=len(self._documents),
                 bytes=window.bytes,
                 segments=window.segments,
                 clock=self._judge.clock.seconds,
-                asked=self._judge.asked,
+                domain_counts=self._judge.domain_counts,
             )
 
     def close(self) -> None:
         """Close the store, if there is one."""
-        with self._turn, self._lock:
+        with self._write_lock, self._memory_lock:
             if self.store is not None:
                 self.store.close()
 
     def __len__(self) -> int:
-        return len(self._register)
+        return len(self._documents)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._register.serials
+        return name in self._documents.serials
 
     def __iter__(self) -> Iterator[str]:
-        with self._lock:
-            return iter(self._register)
+        with self._memory_lock:
+            return iter(self._documents)
 
     def __enter__(self) -> Self:
         return self
@@ -508,46 +533,46 @@ class Index:
     def _add(self, documents: Sequence[Document], removed: StoredDocument | None = None) -> list[Verdict]:
         if removed is None:
             self._check_new_ids([document.id for document in documents])
-        with self._lock:
-            first, before, interrupted = self._next, self._judge.snapshot(), None
+        with self._memory_lock:
+            first, before, interrupted = self._next_serial, self._judge.snapshot(), None
         try:
-            with self._lock:
+            with self._memory_lock:
                 event_times = [self._judge.clock.advance(document.microseconds) for document in documents]
                 texts = pa.array([document.text for document in documents], pa.large_string())
                 records: list[Record] = []
                 if self._judge.needs_records:
                     records = [
-                        record_of(one, event_time.real / _SECOND)
-                        for one, event_time in zip(documents, event_times, strict=True)
+                        record_of(document, event_time.microseconds / _SECOND)
+                        for document, event_time in zip(documents, event_times, strict=True)
                     ]
-                found = self._judge.judge(texts, records, event_times, first)
+                findings = self._judge.judge(texts, records, event_times, first)
                 verdicts = make_verdicts(
                     documents,
                     event_times,
-                    found,
+                    findings,
                     self._judge,
-                    lambda number: documents[number - first].id if number >= first else self._register.name(number),
+                    lambda number: documents[number - first].id if number >= first else self._documents.name(number),
                 )
-                entered = found.entered.tolist()
+                entered = findings.entered.tolist()
                 state = "" if self.store is None else json.dumps(self._judge.state())
-                self._next += len(documents)
+                self._next_serial += len(documents)
                 for i, has_entered in enumerate(entered):
                     if has_entered:
-                        self._register.add(first + i, documents[i].id, records[i] if records else None)
+                        self._documents.add(first + i, documents[i].id, records[i] if records else None)
             if self.store is not None:
                 # Without the lock, so that queries are answered while the disk works.
                 rows = self._stored_rows(first, documents, event_times, entered, verdicts)
                 interrupted = self._record(self.store, rows, state, removed)
         except BaseException:
-            with self._lock:
-                self._next = first
-                self._register.remove(range(first, first + len(documents)))
+            with self._memory_lock:
+                self._next_serial = first
+                self._documents.remove(range(first, first + len(documents)))
                 self._judge.undo(first, before)
             raise
-        with self._lock:
+        with self._memory_lock:
             self._expire()
         if self.store is None:
-            self._verdicts.add(verdicts, [event_time.part for event_time in event_times], event_times[-1].oldest)
+            self._verdicts.add(verdicts, [event_time.segment for event_time in event_times], event_times[-1].oldest)
         if interrupted is not None:
             raise interrupted
         self._warn_of_foreign()
@@ -555,10 +580,14 @@ class Index:
 
     def _warn_of_foreign(self) -> None:
         """Warn once of documents unlike the training data; stopping the flow would lose more than it saves."""
-        if self._has_warned or self.classifier is None or not (why := self.classifier.complaint(self._judge.asked)):
+        if (
+            self._has_warned
+            or self.classifier is None
+            or not (complaint := self.classifier.domain_error(self._judge.domain_counts))
+        ):
             return
         self._has_warned = True
-        message = f"{why}; train one on labels of such documents, or silence this with "
+        message = f"{complaint}; train one on labels of such documents, or silence this with "
         message += option("--force-domain", "force_domain=True")
         warnings.warn(message, ForeignDocuments, stacklevel=4)
 
@@ -569,15 +598,17 @@ class Index:
             # Each document is checked as the next one, so the clock goes back after it.
             for document in documents:
                 event_times.append(clock.advance(document.microseconds))
-                records.append(record_of(document, event_times[-1].real / _SECOND))
+                records.append(record_of(document, event_times[-1].microseconds / _SECOND))
                 if not event_times[-1].confirms:
                     clock.restore(before.clock)
                     continue
                 # The document that it confirms would enter with its own time, and takes part in the check.
                 texts = pa.array([document.text], pa.large_string())
-                found = judge.judge(texts, records[-1:] if judge.needs_records else [], event_times[-1:], self._next)
-                verdict = make_verdicts([document], event_times[-1:], found, judge, self._register.name)
-                judge.undo(self._next, before)
+                findings = judge.judge(
+                    texts, records[-1:] if judge.needs_records else [], event_times[-1:], self._next_serial
+                )
+                verdict = make_verdicts([document], event_times[-1:], findings, judge, self._documents.name)
+                judge.undo(self._next_serial, before)
                 return [
                     *self._check(documents[: len(event_times) - 1]),
                     *verdict,
@@ -587,16 +618,18 @@ class Index:
             clock.restore(before.clock)
         if not documents:
             return []
-        found = judge.check(pa.array([one.text for one in documents], pa.large_string()), records, event_times)
-        return make_verdicts(documents, event_times, found, judge, self._register.name)
+        findings = judge.check(
+            pa.array([document.text for document in documents], pa.large_string()), records, event_times
+        )
+        return make_verdicts(documents, event_times, findings, judge, self._documents.name)
 
     def _check_new_ids(self, names: Sequence[str]) -> None:
         judged = (self.store or self._verdicts).judged_ids(names)
-        seen: set[str] = set()
+        batch_ids: set[str] = set()
         for name in names:
-            if name in judged or name in seen:
+            if name in judged or name in batch_ids:
                 raise InputError(f"id {name!r} already has a verdict; give each document its own id")
-            seen.add(name)
+            batch_ids.add(name)
 
     def _stored_rows(
         self,
@@ -614,10 +647,10 @@ class Index:
                 verdict,
                 document.origin,
                 event_time.time,
-                event_time.leaves,
+                event_time.expiry,
                 has_entered,
                 document.text if has_entered or self._keep_texts else None,
-                document.title if self._titles and (has_entered or self._keep_texts) else "",
+                document.title if self._needs_titles and (has_entered or self._keep_texts) else "",
                 text_digest(document.text) if self._keep_texts else b"",
             )
             for number, (document, event_time, has_entered, verdict) in enumerate(columns, first)
@@ -635,19 +668,18 @@ class Index:
             return error
         return None
 
-    def _note_recipe(self, store: Store) -> None:
+    def _store_recipe(self, store: Store) -> None:
         """Store the recipe, for reports; they are given the file of a classifier instead."""
         if self.classifier is None and store.state("recipe") != (recipe := self.recipe.to_toml()):
             store.set_state("recipe", recipe)
 
     def _restore(self, store: Store) -> None:
         """Restore the window from the store."""
-        self._next = store.next_serial
+        self._next_serial = store.next_serial
         state = store.state("clock")
         if state is None:
             return
-        saved = json.loads(state)
-        self._judge.restore(saved)
+        self._judge.restore(json.loads(state))
         # One thread reads the store, others extract features, and this one enters the documents.
         self._judge.enter(read_ahead(map(self._restored_documents, store.held_documents())), default_threads())
         self._expire()
@@ -655,19 +687,19 @@ class Index:
     def _restored_documents(self, rows: Sequence[StoredDocument]) -> list[RestoredDocument]:
         for row in rows:
             record = Record(row.text or "", row.title, _microseconds(row.verdict.time))
-            self._register.add(row.serial, row.id, record if self._judge.needs_records else None)
-        return [RestoredDocument(row.serial, row.text or "", row.time, row.leaves) for row in rows]
+            self._documents.add(row.serial, row.id, record if self._judge.needs_records else None)
+        return [RestoredDocument(row.serial, row.text or "", row.time, row.expiry) for row in rows]
 
     def _expire(self) -> None:
         expired = self._judge.expire()
         if not len(expired):
             return
-        self._register.remove(expired.tolist())
+        self._documents.remove(expired.tolist())
         if self.store is not None:
-            first = self._register.first
+            first = self._documents.first
             # Texts that stay on disk longer change no result.
             with contextlib.suppress(StoreError):
-                self.store.forget(self._next if first is None else first)
+                self.store.forget(self._next_serial if first is None else first)
 
 
 def read_stored_recipe(reader: StoreReader) -> Recipe:
@@ -697,16 +729,18 @@ _WARM_UP_TEXTS = (
 
 def warm_up(index: Index) -> None:
     """Run some documents through a separate window, to load the kernels before the first real document."""
-    own = None if index.classifier else index.recipe
+    recipe = None if index.classifier else index.recipe
     forced = index.classifier is not None
-    with Index(own, classifier=index.classifier, sample=index.sample, now=latest_time, force_domain=forced) as idle:
+    with Index(
+        recipe, classifier=index.classifier, sample=index.sample, now=latest_time, force_domain=forced
+    ) as scratch:
         for at in range(300):
             # Non-Latin scripts use other kernels for longer texts, and so does expiry.
             words = [
                 f"{word}{at * place % 17}"
                 for place, word in enumerate(_WARM_UP_TEXTS[at % len(_WARM_UP_TEXTS)].split())
             ]
-            idle.add(Document(str(at), " ".join(words) if at else _WARM_UP_TEXTS[1] * 1500, 1800.0 * at))
+            scratch.add(Document(str(at), " ".join(words) if at else _WARM_UP_TEXTS[1] * 1500, 1800.0 * at))
 
 
 def matching_pairs(
@@ -721,18 +755,19 @@ def matching_pairs(
     """
     if (classifier is not None and recipe.content) or (recipe.needs_statistics and statistics is None):
         return None
-    found = set()
-    chosen = None if classifier else recipe.changed(content="")
+    pairs = set()
+    chosen_recipe = None if classifier else recipe.changed(content="")
     options: dict[str, Any] = {"window": None, "against": "everything", "sample": statistics}
     # Selected documents say nothing about the flow that they come from.
-    with Index(chosen, classifier=classifier, force_domain=classifier is not None, **options) as index:
+    with Index(chosen_recipe, classifier=classifier, force_domain=classifier is not None, **options) as index:
         arrivals = {
-            str(key): Document(str(key), one.text, one.timestamp, title=one.title) for key, one in documents.items()
+            str(key): Document(str(key), document.text, document.timestamp, title=document.title)
+            for key, document in documents.items()
         }
         index.add_many(arrivals.values())
         for name, document in arrivals.items():
             for other in index.query(document):
                 if other.id != name:
                     low, high = sorted((int(name), int(other.id)))
-                    found.add((low, high))
-    return found
+                    pairs.add((low, high))
+    return pairs

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +23,98 @@ from neardup.features.store import Block, row_heads
 from neardup.recipe import Recipe
 from neardup.runtime import map_in_order
 from neardup.search.window import Arrivals, EventTime, FlowClock, Window, slice_block
-from neardup.stream.parts import (
-    NO_MATCHES,
-    AheadDocument,
-    Booleans,
-    Floats,
-    Integers,
-    Record,
-    RestoredDocument,
-    WindowFindings,
-    WindowMatches,
-    concatenate_matches,
-    make_arrivals,
-)
-from neardup.stream.second_step import second_step_of
+from neardup.stream.second_step import Record, second_step_of
 
-Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
 RecordOf = Callable[[int], Record | None]
 _UNKNOWN_RECORD = Record("", "", NO_TIME)
+
+
+class WindowMatches(NamedTuple):
+    """Documents in the window that match a document, the best first."""
+
+    serials: Integers  #: int64[k]: their serials
+    #: float64[k], int64[k, 3]: similarities, and o, a and b.
+    similarity: Floats
+    counts: Integers
+    equal_texts: Booleans  #: bool[k]: whether the texts are equal
+    #: float64[k], float64[k, r]: scores of a classifier, and its measures; nan where none judged.
+    scores: Floats
+    vectors: Floats
+
+    @classmethod
+    def of_first_step(cls, serials: Integers, similarity: Floats, counts: Integers, equal_texts: Booleans) -> Self:
+        """Return matches of the first step, without scores."""
+        return cls(serials, similarity, counts, equal_texts, np.full(len(serials), np.nan), np.empty((len(serials), 0)))
+
+    def best(self) -> WindowMatches:
+        """Return only the best match."""
+        return self.take(slice(1))
+
+    def take(self, places: slice | Integers | Booleans) -> WindowMatches:
+        """Return the matches at some places."""
+        return WindowMatches(
+            self.serials[places],
+            self.similarity[places],
+            self.counts[places],
+            self.equal_texts[places],
+            self.scores[places],
+            self.vectors[places],
+        )
+
+
+class AheadDocument(NamedTuple):
+    """A document ahead of the clock that was entered; it is entered again if a second one confirms its time."""
+
+    block: Block
+    serial: int
+    time: int
+
+
+class WindowFindings(NamedTuple):
+    """The findings about several documents."""
+
+    places: Integers  #: int64[k]: places of the documents with a match, ascending
+    matches: WindowMatches  #: the best older match of each
+    has_features: Booleans  #: bool[n]: whether each document has features to compare
+    entered: Booleans  #: bool[n]: whether each document entered the window
+
+
+class RestoredDocument(NamedTuple):
+    """A document that was in the window before a restart: serial, text, time, and time of leaving."""
+
+    serial: int
+    text: str
+    time: int
+    expiry: int
+
+
+NO_MATCHES = WindowMatches.of_first_step(
+    np.empty(0, np.int64), np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_)
+)
+
+
+def concatenate_matches(parts: Sequence[WindowMatches]) -> WindowMatches:
+    """Concatenate matches; those without vectors of a second step get vectors of nan."""
+    nonempty = [part for part in parts if len(part.serials)]
+    if len(nonempty) < 2:
+        return nonempty[0] if nonempty else NO_MATCHES
+    width = max(part.vectors.shape[1] for part in nonempty)
+    padded = [
+        part._replace(vectors=np.full((len(part.serials), width), np.nan)) if part.vectors.shape[1] < width else part
+        for part in nonempty
+    ]
+    return WindowMatches(*(np.concatenate(column) for column in zip(*padded, strict=True)))
+
+
+def make_arrivals(
+    block: Block, event_times: Sequence[EventTime], serials: Integers, enters: npt.NDArray[np.int8]
+) -> Arrivals:
+    """Return documents in the form that the window takes, from event times, serials, and whether they enter."""
+    times, leaves, least = np.array([event_time[:3] for event_time in event_times], np.int64).T.copy()
+    return Arrivals(block, times, leaves, least, serials, enters)
 
 
 class JudgeSnapshot(NamedTuple):
@@ -49,12 +123,12 @@ class JudgeSnapshot(NamedTuple):
     clock: dict[str, Any]
     segments: list[tuple[int, int]]
     ahead: AheadDocument | None
-    revived: dict[int, int]
-    asked: DomainCounts
+    confirmed_expiry: dict[int, int]
+    domain_counts: DomainCounts
 
 
 class Judge:
-    """Looks up each document in the window and enters it; enters duplicates only with ``everything``.
+    """Looks up each document in the window and enters it; enters duplicates only with ``against_everything``.
 
     ``record_of`` returns the record of a document in the window, for a second step.
     """
@@ -64,13 +138,13 @@ class Judge:
         recipe: Recipe,
         clock: FlowClock,
         *,
-        everything: bool,
+        against_everything: bool,
         statistics: Statistics | None,
         record_of: RecordOf,
         classifier: Classifier | None = None,
     ) -> None:
-        self._everything, self._record_of = everything, record_of
-        self._second = second_step_of(recipe, self._record, classifier)
+        self._against_everything, self._record_of = against_everything, record_of
+        self._second_step = second_step_of(recipe, self._record, classifier)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
         #: The segments, each with the serial of the first document in or after it.
@@ -79,16 +153,16 @@ class Judge:
         self._current: tuple[int, Sequence[Record]] = 0, ()
         self._ahead: AheadDocument | None = None
         #: Confirmed documents, with the times that they have since.
-        self._revived: dict[int, int] = {}
-        self._awaited: int | None = None
+        self._confirmed_expiry: dict[int, int] = {}
+        self._ahead_serial: int | None = None
         self._segments_before: list[tuple[int, int]] = []
         #: The number of the oldest segment that is still kept.
-        self._least: int | None = None
+        self._oldest_segment: int | None = None
 
     @property
     def needs_records(self) -> bool:
         """Whether a second step also judges documents by their records: texts, titles and times."""
-        return self._second is not None
+        return self._second_step is not None
 
     def judge(
         self,
@@ -99,19 +173,19 @@ class Judge:
     ) -> WindowFindings:
         """Judge documents one after the other, and enter those that the window is to keep.
 
-        Instead of ``texts``, their features with digests enters be passed. ``records`` are required if
+        Instead of ``texts``, their features with digests may be passed. ``records`` are required if
         ``needs_records``; ``first`` is the serial of the first document.
         """
         block, heads = self._block(texts)
         has_features = block.sizes > 0
-        enters = has_features.astype(np.int8) * (1 + self._everything)
+        enters = has_features.astype(np.int8) * (1 + self._against_everything)
         if late := [i for i, event_time in enumerate(event_times) if event_time.flag == "late"]:
             enters[late] = 0
         entered = np.zeros(len(event_times), np.bool_)
         places, found = list[Integers](), list[WindowMatches]()
         self._current = first, records
         for begin, end in _segment_runs(event_times):
-            self._begin(event_times[begin], first + begin)
+            self._begin_segment(event_times[begin], first + begin)
             numbers = np.arange(first + begin, first + end)
             arrivals = make_arrivals(
                 slice_block(block, heads, begin, end), event_times[begin:end], numbers, enters[begin:end]
@@ -121,8 +195,8 @@ class Judge:
             found.append(matches)
             for i in range(begin, end):
                 if event_times[i].flag == "ahead":
-                    waiting = AheadDocument(slice_block(block, heads, i, i + 1), first + i, event_times[i].time)
-                    self._ahead = waiting if entered[i] else None
+                    ahead = AheadDocument(slice_block(block, heads, i, i + 1), first + i, event_times[i].time)
+                    self._ahead = ahead if entered[i] else None
         self._current = 0, ()
         all_places = places[0] if len(places) == 1 else np.concatenate([np.empty(0, np.int64), *places])
         return WindowFindings(all_places, concatenate_matches(found), has_features, entered)
@@ -132,15 +206,15 @@ class Judge:
     ) -> tuple[Integers, WindowMatches, Booleans]:
         """Return the best match of each document that has one, and which documents entered."""
         enters = arrivals.entry_modes > 0
-        if self._second is None:
+        if self._second_step is None:
             best = self.window.match_and_insert(arrivals)
             at = np.flatnonzero(best.serials >= 0)
             if not len(at):
                 return at, NO_MATCHES, enters
             equal_texts = (best.digests[at] == arrivals.block.text_digests[at]).all(axis=1)
             matches = WindowMatches.of_first_step(best.serials[at], best.similarity[at], best.counts[at], equal_texts)
-            return at, matches, enters if self._everything else enters & (best.serials < 0)
-        if self._everything:
+            return at, matches, enters if self._against_everything else enters & (best.serials < 0)
+        if self._against_everything:
             # Only older documents count, so all may enter before the first lookup.
             self.window.match_and_insert(arrivals, searches=False)
             return *self._find_matches(arrivals, records, best_only=True), enters
@@ -170,7 +244,7 @@ class Judge:
         places, scores = places[older], scores[older]
         serials, counts, digests = (column[older] for column in found)
         equal_texts = (digests.view(np.uint64) == arrivals.block.text_digests[places]).all(axis=1)
-        if self._second is None:
+        if self._second_step is None:
             return places, WindowMatches.of_first_step(serials, scores, counts, equal_texts)
         matched = np.unique(places)
         ends = np.searchsorted(places, matched, side="right").tolist()
@@ -186,9 +260,9 @@ class Judge:
     def _apply_second_step(self, record: Record, serial: int, found: WindowMatches) -> WindowMatches:
         """Return the matches of a document that pass the second step, the best first."""
         differing = np.flatnonzero(~found.equal_texts)
-        if self._second is None or not len(differing):
+        if self._second_step is None or not len(differing):
             return found
-        passed = self._second.find_passing(record, serial, found.serials[differing])
+        passed = self._second_step.find_passing(record, serial, found.serials[differing])
         # Equal texts match whatever the second step says.
         second, counts = np.ones(len(found.equal_texts)), found.counts.copy()
         scores, vectors = found.scores.copy(), np.full((len(found.equal_texts), passed.vectors.shape[1]), np.nan)
@@ -204,36 +278,41 @@ class Judge:
         return WindowMatches(found.serials, second, counts, found.equal_texts, scores, vectors).take(order)
 
     @property
-    def asked(self) -> DomainCounts:
+    def domain_counts(self) -> DomainCounts:
         """Counts of the pairs that a classifier judged for arriving documents; all 0 without a classifier."""
-        return DomainCounts() if self._second is None else self._second.counts
+        return DomainCounts() if self._second_step is None else self._second_step.counts
 
     def contributions(self, matches: WindowMatches, at: int) -> tuple[float | None, tuple[Contribution, ...]]:
         """Return the score of a pair and its contributions; None and nothing without a classifier."""
         score = float(matches.scores[at])
-        if self._second is None or np.isnan(score):
+        if self._second_step is None or np.isnan(score):
             return None, ()
-        return score, self._second.contributions(matches.vectors[at])
+        return score, self._second_step.contributions(matches.vectors[at])
 
     def enter(self, batches: Iterable[Sequence[RestoredDocument]], threads: int = 1) -> None:
         """Enter the documents of the window before a restart, in batches; call ``restore`` first."""
         confirmed: list[tuple[Block, RestoredDocument]] = []
-        revived = dict(self._revived)
+        confirmed_expiry = dict(self._confirmed_expiry)
         for batch, (block, heads) in map_in_order(self._features_of, batches, threads):
             confirmed += [
-                (slice_block(block, heads, i, i + 1), one) for i, one in enumerate(batch) if one.serial in revived
+                (slice_block(block, heads, i, i + 1), document)
+                for i, document in enumerate(batch)
+                if document.serial in confirmed_expiry
             ]
             self._enter(
-                block, [one.serial for one in batch], [self._restored_event_time(one) for one in batch], revived
+                block,
+                [document.serial for document in batch],
+                [self._restored_event_time(document) for document in batch],
+                confirmed_expiry,
             )
         # A confirmed document leaves together with later ones.
-        for block, one in confirmed:
-            part, serial = self._segments_before[-1]
-            event_time = EventTime(one.time, revived[one.serial], 0, 0, "", part, 0)
-            self._begin(event_time, serial)
+        for block, document in confirmed:
+            segment, serial = self._segments_before[-1]
+            event_time = EventTime(document.time, confirmed_expiry[document.serial], 0, 0, "", segment, 0)
+            self._begin_segment(event_time, serial)
             always = np.full(1, 2, np.int8)
             self.window.match_and_insert(
-                make_arrivals(block, [event_time], np.array([one.serial]), always), searches=False
+                make_arrivals(block, [event_time], np.array([document.serial]), always), searches=False
             )
 
     def _enter(
@@ -246,19 +325,19 @@ class Judge:
             part, event_time = slice_block(block, heads, begin, end), event_times[begin]
             if event_time.confirms:
                 self._ahead = AheadDocument(part, numbers[begin], event_time.time)
-            self._begin(event_time, numbers[begin])
+            self._begin_segment(event_time, numbers[begin])
             if not event_time.confirms:
                 arrivals = make_arrivals(part, event_times[begin:end], serials[begin:end], enters[begin:end])
                 self.window.match_and_insert(arrivals, searches=False)
             for i in range(begin, end):
-                if numbers[i] == self._awaited and not event_times[i].confirms:
+                if numbers[i] == self._ahead_serial and not event_times[i].confirms:
                     self._ahead = AheadDocument(slice_block(block, heads, i, i + 1), numbers[i], event_times[i].time)
 
     def admit(self, record: Record, event_time: EventTime, serial: int) -> None:
         """Enter a document at the current time, whatever it matches."""
         segments = self._segments or self._segments_before
-        part = segments[-1][0] if segments else 0
-        self._enter(self._block(_texts([record.text]))[0], [serial], [event_time._replace(part=part)])
+        segment = segments[-1][0] if segments else 0
+        self._enter(self._block(_texts([record.text]))[0], [serial], [event_time._replace(segment=segment)])
 
     def _block(self, texts: pa.LargeStringArray | Block) -> tuple[Block, Integers]:
         block = texts if isinstance(texts, Block) else self._extractor(texts)
@@ -272,53 +351,59 @@ class Judge:
     def _restored_event_time(self, document: RestoredDocument) -> EventTime:
         """Return the event time of a document from before a restart."""
         place = bisect_right(self._segments_before, document.serial, key=lambda segment: segment[1])
-        part = self._segments_before[max(place - 1, 0)][0]
-        return EventTime(document.time, document.leaves, 0, 0, "", part, 0)
+        segment = self._segments_before[max(place - 1, 0)][0]
+        return EventTime(document.time, document.expiry, 0, 0, "", segment, 0)
 
-    def state(self, without: int | None = None) -> dict[str, Any]:
-        """Return what ``restore`` needs besides the documents in the window; ``without`` is a serial to leave out."""
-        ahead = None if self._ahead is None or self._ahead.serial == without else self._ahead.serial
-        revived = [item for item in self._revived.items() if item[0] != without]
-        own_state = {"ahead": ahead, "revived": revived, "segments": self._segments}
-        return self.clock.state() | own_state | ({"asked": self.asked} if any(self.asked) else {})
+    def state(self, excluded: int | None = None) -> dict[str, Any]:
+        """Return what ``restore`` needs besides the documents in the window; ``excluded`` is a serial to leave out."""
+        ahead = None if self._ahead is None or self._ahead.serial == excluded else self._ahead.serial
+        confirmed = [item for item in self._confirmed_expiry.items() if item[0] != excluded]
+        judge_state = {"ahead": ahead, "revived": confirmed, "segments": self._segments}
+        return (
+            self.clock.state()
+            | judge_state
+            | ({"domain_counts": self.domain_counts} if any(self.domain_counts) else {})
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state from before a restart; ``enter`` follows with the documents of the window."""
         self.clock.restore(state)
-        self._awaited, self._revived = state["ahead"], dict(state["revived"])
-        self._segments_before = [(part, serial) for part, serial in state["segments"]]
-        if self._second is not None:
-            self._second.counts = DomainCounts(*state.get("asked", ()))
+        self._ahead_serial, self._confirmed_expiry = state["ahead"], dict(state["revived"])
+        self._segments_before = [(segment, serial) for segment, serial in state["segments"]]
+        if self._second_step is not None:
+            self._second_step.counts = DomainCounts(*state.get("domain_counts", ()))
 
     def snapshot(self) -> JudgeSnapshot:
         """Return the state that ``undo`` goes back to."""
-        return JudgeSnapshot(self.clock.state(), self._segments.copy(), self._ahead, self._revived.copy(), self.asked)
+        return JudgeSnapshot(
+            self.clock.state(), self._segments.copy(), self._ahead, self._confirmed_expiry.copy(), self.domain_counts
+        )
 
     def undo(self, first: int, before: JudgeSnapshot) -> None:
         """Undo all judgements from a serial on, as far as any result depends on them."""
         self.clock.restore(before.clock)
         self.window.roll_back(first, before.segments[-1][0] if before.segments else None)
-        if self._second is not None:
-            self._second.forget_from(first)
-            self._second.counts = before.asked
-        confirmed = self._revived.keys() - before.revived.keys()
-        self._segments, self._ahead, self._revived = before.segments, before.ahead, before.revived
+        if self._second_step is not None:
+            self._second_step.forget_from(first)
+            self._second_step.counts = before.domain_counts
+        confirmed = self._confirmed_expiry.keys() - before.confirmed_expiry.keys()
+        self._segments, self._ahead, self._confirmed_expiry = before.segments, before.ahead, before.confirmed_expiry
         if before.ahead is not None and before.ahead.serial in confirmed:
             # It has its own time by now, and must wait again as long as the clock says.
             self._reenter(before.ahead, EventTime(before.ahead.time, before.clock["pending_leaves"], 0, 0, "", 0, 0))
 
-    def _reenter(self, waiting: AheadDocument, event_time: EventTime) -> None:
+    def _reenter(self, ahead: AheadDocument, event_time: EventTime) -> None:
         """Enter a document of the window anew, at another event time."""
-        self.window.remove(waiting.serial)
+        self.window.remove(ahead.serial)
         always = np.full(1, 2, np.int8)
         self.window.match_and_insert(
-            make_arrivals(waiting.block, [event_time], np.array([waiting.serial]), always), searches=False
+            make_arrivals(ahead.block, [event_time], np.array([ahead.serial]), always), searches=False
         )
 
     def remove(self, serial: int) -> None:
         """Remove a document from the window."""
         self.window.remove(serial)
-        self._revived.pop(serial, None)
+        self._confirmed_expiry.pop(serial, None)
         if self._ahead is not None and self._ahead.serial == serial:
             self._ahead = None
 
@@ -328,15 +413,15 @@ class Judge:
             return np.empty(0, np.int64)
         if self.clock.pending is None:
             self._ahead = None
-        least = (self.clock.clock - self.clock.length.value) // self.clock.length.part
-        if least == self._least:
+        oldest = (self.clock.clock - self.clock.length.value) // self.clock.length.part
+        if oldest == self._oldest_segment:
             return np.empty(0, np.int64)
-        self._least = least
-        dropped = self.window.drop_segments(least)
-        while len(self._segments) > 1 and self._segments[0][0] < least:
+        self._oldest_segment = oldest
+        dropped = self.window.drop_segments(oldest)
+        while len(self._segments) > 1 and self._segments[0][0] < oldest:
             self._segments.pop(0)
-        for serial in self._revived.keys() & set(dropped.tolist() if self._revived else ()):
-            del self._revived[serial]
+        for serial in self._confirmed_expiry.keys() & set(dropped.tolist() if self._confirmed_expiry else ()):
+            del self._confirmed_expiry[serial]
         return dropped
 
     def check(
@@ -362,15 +447,15 @@ class Judge:
         found, scores = self.window.nearest(self._block(_texts([text]))[0], self.clock.next_event_time())
         return found.serials, scores
 
-    def _begin(self, event_time: EventTime, serial: int) -> None:
+    def _begin_segment(self, event_time: EventTime, serial: int) -> None:
         """Begin a segment if an event time belongs to a new one, and reenter the document that it confirms."""
-        if not self._segments or event_time.part > self._segments[-1][0]:
-            self._segments.append((event_time.part, serial))
-            self.window.begin_segment(event_time.part)
+        if not self._segments or event_time.segment > self._segments[-1][0]:
+            self._segments.append((event_time.segment, serial))
+            self.window.begin_segment(event_time.segment)
         if event_time.confirms and self._ahead is not None:
-            waiting, self._ahead = self._ahead, None
-            self._revived[waiting.serial] = waiting.time
-            self._reenter(waiting, event_time._replace(time=waiting.time, leaves=waiting.time))
+            ahead, self._ahead = self._ahead, None
+            self._confirmed_expiry[ahead.serial] = ahead.time
+            self._reenter(ahead, event_time._replace(time=ahead.time, expiry=ahead.time))
 
     def _record(self, number: int) -> Record:
         """Return the record of a document in the window, or of one being judged."""
@@ -390,7 +475,7 @@ def _segment_runs(event_times: Sequence[EventTime]) -> Iterator[tuple[int, int]]
     for i in range(1, len(event_times) + 1):
         if (
             i == len(event_times)
-            or event_times[i].part != event_times[begin].part
+            or event_times[i].segment != event_times[begin].segment
             or event_times[i].confirms
             or event_times[i - 1].confirms
         ):

@@ -27,8 +27,7 @@ from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.search.window import WindowLength
 from neardup.stream.document import Document, Verdict
-from neardup.stream.index import Index, latest_time
-from neardup.stream.register import IndexStatistics
+from neardup.stream.index import Index, IndexStatistics, latest_time
 from neardup.times import FORMS, can_hold_times, times_of, utc
 
 Integers = npt.NDArray[np.int64]
@@ -128,16 +127,16 @@ def reject_undated(corpus: Corpus, timeline: Timeline) -> None:
     corpus.reject(timeline.undated, NO_TIME)
 
 
-def read_items(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING_BYTES) -> Iterator[Item]:
+def read_items(corpus: Corpus, timeline: Timeline, *, max_memory: int = WAITING_BYTES) -> Iterator[Item]:
     """Yield the documents in order of arrival.
 
-    If the corpus is in another order, texts wait in memory, beyond ``waiting`` bytes in a temporary file. Raises
+    If the corpus is in another order, texts wait in memory, beyond ``max_memory`` bytes in a temporary file. Raises
     ``InputError`` if the corpus has changed since the first pass, and ``OutputError`` if the file does not fit.
     """
     return (
         _in_file_order(corpus, timeline)
         if (np.diff(timeline.order) > 0).all()
-        else _in_time_order(corpus, timeline, waiting)
+        else _in_time_order(corpus, timeline, max_memory)
     )
 
 
@@ -151,9 +150,9 @@ def _in_file_order(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
             yield from compress(items, arrives[places].tolist())
 
 
-def _in_time_order(corpus: Corpus, timeline: Timeline, waiting: int) -> Iterator[Item]:
+def _in_time_order(corpus: Corpus, timeline: Timeline, max_memory: int) -> Iterator[Item]:
     # A size of 0 would mean no limit.
-    with tempfile.SpooledTemporaryFile(max(waiting, 1), prefix="neardup-") as file:
+    with tempfile.SpooledTemporaryFile(max(max_memory, 1), prefix="neardup-") as file:
         try:
             for _, batch in _reread(corpus, timeline):
                 _append(file, batch)
@@ -163,11 +162,11 @@ def _in_time_order(corpus: Corpus, timeline: Timeline, waiting: int) -> Iterator
                 f"texts that are not in order of time go through a file in {tempfile.gettempdir()}, and they do not "
                 f"fit ({error.strerror}); free space there, set TMPDIR to a larger place, or sort the input by time"
             ) from None
-        begins = np.cumsum(timeline.sizes) - timeline.sizes
+        offsets = np.cumsum(timeline.sizes) - timeline.sizes
         for begin in range(0, len(timeline.order), _AT_ONCE):
             places = timeline.order[begin : begin + _AT_ONCE]
             texts = []
-            for size, at in zip(timeline.sizes[places].tolist(), begins[places].tolist(), strict=True):
+            for size, at in zip(timeline.sizes[places].tolist(), offsets[places].tolist(), strict=True):
                 file.seek(at)
                 texts.append(file.read(size).decode())
             yield from _items(timeline, places, texts)
@@ -183,15 +182,15 @@ def _append(file: IO[bytes], batch: Batch) -> None:
 
 def _reread(corpus: Corpus, timeline: Timeline) -> Iterator[tuple[int, Batch]]:
     """Read the corpus again; yield each batch with the place of its first document."""
-    done = 0
+    row_count = 0
     for batch in corpus.scan():
-        places = slice(done, done + len(batch.texts))
-        same = np.array_equal(batch.rows, timeline.rows[places])
-        if not (same and np.array_equal(lengths_of(as_bytes(batch.texts)), timeline.sizes[places])):
+        places = slice(row_count, row_count + len(batch.texts))
+        has_same_rows = np.array_equal(batch.rows, timeline.rows[places])
+        if not (has_same_rows and np.array_equal(lengths_of(as_bytes(batch.texts)), timeline.sizes[places])):
             raise _changed_error()
-        yield done, batch
-        done += len(batch.texts)
-    if done != len(timeline.rows):
+        yield row_count, batch
+        row_count += len(batch.texts)
+    if row_count != len(timeline.rows):
         raise _changed_error()
 
 
@@ -228,7 +227,7 @@ class Hour:
     p99: float
 
     @property
-    def begins(self) -> str:
+    def start(self) -> str:
         """Its beginning, as ISO 8601."""
         return format_hour(self.hour)
 
@@ -236,7 +235,7 @@ class Hour:
         """Return the fields as JSON takes them."""
         fields = asdict(self)
         times = {"cpu_us_median": fields.pop("median"), "cpu_us_p99": fields.pop("p99")}
-        return fields | {"hour": self.begins} | times
+        return fields | {"hour": self.start} | times
 
 
 @dataclass(slots=True)
@@ -259,7 +258,7 @@ class ReplayTotals:
     most_held: int = 0
     most_bytes: int = 0
     #: As in ``IndexStatistics``, including what a store had counted before.
-    asked: DomainCounts = field(default_factory=DomainCounts)
+    domain_counts: DomainCounts = field(default_factory=DomainCounts)
 
     @property
     def duplicates(self) -> int:
@@ -299,14 +298,14 @@ class ReplayTotals:
             "share": self.share,
             "downstream_s": downstream,
             "saved_by_spent": self.balance(downstream) if self.items else None,
-        } | ({"classifier": self.asked._asdict()} if self.asked.candidates else {})
+        } | ({"classifier": self.domain_counts._asdict()} if self.domain_counts.candidates else {})
 
 
 class Replay:
     """One run of documents through an index; ``hours`` yields each hour when it ends.
 
     ``speed``: seconds of the flow per second; None does not wait. ``by_clock``: whether an item counts in the hour of
-    the flow's clock instead of its own hour, for items in any order. ``see`` receives items and their verdicts.
+    the flow's clock instead of its own hour, for items in any order. ``on_verdicts`` receives items and their verdicts.
     """
 
     def __init__(
@@ -316,11 +315,11 @@ class Replay:
         batch: int = 1,
         speed: float | None = None,
         by_clock: bool = False,
-        see: Callable[[Sequence[Item], Sequence[Verdict]], None] | None = None,
+        on_verdicts: Callable[[Sequence[Item], Sequence[Verdict]], None] | None = None,
     ) -> None:
         self._index, self._batch, self._by_clock = index, batch, by_clock
         self._pace = None if speed is None else Pace(speed)
-        self._see = see
+        self._on_verdicts = on_verdicts
         self.totals = ReplayTotals()  #: totals so far
         self._latest = 0
 
@@ -344,8 +343,8 @@ class Replay:
                     tally = _HourTally()
             current = hour
             tally.add(verdicts, microseconds)
-            if self._see is not None:
-                self._see(group, verdicts)
+            if self._on_verdicts is not None:
+                self._on_verdicts(group, verdicts)
         if current is not None:
             yield self._finish_hour(current, tally, self._index.statistics)
 
@@ -398,7 +397,7 @@ class Replay:
     def _finish_hour(self, hour: int, tally: _HourTally, now: IndexStatistics) -> Hour:
         self.totals.most_held = max(self.totals.most_held, now.held)
         self.totals.most_bytes = max(self.totals.most_bytes, now.bytes)
-        self.totals.asked = now.asked
+        self.totals.domain_counts = now.domain_counts
         median, p99 = np.percentile(tally.times, [50, 99], method="inverted_cdf").tolist()
         duplicates = sum(tally.duplicates)
         items = len(tally.times)
@@ -427,13 +426,13 @@ class Pace:
         if not (math.isfinite(speed) and speed > 0):
             raise RecipeError(f"speed {speed:g} is not above 0; 1 is real time, 60 is one hour per minute")
         self._speed = speed
-        self._begin: tuple[float, int] | None = None
+        self._start: tuple[float, int] | None = None
 
     def _seconds_until(self, moment: int) -> float:
         now = time.monotonic()
-        if self._begin is None:
-            self._begin = now, moment
-        began, first = self._begin
+        if self._start is None:
+            self._start = now, moment
+        began, first = self._start
         return (moment - first) / _SECOND / self._speed - (now - began)
 
     def is_due(self, moment: int) -> bool:
@@ -442,8 +441,8 @@ class Pace:
 
     def wait_for(self, moment: int) -> None:
         """Sleep until a moment of the flow has come; the first one comes at once."""
-        while (rest := self._seconds_until(moment)) > 0:
-            time.sleep(min(rest, 3600))
+        while (remaining := self._seconds_until(moment)) > 0:
+            time.sleep(min(remaining, 3600))
 
 
 def format_time(moment: int) -> str:
@@ -496,7 +495,7 @@ class ReplaySettings:
         Raises ``RecipeError`` if too large a share of them is outside, or passed, and the classifier is not forced.
         """
         if self.classifier is not None:
-            self.classifier.check_domain(totals.asked)
+            self.classifier.check_domain(totals.domain_counts)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings for the page and JSON."""
@@ -576,7 +575,7 @@ class VerdictLog:
         self._originals: list[npt.NDArray[np.int64]] = []
         self._recent: list[int] = []
 
-    def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
+    def add(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
         """Add the verdicts of some documents."""
         for item, verdict in zip(items, verdicts, strict=True):
             if not verdict.is_duplicate:

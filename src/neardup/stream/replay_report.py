@@ -56,7 +56,7 @@ def by_hour(hours: Rows) -> dict[str, Any]:
     names = ("cpu_us_median", "cpu_us_p99")
     rows = [_chart_row(hour) | {name: max(round(hour[name], 1), 0.1) for name in names} for hour in hours]
     axis, scale = log_axis(format=",~g", tickCount=6), alt.Scale(type="log")
-    y = alt.Y("cpu_us_median:Q", criterion=scale, title="µs an item", axis=axis)
+    y = alt.Y("cpu_us_median:Q", scale=scale, title="µs an item", axis=axis)
     median = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=y)
     line = median.mark_rule(color=_COLOUR, opacity=0.35).encode(y2="cpu_us_p99:Q")
     points = median.mark_point(color=_COLOUR, filled=True, size=22, opacity=1).encode(tooltip=_hour_tooltips())
@@ -70,11 +70,11 @@ def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
     rows = [_chart_row(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
     chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=alt.Y("mb:Q", title="MB"))
     # Both in one layer, so that the page holds their rows only once.
-    both = alt.layer(
+    line_and_points = alt.layer(
         chart.mark_line(color=_COLOUR, strokeWidth=1.2, interpolate="step-after"),
         chart.mark_point(color=_COLOUR, filled=True, size=18, opacity=1).encode(tooltip=_hour_tooltips()),
     )
-    layers = [both]
+    layers = [line_and_points]
     if full is not None:
         layers.append(dashed_rules([{"hour": full}]).encode(x=_hours()))
     return finish_chart(alt.layer(*layers))
@@ -83,7 +83,7 @@ def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
 def _hours() -> alt.X:
     import altair as alt
 
-    return alt.X("hour:T", criterion=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
+    return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
 
 
 def _hour_tooltips() -> list[alt.Tooltip]:
@@ -125,7 +125,7 @@ def find_relaxed_pairs(
     relaxed = relaxed_recipe(recipe, margin)
     if isinstance(relaxed, str):
         return KnownPairs.empty(threshold, relaxed)
-    permissive = None if classifier is None else classifier.everything()
+    permissive = None if classifier is None else classifier.without_cut()
     relaxed_threshold = Fraction(0) if permissive is not None else criterion_of(relaxed).threshold
     length = WindowLength.parse(settings.window, settings.window_by)
     relaxed_settings = replace(settings, recipe=relaxed, classifier=permissive, against="everything", store=None)
@@ -142,9 +142,11 @@ def find_relaxed_pairs(
             else:
                 index.add(document)
                 found = index.query(document)
-            if not pairs.add(item.time, [(int(other.id), other.similarity) for other in found]):
-                note = f"More than {pairs.max_pairs:,} pairs reach the relaxed threshold, so none is shown; lower it."
-                return KnownPairs.empty(threshold, note)
+            if not pairs.add(item.time, [(int(neighbor.id), neighbor.similarity) for neighbor in found]):
+                message = (
+                    f"More than {pairs.max_pairs:,} pairs reach the relaxed threshold, so none is shown; lower it."
+                )
+                return KnownPairs.empty(threshold, message)
     return pairs.known_pairs(relaxed_threshold)
 
 
@@ -164,14 +166,14 @@ class _PairLog:
         """Add the next item; return False if there are too many pairs."""
         place = len(self._times)
         self._times.append(time)
-        for other, similarity in found:
-            if other < place and self._within_window(time, self._times[other], place - other):
-                self._left.append(other)
+        for neighbor, similarity in found:
+            if neighbor < place and self._within_window(time, self._times[neighbor], place - neighbor):
+                self._left.append(neighbor)
                 self._right.append(place)
                 self._similarity.append(similarity)
         return len(self._left) <= self.max_pairs
 
-    def _within_window(self, time: int, other: int, apart: int) -> bool:
+    def _within_window(self, time: int, neighbor: int, apart: int) -> bool:
         """Return whether one window can contain both items."""
         length = self._length
         if length.value is None:
@@ -179,7 +181,7 @@ class _PairLog:
         if length.unit == "documents":
             return apart <= length.value
         scale = _HOUR if length.unit == "hour" else 1
-        return abs(time // scale - other // scale) <= length.value
+        return abs(time // scale - neighbor // scale) <= length.value
 
     def known_pairs(self, relaxed_threshold: Fraction) -> KnownPairs:
         return KnownPairs(
@@ -201,7 +203,7 @@ class ArrivalLog:
         #: The verdicts on duplicates, by number in order of arrival.
         self.duplicates: dict[int, Verdict] = {}
 
-    def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
+    def add(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
         """Add the verdicts of some documents."""
         for item, verdict in zip(items, verdicts, strict=True):
             if verdict.is_duplicate:
@@ -219,13 +221,13 @@ class ArrivalLog:
         names = Names(timeline.rows, timeline.ids)
         arrived = _array(names.of_input(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
         verdicts = list(self.duplicates.values())
-        named = pa.array([verdict.of for verdict in verdicts], pa.large_string())
+        keeper_ids = pa.array([verdict.of for verdict in verdicts], pa.large_string())
         # Of documents that were already in a store, only the ids are known.
-        older = pc.unique(named.filter(pc.invert(pc.is_in(named, value_set=arrived))))
+        older = pc.unique(keeper_ids.filter(pc.invert(pc.is_in(keeper_ids, value_set=arrived))))
         ids, before = pa.concat_arrays([older, arrived]), len(older)
         count, places = before + len(self._rows), before + np.array(list(self.duplicates), np.int64)
         of = np.full(count, ORIGINAL, np.int64)
-        of[places] = pc.index_in(named, value_set=ids).to_numpy(zero_copy_only=False).astype(np.int64)
+        of[places] = pc.index_in(keeper_ids, value_set=ids).to_numpy(zero_copy_only=False).astype(np.int64)
         similarity, exact, equal = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
         similarity[places] = [verdict.similarity or 0.0 for verdict in verdicts]
         exact[places] = [verdict.kind == "exact" for verdict in verdicts]
@@ -279,9 +281,9 @@ class ReplayReport:
         self._arrivals = ArrivalLog()
         self._relaxed_pairs: KnownPairs | None = None
 
-    def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
+    def add(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
         """Add the verdicts of some documents."""
-        self._arrivals.see(items, verdicts)
+        self._arrivals.add(items, verdicts)
 
     def search_margin(self, corpus: Corpus, timeline: Timeline) -> None:
         """Replay once more with a relaxed threshold, to find pairs just below it."""
@@ -316,8 +318,8 @@ class ReplayReport:
             relaxed_pairs = KnownPairs.empty(relaxed_pairs.relaxed_threshold, _EARLIER_DOCUMENTS)
         texts = _ItemTexts(corpus, timeline, self._arrivals, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
-        known_facts = {"flags": flags, "classifier": totals.asked.description}
-        about = ReportContext(
+        fact_texts = {"flags": flags, "classifier": totals.domain_counts.description}
+        context = ReportContext(
             title="What a flow would have stopped, and why",
             command=self._page["command"],
             inputs=corpus.inputs,
@@ -330,7 +332,7 @@ class ReplayReport:
             missing_text="This item was in the store before the corpus; its text is not available.",
             rejected=sorted(corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
             stages=self._clock.stages,
-            facts={name: text for name, text in known_facts.items() if text},
+            facts={name: text for name, text in fact_texts.items() if text},
         )
         sources = ReportSources(
             documents=texts.documents,
@@ -338,7 +340,7 @@ class ReplayReport:
             evidence=texts.evidence,
             matching_pairs=texts.matching_pairs,
         )
-        return build_report(flow, about, sources, self._page["limits"], relaxed_pairs)
+        return build_report(flow, context, sources, self._page["limits"], relaxed_pairs)
 
 
 class _ItemTexts:
@@ -439,8 +441,8 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
     check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(content['totals'])}</p>"))
     sections = [Section(check)]
     if costs:
-        drawn = section("curves", "Time and memory of the check", figures(costs), _meanings(content))
-        sections.append(Section(drawn, costs))
+        curves = section("curves", "Time and memory of the check", figures(costs), _meanings(content))
+        sections.append(Section(curves, costs))
     return report_page(replace(report, facts={"replayed": _basis(content)} | dict(report.facts)), sections)
 
 

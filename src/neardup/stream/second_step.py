@@ -19,11 +19,20 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.search.matches import Matches
 from neardup.search.second_step import apply_second_step, check_classifier, probability_counts
-from neardup.stream.parts import Record
 from neardup.text.html import content_of
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+
+class Record(NamedTuple):
+    """The input of a second step: text, title, and time in microseconds since 1970."""
+
+    text: str
+    title: str
+    time: int
+
+
 RecordOf = Callable[[int], Record]
 
 #: Capacity of the cache in documents and in characters of their texts, some 40 MB; a full cache is emptied.

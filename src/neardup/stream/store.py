@@ -51,7 +51,7 @@ class Lock:
                 "needs a folder that may be written to"
             ) from None
         try:
-            self._take()
+            self._acquire()
             self._last_state = self._words()
             self._write(f"{_OPEN} {os.getpid()}\n")
         except BaseException:
@@ -87,21 +87,21 @@ class Lock:
                 return words[2]
         return ""
 
-    def note_address(self, address: str) -> None:
+    def record_address(self, address: str) -> None:
         """Record the address of the service that has the store open."""
         self._write(f"{_OPEN} {os.getpid()} {address}\n")
 
-    def _take(self) -> None:
+    def _acquire(self) -> None:
         try:
             fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             words = self._words()
             has_process = len(words) > 1 and words[0] == _OPEN
-            who = f"process {words[1]}" if has_process else "another process"
-            who += " (this one)" if has_process and words[1] == str(os.getpid()) else ""
+            holder = f"process {words[1]}" if has_process else "another process"
+            holder += " (this one)" if has_process and words[1] == str(os.getpid()) else ""
             raise StoreError(
-                f"{self._store} is in use by {who}; a store has one writer at a time: stop that one, or name another "
-                "path"
+                f"{self._store} is in use by {holder}; a store has one writer at a time: stop that one, or "
+                "name another path"
             ) from None
         except OSError as error:
             raise StoreError(
@@ -193,9 +193,9 @@ _DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _PERMISSION_CODES = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 
 
-def damage_error(path: Path, what: str) -> StoreError:
+def damage_error(path: Path, cause: str) -> StoreError:
     """Return the error for a file whose content is not what was written."""
-    return StoreError(f"{path} is damaged ({what}); {_RESTORE}")
+    return StoreError(f"{path} is damaged ({cause}); {_RESTORE}")
 
 
 def translate_error(path: Path, error: Exception) -> StoreError:
@@ -242,13 +242,13 @@ def find_store(path: Path) -> bool:
         )
     if len(head) < 100 or not any(head):
         raise damage_error(path, "its header is gone")
-    page, pages, form, application = struct.unpack(">16xH10xI28xI4xI28x", head)
+    page, pages, store_format, application = struct.unpack(">16xH10xI28xI4xI28x", head)
     if not head.startswith(b"SQLite format 3\0") or application != APPLICATION:
         raise StoreError(f"{path} is not a store of neardup; {_CHOOSE_ANOTHER}")
-    if form != FORMAT:
+    if store_format != FORMAT:
         raise StoreError(
-            f"{path} has the format {form}, and neardup {version('neardup')} knows {FORMAT} only; use the neardup that "
-            "wrote it, or name another path"
+            f"{path} has the format {store_format}, and neardup {version('neardup')} knows {FORMAT} only; use the "
+            "neardup that wrote it, or name another path"
         )
     if not _companion_size(path, "-wal"):
         _check_size(path, size, pages * (page if page > 1 else 65536))
@@ -333,8 +333,8 @@ def check_store(path: Path, lock: Lock, identity: StoreIdentity) -> None:
     # Without a log, nothing is shared with other readers, so no shared-memory file is needed.
     with contextlib.closing(_connect(path, "ro" if log else "ro&immutable=1")) as connection:
         if log or not lock.is_unchanged:
-            thorough = path.stat().st_size <= _FULL_CHECK_BYTES
-            pragma = "PRAGMA integrity_check(1)" if thorough else "PRAGMA quick_check(1)"
+            is_small = path.stat().st_size <= _FULL_CHECK_BYTES
+            pragma = "PRAGMA integrity_check(1)" if is_small else "PRAGMA quick_check(1)"
             found = connection.execute(pragma).fetchone()[0]
             if found != "ok":
                 raise damage_error(path, " ".join(found.split()))
@@ -381,7 +381,9 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         if _companion_size(path, "-wal"):
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             if not busy:
-                pages, page = (connection.execute(f"PRAGMA {of}").fetchone()[0] for of in ("page_count", "page_size"))
+                pages, page = (
+                    connection.execute(f"PRAGMA {pragma}").fetchone()[0] for pragma in ("page_count", "page_size")
+                )
                 _check_size(path, path.stat().st_size, pages * page)
     except BaseException:
         connection.close()
@@ -453,8 +455,8 @@ class StoredDocument(NamedTuple):
     origin: str  #: as in the Document
     #: Its time, and the time when it leaves the window, in microseconds.
     time: int
-    leaves: int
-    held: bool  #: whether it is in the window
+    expiry: int
+    is_held: bool  #: whether it is in the window
     text: str | None  #: its text while it is in the window
     title: str = ""  #: its title while it is in the window, if the classifier compares titles
     digest: bytes = b""  #: of its text, if the index keeps texts; then duplicates have text and title, too
@@ -497,9 +499,9 @@ def checksum(*values: Any) -> int:
 
 def insert_statements(rows: Sequence[StoredDocument], *, placed: bool) -> list[tuple[str, list[Row]]]:
     """Return the statements that insert documents, each with its rows of values."""
-    held = [(int(row.serial), row.text, row.title) for row in rows if row.held]
+    held = [(int(row.serial), row.text, row.title) for row in rows if row.is_held]
     kept = [
-        (int(row.serial), row.digest, None if row.held else row.text, "" if row.held else row.title)
+        (int(row.serial), row.digest, None if row.is_held else row.text, "" if row.is_held else row.title)
         for row in rows
         if row.digest
     ]
@@ -538,7 +540,7 @@ def to_row(stored: StoredDocument) -> Row:
         verdict.id,
         stored.origin,
         int(stored.time),
-        int(stored.leaves),
+        int(stored.expiry),
         float(verdict.time) + 0.0,
         verdict.kind,
         verdict.of,
@@ -559,7 +561,9 @@ def from_row(row: Row, forgotten: int) -> tuple[StoredDocument | None, str]:
     if held is not None and checksum(held, text, title) != text_sum:
         return None, "text"
     serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures = columns
-    measured = tuple(Contribution(name, *both) for name, both in json.loads(measures or "{}").items())
+    measured = tuple(
+        Contribution(name, *value_and_amount) for name, value_and_amount in json.loads(measures or "{}").items()
+    )
     verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, measured)
     if held is None or held < forgotten:
         return StoredDocument(serial, verdict, origin, time, leaves, False, None), ""
@@ -665,17 +669,17 @@ class StoreReader:
         while True:
             with self._reading() as connection:
                 rows = connection.execute(query, (*parameters, begin, batch)).fetchall()
-                found = [self._stored(row) for row in rows]
+                found = [self._checked_document(row) for row in rows]
             if found:
                 yield found
             if len(rows) < batch:
                 return
             begin = found[-1].serial + 1
 
-    def _stored(self, row: Row) -> StoredDocument:
-        found, wrong = from_row(row, self._forgotten)
+    def _checked_document(self, row: Row) -> StoredDocument:
+        found, damaged_part = from_row(row, self._forgotten)
         if found is None:
-            raise damage_error(self.path, f"the {wrong} of document number {row[0]} is not what was written")
+            raise damage_error(self.path, f"the {damaged_part} of document number {row[0]} is not what was written")
         return found
 
     def latest_documents(self, count: int) -> list[StoredDocument]:
@@ -698,7 +702,10 @@ class StoreReader:
     def latest_stopped(self, since: float, limit: int) -> list[StoredDocument]:
         """Return the latest duplicates with a time from one on, the newest first, without their texts."""
         with self._reading() as connection:
-            return [self._stored(row) for row in connection.execute(_SELECT_LATEST_STOPPED, (since, limit)).fetchall()]
+            return [
+                self._checked_document(row)
+                for row in connection.execute(_SELECT_LATEST_STOPPED, (since, limit)).fetchall()
+            ]
 
     def find(self, name: str, *, text: bool = True) -> StoredDocument | None:
         """Return the document of that id; None if it has no verdict."""
@@ -706,7 +713,7 @@ class StoreReader:
             return None
         with self._reading() as connection:
             row = connection.execute(_SELECT_BY_ID if text else _SELECT_BY_ID_BARE, (name,)).fetchone()
-            return None if row is None else self._stored(row)
+            return None if row is None else self._checked_document(row)
 
     def text_beginnings(self, serials: Sequence[int], characters: int) -> dict[int, str]:
         """Return the beginnings of the texts of those documents that are in the window, by serial."""
@@ -727,7 +734,7 @@ class StoreReader:
         """Return the judged documents among some ids."""
         found: dict[str, JudgedDocument] = {}
         for *row, digest, title, kept_sum in self._rows_of_ids(_SELECT_JUDGED, ids):
-            stored = self._stored(tuple(row))
+            stored = self._checked_document(tuple(row))
             if digest is not None and checksum(stored.serial, digest, title) != kept_sum:
                 raise damage_error(self.path, f"the digest of document number {stored.serial} is not what was written")
             found[stored.id] = JudgedDocument(stored.verdict, digest or b"")
@@ -760,11 +767,13 @@ class StoreReader:
         ASCII letters match in either case. At most ``limit`` ids are returned, of the ``recent`` latest documents.
         Raising ``recent`` takes time in proportion.
         """
-        has = " AND ".join(["(d.id LIKE ? ESCAPE '!' OR coalesce(h.text, k.text) LIKE ? ESCAPE '!')"] * len(words))
+        conditions = " AND ".join(
+            ["(d.id LIKE ? ESCAPE '!' OR coalesce(h.text, k.text) LIKE ? ESCAPE '!')"] * len(words)
+        )
         query = (
             "SELECT d.id FROM documents d LEFT JOIN held h ON h.serial = d.serial "  # noqa: S608
             "LEFT JOIN kept k ON k.serial = d.serial "
-            f"WHERE d.serial > (SELECT max(serial) FROM documents) - ? AND {has} ORDER BY d.serial DESC LIMIT ?"
+            f"WHERE d.serial > (SELECT max(serial) FROM documents) - ? AND {conditions} ORDER BY d.serial DESC LIMIT ?"
         )
         patterns = ["%" + re.sub("[!%_]", r"!\g<0>", word) + "%" for word in words for _ in range(2)]
         with self._reading() as connection:
@@ -800,9 +809,9 @@ class StoreReader:
         if released is None:
             raise InputError(f"{name!r} was not stopped: it is an original, so there is nothing to release")
         by, at = released
-        when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        whom = f" by {by}" if by else ""
-        raise InputError(f"{name!r} was released already{whom} at {when}, so there is nothing to release")
+        released_at = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        releaser = f" by {by}" if by else ""
+        raise InputError(f"{name!r} was released already{releaser} at {released_at}, so there is nothing to release")
 
     def text_of(self, name: str) -> str | None:
         """Return the text of a document, None unless it is in the window."""
@@ -835,7 +844,7 @@ class StoreReader:
 
 
 #: Forgotten texts deleted at once, at least with each ``record``, and per recorded document.
-_FORGET_BATCH, _SWEEP, _SWEEP_EACH = 4096, 256, 4
+_FORGET_BATCH, _MIN_DELETED, _DELETED_PER_ROW = 4096, 256, 4
 
 
 class Store(StoreReader):
@@ -885,8 +894,8 @@ class Store(StoreReader):
             raise damage_error(self.path, "its counts are gone")
         self._forgotten: int = tally.pop("forgotten")
         self._tally: dict[str, int] = {name: tally[name] for name in COUNTS}
-        (last,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
-        self._next = 0 if last is None else last + 1
+        (last_serial,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
+        self._next = 0 if last_serial is None else last_serial + 1
         (first,) = self._connection.execute(_OLDEST_TEXT).fetchone()
         self._has_forgotten_texts = first is not None and first < self._forgotten
 
@@ -954,7 +963,7 @@ class Store(StoreReader):
                 _insert(connection, statement, values)
             if removed is not None and released_by is not None:
                 former = removed.verdict
-                note = (
+                release_row = (
                     int(rows[0].serial),
                     removed.id,
                     time.time(),
@@ -963,12 +972,14 @@ class Store(StoreReader):
                     former.of,
                     former.similarity,
                 )
-                connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", note)
+                connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", release_row)
             changed = [(value, name) for name, value in tally.items() if value != self._tally[name]]
             connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
             if state:
                 connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
-            has_forgotten = self._has_forgotten_texts and self._sweep(connection, max(_SWEEP, _SWEEP_EACH * len(rows)))
+            has_forgotten = self._has_forgotten_texts and self._delete_forgotten(
+                connection, max(_MIN_DELETED, _DELETED_PER_ROW * len(rows))
+            )
         self._tally, self._has_forgotten_texts = tally, has_forgotten
         self._next = max(self._next, *(int(row.serial) + 1 for row in rows)) if rows else self._next
 
@@ -983,18 +994,18 @@ class Store(StoreReader):
             return
         with self._writing() as connection:
             connection.execute("UPDATE tally SET value = ? WHERE name = 'forgotten'", (below,))
-            has_forgotten = self._sweep(connection, _FORGET_BATCH, below)
+            has_forgotten = self._delete_forgotten(connection, _FORGET_BATCH, below)
         self._forgotten, self._has_forgotten_texts = below, has_forgotten
 
-    def _sweep(self, connection: sqlite3.Connection, most: int, below: int | None = None) -> bool:
+    def _delete_forgotten(self, connection: sqlite3.Connection, max_rows: int, below: int | None = None) -> bool:
         """Delete some forgotten texts; return whether there are more."""
         end = self._forgotten if below is None else below
         (first,) = connection.execute(_OLDEST_TEXT).fetchone()
         if first is None or first >= end:
             return False
         for statement in (_DELETE_HELD, _DELETE_KEPT_TEXTS):
-            connection.execute(statement, (first, min(first + most, end)))
-        return bool(first + most < end)
+            connection.execute(statement, (first, min(first + max_rows, end)))
+        return bool(first + max_rows < end)
 
     def delete_text(self, serial: int) -> None:
         """Delete the text of a document that was removed from the window explicitly."""
@@ -1011,9 +1022,9 @@ class Store(StoreReader):
         with self._writing() as connection:
             connection.execute("UPDATE requests SET answer = ? WHERE id = ?", (json.dumps(answer), name))
 
-    def note_address(self, address: str) -> None:
+    def record_address(self, address: str) -> None:
         """Publish the address of the service that has this store open."""
-        self._lock.note_address(address)
+        self._lock.record_address(address)
 
     def mark_placed(self, serials: Sequence[int]) -> None:
         """Record that documents are in their place; on disk when this returns."""
@@ -1036,7 +1047,7 @@ class Store(StoreReader):
             with contextlib.suppress(StoreError):  # the next start cleans up the rest
                 while self._has_forgotten_texts:
                     with self._writing() as connection:
-                        self._has_forgotten_texts = self._sweep(connection, _FORGET_BATCH)
+                        self._has_forgotten_texts = self._delete_forgotten(connection, _FORGET_BATCH)
                 with self._translated_errors():
                     clean = not self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         finally:

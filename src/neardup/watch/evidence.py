@@ -23,12 +23,12 @@ def verdict_record(
     recipe: Recipe,
     file: str,
     text: str | None = None,
-    other: str | None = None,
+    original_text: str | None = None,
     classifier: Classifier | None = None,
 ) -> dict[str, Any]:
     """Return the sidecar record of a duplicate.
 
-    ``text`` and ``other`` are the texts of the duplicate and of the document that it repeats; None if unavailable.
+    ``text`` and ``original_text`` are the texts of the duplicate and of the document it repeats; None if unavailable.
     """
     record: dict[str, Any] = {
         "id": verdict.id,
@@ -42,11 +42,11 @@ def verdict_record(
         "recipe": recipe.name,
         "fingerprint": recipe.fingerprint,
     }
-    if text is None or other is None:
+    if text is None or original_text is None:
         record["passages"], record["passages_note"] = [], "the text of the original is no longer in the window"
         return record
-    record["passages"] = passages(text, other, recipe)
-    if max(len(text), len(other)) > _SEARCHED_CHARACTERS:
+    record["passages"] = passages(text, original_text, recipe)
+    if max(len(text), len(original_text)) > _SEARCHED_CHARACTERS:
         record["passages_note"] = f"looked for in the first {_SEARCHED_CHARACTERS:,} characters of each text"
     return record
 
@@ -60,17 +60,17 @@ def _classifier_fields(verdict: Verdict, classifier: Classifier) -> dict[str, An
     """Return the score, the cut and the measures of a classifier."""
     # JSON has no number for an infinite cut, which accepts every pair.
     cut = classifier.cut if isfinite(classifier.cut) else None
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "measure": "learned",
         "classifier": classifier.fingerprint,
         "cut": cut,
         "score": verdict.score,
     }
     if verdict.score is None:
-        return said | {"reason": "equal texts, of which no classifier is asked", "measures": []}
+        return fields | {"reason": "equal texts, of which no classifier is asked", "measures": []}
     bar = "" if cut is None else f" >= {cut:g}"
     reason = f"score {verdict.score:.4f}{bar}, probability {verdict.similarity:.4f}; {verdict.evidence}"
-    return said | {"reason": reason, "measures": [one.as_dict() for one in verdict.measures]}
+    return fields | {"reason": reason, "measures": [one.as_dict() for one in verdict.measures]}
 
 
 def _count_fields(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
@@ -84,11 +84,11 @@ def _count_fields(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
     from neardup.pipeline.counterfactual import reason_line
     from neardup.pipeline.resolved_features import Counts
 
-    why = reason_line(recipe, Counts(o, a, b), (o, a, b), ("", ""))
-    return {"reason": why, "shared": o, "sizes": [a, b]}
+    reason = reason_line(recipe, Counts(o, a, b), (o, a, b), ("", ""))
+    return {"reason": reason, "shared": o, "sizes": [a, b]}
 
 
-def passages(text: str, other: str, recipe: Recipe) -> list[dict[str, Any]]:
+def passages(text: str, original_text: str, recipe: Recipe) -> list[dict[str, Any]]:
     """Return the longest passages that two texts share, the longest first.
 
     A passage has at least four consecutive words, whatever the features of the recipe. If there is none, passages of
@@ -98,18 +98,18 @@ def passages(text: str, other: str, recipe: Recipe) -> list[dict[str, Any]]:
     from neardup.pipeline.resolved_features import text_grams
     from neardup.recipe import Recipe
 
-    text, other = text[:_SEARCHED_CHARACTERS], other[:_SEARCHED_CHARACTERS]
-    if text == other:
+    text, original_text = text[:_SEARCHED_CHARACTERS], original_text[:_SEARCHED_CHARACTERS]
+    if text == original_text:
         words = len(text_grams(text, Recipe(features="words:1")).units)
-        return [{"tokens": words, "text": _cut(text)}] if text else []
-    way = Recipe(features="words:4")
-    found = _runs(text_grams(text, way), text_grams(other, way))
+        return [{"tokens": words, "text": _shortened(text)}] if text else []
+    word_grams = Recipe(features="words:4")
+    found = _runs(text_grams(text, word_grams), text_grams(original_text, word_grams))
     if not found:
         short = _SEARCHED_CHARACTERS // 10
-        shared = common_passages(text_grams(text[:short], recipe), text_grams(other[:short], recipe))
+        shared = common_passages(text_grams(text[:short], recipe), text_grams(original_text[:short], recipe))
         found = [(passage.tokens, passage.left.start, passage.text) for passage in shared]
     found.sort(key=lambda run: (-run[0], run[1]))
-    return [{"tokens": tokens, "text": _cut(shown)} for tokens, _, shown in found[:_MAX_PASSAGES]]
+    return [{"tokens": tokens, "text": _shortened(passage_text)} for tokens, _, passage_text in found[:_MAX_PASSAGES]]
 
 
 def _runs(left: TextGrams, right: TextGrams) -> list[tuple[int, int, str]]:
@@ -132,7 +132,7 @@ def _runs(left: TextGrams, right: TextGrams) -> list[tuple[int, int, str]]:
     return found
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_PASSAGE_LENGTH else text[: _MAX_PASSAGE_LENGTH - 3] + "..."
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from neardup.text.html import strip_tags
-from neardup.watch.records import NO_TEXT, Broken, Item, Items, first_time, joined
+from neardup.watch.records import NO_TEXT, BrokenPart, Item, Items, first_time, join_title
 from neardup.watch.xml import local_name, xml_bytes, xml_items, xml_text
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def build_item(
 ) -> Iterator[Item]:
     """Give the item with these parts, or reject it when it has no text."""
     raw = xml_bytes(element)
-    text = joined(title, body)
+    text = join_title(title, body)
     if not text:
-        items.broken.append(Broken(where, NO_TEXT, raw))
+        items.broken_parts.append(BrokenPart(where, NO_TEXT, raw))
         return
     yield Item(key.strip(), text, title, first_time(times), link.strip(), raw)
 

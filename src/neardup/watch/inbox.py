@@ -29,10 +29,10 @@ class _File:
     """The state of a file."""
 
     stamp: Stamp  #: as last seen
-    since: float  #: when this stamp was first seen, by a clock that never jumps
+    first_seen: float  #: when this stamp was first seen, by a clock that never jumps
     #: When it may be taken; None while it is being judged, or if it stays in the inbox.
     due: float | None
-    tries: int = 0  #: the number of failed reads
+    failures: int = 0  #: the number of failed reads
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Inbox:
         self._settle = settle
         self._clock = clock
         self._files: dict[str, _File] = {}
-        self._settling: list[tuple[float, int, str, _File]] = []
+        self._unsettled: list[tuple[float, int, str, _File]] = []
         self._ready: list[tuple[int, str, int, _File]] = []
         self._count = 0
 
@@ -70,31 +70,35 @@ class Inbox:
         """
         begin = self._clock()
         found = Scan()
-        waiting: list[str] = []
+        folders: list[str] = []
         with os.scandir(self.root) as entries:
-            self._look(entries, "", found, waiting)
-        while waiting:
-            folder = waiting.pop()
+            self._scan_entries(entries, "", found, folders)
+        while folders:
+            folder = folders.pop()
             try:
                 with os.scandir(os.path.join(self.root, folder)) as entries:
-                    self._look(entries, folder, found, waiting)
+                    self._scan_entries(entries, folder, found, folders)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 found.failed.append((folder, error))
         for path, file in self._files.items():
-            if file.due is None and path not in found.files and any(_below(path, folder) for folder, _ in found.failed):
+            if (
+                file.due is None
+                and path not in found.files
+                and any(_is_below(path, folder) for folder, _ in found.failed)
+            ):
                 found.files[path] = file
         self._files = found.files
         # All files of one scan get the same age, so that they settle together and are taken in their order.
         now = self._clock()
         for path, file in found.new:
-            file.since = now
-            self._put(path, file, now + self._settle)
+            file.first_seen = now
+            self._schedule(path, file, now + self._settle)
         found.seconds = now - begin
         return found
 
-    def _look(self, entries: Iterable[os.DirEntry[str]], folder: str, found: Scan, waiting: list[str]) -> None:
+    def _scan_entries(self, entries: Iterable[os.DirEntry[str]], folder: str, found: Scan, folders: list[str]) -> None:
         for entry in entries:
             if is_ignored(entry.name):
                 continue
@@ -107,29 +111,29 @@ class Inbox:
                 found.failed.append((path, error))
                 continue
             if stat.S_ISDIR(status.st_mode):
-                waiting.append(path)
+                folders.append(path)
             elif not stat.S_ISREG(status.st_mode):
                 found.links += 1
             else:
-                self._note(path, file_stamp(status), found)
+                self._record_file(path, file_stamp(status), found)
 
-    def _note(self, path: str, stamp: Stamp, found: Scan) -> None:
+    def _record_file(self, path: str, stamp: Stamp, found: Scan) -> None:
         known = self._files.get(path)
         if known is None or known.stamp != stamp:
             known = _File(stamp, 0.0, None)
             found.new.append((path, known))
         found.files[path] = known
 
-    def _put(self, path: str, file: _File, due: float) -> None:
+    def _schedule(self, path: str, file: _File, due: float) -> None:
         file.due = due
         self._count += 1
-        heapq.heappush(self._settling, (due, self._count, path, file))
+        heapq.heappush(self._unsettled, (due, self._count, path, file))
 
-    def next(self) -> SettledFile | None:
+    def next_settled(self) -> SettledFile | None:
         """Return the first settled file, by (time of change, path); None if there is none."""
         now = self._clock()
-        while self._settling and self._settling[0][0] <= now:
-            _, number, path, file = heapq.heappop(self._settling)
+        while self._unsettled and self._unsettled[0][0] <= now:
+            _, number, path, file = heapq.heappop(self._unsettled)
             if self._files.get(path) is file:
                 heapq.heappush(self._ready, (file.stamp.mtime_ns, path, number, file))
         while self._ready:
@@ -140,47 +144,47 @@ class Inbox:
         return None
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """The number of files that wait to be taken, settled or not."""
-        return len(self._settling) + len(self._ready)
+        return len(self._unsettled) + len(self._ready)
 
     @property
-    def pause(self) -> float | None:
+    def settle_delay(self) -> float | None:
         """Seconds until the next file has settled; None if none waits."""
         if self._ready:
             return 0.0
-        return max(0.0, self._settling[0][0] - self._clock()) if self._settling else None
+        return max(0.0, self._unsettled[0][0] - self._clock()) if self._unsettled else None
 
     def restart_settling(self, path: str, stamp: Stamp) -> None:
         """Let a file settle again, because it has changed since it was returned."""
         now = self._clock()
         self._files[path] = _File(stamp, now, None)
-        self._put(path, self._files[path], now + self._settle)
+        self._schedule(path, self._files[path], now + self._settle)
 
     def retry_after(self, path: str, seconds: float) -> None:
         """Return a file again after some seconds, or when it has changed."""
         file = self._files.get(path)
         if file is not None:
-            self._put(path, file, self._clock() + seconds)
+            self._schedule(path, file, self._clock() + seconds)
 
-    def retry_with_backoff(self, path: str, most: float) -> None:
-        """Return a file again after a second, then after twice as long each time, at most ``most`` seconds."""
+    def retry_with_backoff(self, path: str, max_seconds: float) -> None:
+        """Return a file again after a second, then after twice as long each time, at most ``max_seconds`` seconds."""
         file = self._files.get(path)
         if file is not None:
-            self._put(path, file, self._clock() + min(2.0 ** min(file.tries, 20), most))
-            file.tries += 1
+            self._schedule(path, file, self._clock() + min(2.0 ** min(file.failures, 20), max_seconds))
+            file.failures += 1
 
     def age(self, path: str) -> float:
         """Return the seconds since a file was first seen unchanged."""
         file = self._files.get(path)
-        return self._clock() - file.since if file is not None else 0.0
+        return self._clock() - file.first_seen if file is not None else 0.0
 
     def forget_file(self, path: str) -> None:
         """Forget a file that is no longer there."""
         self._files.pop(path, None)
 
 
-def _below(path: str, folder: str) -> bool:
+def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + os.sep)
 
 

@@ -11,19 +11,19 @@ from neardup.text.html import TagScanner, extract_article, require_trafilatura, 
 from neardup.watch.feeds import atom_items, g2_items, newsml_items, nitf_items, rss_items
 from neardup.watch.json_items import json_lines, json_values
 from neardup.watch.kinds import KINDS, Kind, kind_of
-from neardup.watch.records import EMPTY, ENDED_EARLY, NO_TEXT, Broken, Item, Items, Note, first_time
+from neardup.watch.records import EMPTY, ENDED_EARLY, NO_TEXT, BrokenPart, Item, Items, Note, first_time
 from neardup.watch.xml import check_xml, root_name
 
-__all__ = ["KINDS", "Broken", "Item", "Items", "Note", "items_in"]
+__all__ = ["KINDS", "BrokenPart", "Item", "Items", "Note", "items_in"]
 
 _Reader = Callable[[bytes, Items], Iterator[Item]]
 
 _SPACE = b" \t\r\n"
 _GZIP = b"\x1f\x8b"
 #: Kinds with one item alone.
-_SINGLE = frozenset({"text", "html", "json", "nitf", "xml"})
+_SINGLE_ITEM_KINDS = frozenset({"text", "html", "json", "nitf", "xml"})
 #: Characters at the start of a page in which its title, time and address are looked for.
-_HEAD = 1 << 17
+_HEAD_CHARACTERS = 1 << 17
 _ATTRIBUTE = re.compile(
     r"""([a-zA-Z:_-]{1,40})\s{0,9}=\s{0,9}(?:"([^"]{0,2000})"|'([^']{0,2000})'|([^\s"'>]{1,2000}))"""
 )
@@ -60,35 +60,35 @@ def items_in(name: str, data: bytes) -> Items:
     encoding, begin = detect_encoding(data)
     content, damage = data[begin:], ""
     if encoding not in ("", "utf-8"):
-        content, damage = _from_wide(content, encoding)
-    early = damage == ENDED_EARLY
+        content, damage = _to_utf8(content, encoding)
+    is_cut_off = damage == ENDED_EARLY
     kind = kind_of(content, name)
     found = Items(kind)
     if data.startswith(_GZIP):
-        found.broken.append(Broken("the file", "compressed with gzip; deliver it unpacked", data))
+        found.broken_parts.append(BrokenPart("the file", "compressed with gzip; deliver it unpacked", data))
     elif not content.strip(_SPACE) and not damage:
-        found.broken.append(Broken("the file", EMPTY, data, True))
+        found.broken_parts.append(BrokenPart("the file", EMPTY, data, True))
     elif is_partial_bom(content):
-        found.broken.append(Broken("the file", ENDED_EARLY, data, True))
-    elif damage and kind in _SINGLE:
+        found.broken_parts.append(BrokenPart("the file", ENDED_EARLY, data, True))
+    elif damage and kind in _SINGLE_ITEM_KINDS:
         # Not all of its one item is there.
-        found.broken.append(Broken("the file", damage, data, early))
+        found.broken_parts.append(BrokenPart("the file", damage, data, is_cut_off))
     else:
         if kind == "html":
             require_trafilatura()
-        elif kind in _OF_XML:
+        elif kind in _XML_KINDS:
             check_xml()
-        found.items = _read(kind, content, data, damage, early, found)
+        found.items = _read(kind, content, data, damage, is_cut_off, found)
     return found
 
 
-def _read(kind: Kind, content: bytes, data: bytes, damage: str, early: bool, found: Items) -> Iterator[Item]:
+def _read(kind: Kind, content: bytes, data: bytes, damage: str, is_cut_off: bool, found: Items) -> Iterator[Item]:
     yield from _READERS[kind](content, found)
-    if damage and not any(fault.ended_early for fault in found.broken):
-        found.broken.append(Broken("the end", damage, data, early))
+    if damage and not any(fault.ended_early for fault in found.broken_parts):
+        found.broken_parts.append(BrokenPart("the end", damage, data, is_cut_off))
 
 
-def _from_wide(data: bytes, encoding: str) -> tuple[bytes, str]:
+def _to_utf8(data: bytes, encoding: str) -> tuple[bytes, str]:
     """Return UTF-16 or UTF-32 as UTF-8, and what is wrong with it."""
     try:
         return data.decode(encoding).encode(), ""
@@ -101,50 +101,50 @@ def _from_wide(data: bytes, encoding: str) -> tuple[bytes, str]:
 def _text_items(data: bytes, found: Items) -> Iterator[Item]:
     if b"\0" in data:
         # A file system may show a half-written file as full of NUL bytes.
-        begun = data.rstrip(b"\0")
-        early = b"\0" not in begun and begun.decode(errors="ignore").encode() == begun
-        found.broken.append(Broken("the file", "NUL bytes, so it is no text", data, early))
+        content = data.rstrip(b"\0")
+        is_cut_off = b"\0" not in content and content.decode(errors="ignore").encode() == content
+        found.broken_parts.append(BrokenPart("the file", "NUL bytes, so it is no text", data, is_cut_off))
         return
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         is_begun = error.reason == "unexpected end of data"
         if is_begun and not data[: error.start].isascii():
-            found.broken.append(Broken("the file", ENDED_EARLY, data, True))
+            found.broken_parts.append(BrokenPart("the file", ENDED_EARLY, data, True))
             return
         # Behind nothing but ASCII the last bytes may as well be a letter of another encoding.
-        found.may_go_on = is_begun
+        found.may_be_incomplete = is_begun
         text, note = decode_utf8(data)
         found.notes.append(Note("the file", note))
     if text.strip():
         yield Item("", text, "", None, "", data)
     else:
-        found.broken.append(Broken("the file", NO_TEXT, data))
+        found.broken_parts.append(BrokenPart("the file", NO_TEXT, data))
 
 
 def _page_items(data: bytes, found: Items) -> Iterator[Item]:
     if b"\0" in data and not data.strip(b"\0"):
-        found.broken.append(Broken("the file", ENDED_EARLY, data, True))
+        found.broken_parts.append(BrokenPart("the file", ENDED_EARLY, data, True))
         return
     markup = decode_page(data)
     text = extract_article(markup).text
     if not text:
-        found.broken.append(Broken("the file", NO_TEXT, data))
+        found.broken_parts.append(BrokenPart("the file", NO_TEXT, data))
         return
-    title, timestamp, link = _about(markup[:_HEAD])
+    title, timestamp, link = _head_fields(markup[:_HEAD_CHARACTERS])
     yield Item("", text, title, timestamp, link, data)
 
 
-def _about(head: str) -> tuple[str, datetime | None, str]:
+def _head_fields(head: str) -> tuple[str, datetime | None, str]:
     """Return title, time and address as the head of a page states them."""
-    title, link, opened = "", "", -1
+    title, link, title_start = "", "", -1
     times: dict[str, str] = {}
     for tag in TagScanner(head):
         if tag.name == "title" and not title:
             if tag.opens:
-                opened = tag.end
-            elif opened >= 0:
-                title = strip_tags(head[opened : tag.start]).replace("\n", " ")
+                title_start = tag.end
+            elif title_start >= 0:
+                title = strip_tags(head[title_start : tag.start]).replace("\n", " ")
         elif tag.name in ("meta", "link") and tag.end - tag.start < 8192:
             pairs = _ATTRIBUTE.findall(head, tag.start, tag.end)
             attributes = {key.lower(): "".join(values) for key, *values in pairs}
@@ -162,9 +162,9 @@ def _unknown_xml(data: bytes, found: Items) -> Iterator[Item]:
     if root:
         known = "RSS, Atom, NewsML, NewsML-G2 and NITF are read"
         reason = f"XML of an unknown kind (it begins with <{root[:60]}>); {known}"
-        found.broken.append(Broken("the file", reason, data))
+        found.broken_parts.append(BrokenPart("the file", reason, data))
     else:
-        found.broken.append(Broken("the end", ENDED_EARLY, b"", True))
+        found.broken_parts.append(BrokenPart("the end", ENDED_EARLY, b"", True))
     yield from ()
 
 
@@ -180,4 +180,4 @@ _READERS: dict[Kind, _Reader] = {
     "json": json_values,
     "jsonl": json_lines,
 }
-_OF_XML = frozenset({"rss", "atom", "newsml", "newsml-g2", "nitf"})
+_XML_KINDS = frozenset({"rss", "atom", "newsml", "newsml-g2", "nitf"})

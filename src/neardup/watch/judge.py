@@ -11,7 +11,7 @@ from neardup.stream.document import Document
 from neardup.text.html import content_of
 from neardup.watch.evidence import rejection_record, verdict_record
 from neardup.watch.inbox import Inbox, SettledFile
-from neardup.watch.log import Counters, Log, reason
+from neardup.watch.log import Counters, Log, error_reason
 from neardup.watch.names import FreeNumbers, origin_of, printable_path
 from neardup.watch.pending import FileChanged, PendingFile, read_file
 from neardup.watch.placement import Placer
@@ -50,7 +50,7 @@ class BatchReader:
         self._store = store
         self._placer = placer
         self._log = log
-        self._open: PendingFile | None = None
+        self._open_file: PendingFile | None = None
         self._number = 0
         #: Files all of whose items are in batches already returned.
         self.complete: list[PendingFile] = []
@@ -58,7 +58,7 @@ class BatchReader:
     @property
     def is_open(self) -> bool:
         """Whether a file has items for the next batch."""
-        return self._open is not None
+        return self._open_file is not None
 
     def next_batch(self, stopping: Callable[[], bool]) -> list[Task]:
         """Return the next items to judge; none if no file has settled."""
@@ -67,38 +67,38 @@ class BatchReader:
         while (
             len(tasks) < _BATCH_ITEMS and len(self.complete) < _BATCH_FILES and size < _BATCH_BYTES and not stopping()
         ):
-            if self._open is None:
-                self._open = self._next()
-                if self._open is None:
+            if self._open_file is None:
+                self._open_file = self._next_pending()
+                if self._open_file is None:
                     break
                 self._number = 0
-                size += len(self._open.read.content)
-            item = self._open.next_item()
+                size += len(self._open_file.read.content)
+            item = self._open_file.next_item()
             if item is None:
-                self.complete.append(self._open)
-                self._open = None
+                self.complete.append(self._open_file)
+                self._open_file = None
                 continue
             self._number += 1
             size += len(item.text)
-            tasks.append(Task(self._open, item, self._number))
+            tasks.append(Task(self._open_file, item, self._number))
         return tasks
 
-    def completed(self) -> list[PendingFile]:
+    def pop_complete(self) -> list[PendingFile]:
         """Return the files whose items have all been judged, each once."""
         done, self.complete = self.complete, []
         for pending in done:
             pending.finish()
         return done
 
-    def placed(self, pending: PendingFile) -> None:
+    def forget_placed(self, pending: PendingFile) -> None:
         """Note that a file is in its place."""
-        self._placer.before.pop(pending.origin, None)
+        self._placer.stored_verdicts.pop(pending.origin, None)
         if self._settings.place == "move":
             self._inbox.forget_file(pending.path)
 
-    def _next(self) -> PendingFile | None:
+    def _next_pending(self) -> PendingFile | None:
         """Return the next file that is to be judged or placed."""
-        while (found := self._inbox.next()) is not None:
+        while (found := self._inbox.next_settled()) is not None:
             pending = self._pending_file(found)
             if pending is not None:
                 return pending
@@ -106,45 +106,49 @@ class BatchReader:
 
     def _pending_file(self, found: SettledFile) -> PendingFile | None:
         """Read a file; None if it is not to be taken, or not now."""
-        origin, about = origin_of(found.path, found.stamp), f"file {found.path}"
-        before = self._placer.before.get(origin)
-        if before is None and self._is_known(origin, found):
+        origin, subject = origin_of(found.path, found.stamp), f"file {found.path}"
+        stored = self._placer.stored_verdicts.get(origin)
+        if stored is None and self._was_judged(origin, found):
             return None
         try:
             read = read_file(self._settings.inbox, found, self._settings.content, self._settings.largest)
         except FileChanged as change:
-            self._log.forget(about)
+            self._log.drop_trouble(subject)
             if change.stamp is None:
                 self._inbox.forget_file(found.path)
             else:
                 self._inbox.restart_settling(found.path, change.stamp)
             return None
         except (OSError, NeardupError, MemoryError) as error:
-            why = reason(error) if isinstance(error, OSError) else str(error) or "there is not enough memory for it"
-            message = f"{printable_path(found.path)} cannot be read: {why}; it is left in the inbox for now"
-            self._log.trouble(about, message)
+            cause = (
+                error_reason(error) if isinstance(error, OSError) else str(error) or "there is not enough memory for it"
+            )
+            message = f"{printable_path(found.path)} cannot be read: {cause}; it is left in the inbox for now"
+            self._log.report_trouble(subject, message)
             if not self._settings.once:
                 self._inbox.retry_with_backoff(found.path, _MAX_RETRY_S)
             return None
-        self._log.well(about, f"{printable_path(found.path)} can be read again")
-        if read.may_go_on and before is None and self._may_go_on(found):
+        self._log.report_recovery(subject, f"{printable_path(found.path)} can be read again")
+        if read.may_be_incomplete and stored is None and self._may_be_incomplete(found):
             return None
-        pending = PendingFile(read, before or [], self._placer.output_folders)
+        pending = PendingFile(read, stored or [], self._placer.output_folders)
         if read.is_unreadable:
-            first = read.broken[0]
-            pending.record = rejection_record(pending.name, first.reason, where=first.where, broken=len(read.broken))
+            first = read.broken_parts[0]
+            pending.record = rejection_record(
+                pending.name, first.reason, where=first.where, broken=len(read.broken_parts)
+            )
         return pending
 
-    def _is_known(self, origin: str, found: SettledFile) -> bool:
+    def _was_judged(self, origin: str, found: SettledFile) -> bool:
         """Return whether a file in the inbox was judged and placed before."""
         if not self._store.judged_count(origin):
             return self._placer.is_left(origin)
         if self._settings.place == "move":
             message = "already judged, so it stays in the inbox; touch it to have it judged again"
-            self._log.say("known", file=printable_path(found.path), message=message)
+            self._log.write("known", file=printable_path(found.path), message=message)
         return True
 
-    def _may_go_on(self, found: SettledFile) -> bool:
+    def _may_be_incomplete(self, found: SettledFile) -> bool:
         """Return whether a file may still be half-written by its age; if so, schedule another read."""
         age, patience = self._inbox.age(found.path), self._settings.patience
         # The clock of a file server may be off by minutes, so only an old time of change counts.
@@ -169,36 +173,36 @@ class ItemJudge:
 
         Raises ``StoreError`` if verdicts cannot be stored; then none was, and the batch can be judged again.
         """
-        new = [task for task in tasks if task.pending.before(task.number - 1) is None]
-        ids = self._ids(new)
+        new = [task for task in tasks if task.pending.stored_verdict(task.number - 1) is None]
+        ids = self._unique_ids(new)
         documents = [_document(name, task) for task, name in zip(new, ids, strict=True)]
         serial = self._store.next_serial
         begin = time.perf_counter()
         verdicts = iter(self._index.add_many(documents) if documents else ())
         self._counters.check_s += time.perf_counter() - begin
         for task, name in zip(new, ids, strict=True):
-            wanted = task.pending.name_of(task.item, task.number)
+            wanted = task.pending.id_of(task.item, task.number)
             if name != wanted:
                 self._counters.repeated_ids += 1
                 message = "another item already has this id"
-                self._log.say("repeated_id", id=wanted, judged_as=name, file=task.pending.name, message=message)
+                self._log.write("repeated_id", id=wanted, judged_as=name, file=task.pending.name, message=message)
         for task in tasks:
-            verdict = task.pending.before(task.number - 1)
+            verdict = task.pending.stored_verdict(task.number - 1)
             if verdict is None:
                 verdict = next(verdicts)
-                self._counters.count(verdict)
+                self._counters.count_verdict(verdict)
                 self._log_verdict(task, verdict)
                 serial += 1
-            task.pending.judged(task.item, verdict, serial - 1, self._record(task, verdict))
+            task.pending.add_verdict(task.item, verdict, serial - 1, self._record(task, verdict))
 
     def _log_verdict(self, task: Task, verdict: Verdict) -> None:
         if verdict.is_duplicate:
             fields: dict[str, Any] = {"of": verdict.of, "similarity": verdict.similarity}
             if verdict.score is not None:
                 fields |= {"score": verdict.score, "evidence": verdict.evidence}
-            self._log.say("duplicate", id=verdict.id, kind=verdict.kind, **fields, file=task.pending.name)
+            self._log.write("duplicate", id=verdict.id, kind=verdict.kind, **fields, file=task.pending.name)
         if verdict.flag:
-            self._log.say("flagged", id=verdict.id, flag=verdict.flag, file=task.pending.name)
+            self._log.write("flagged", id=verdict.id, flag=verdict.flag, file=task.pending.name)
 
     def _record(self, task: Task, verdict: Verdict) -> dict[str, Any] | None:
         """Return the sidecar record of a duplicate; None for an original."""
@@ -206,30 +210,30 @@ class ItemJudge:
             return None
         recipe, classifier = self._index.recipe, self._index.classifier
         try:
-            other = self._index.text_of(verdict.of)
+            original_text = self._index.text_of(verdict.of)
             text = content_of(task.item.text, recipe.content)
-            other = None if other is None else content_of(other, recipe.content)
-            return verdict_record(verdict, recipe, task.pending.name, text, other, classifier)
+            original_text = None if original_text is None else content_of(original_text, recipe.content)
+            return verdict_record(verdict, recipe, task.pending.name, text, original_text, classifier)
         except Exception:
             # The verdict stands even if the search for evidence fails.
             return verdict_record(verdict, recipe, task.pending.name, classifier=classifier)
 
-    def _ids(self, tasks: list[Task]) -> list[str]:
+    def _unique_ids(self, tasks: list[Task]) -> list[str]:
         """Return a unique id for each item: its own, or with ``~2``, ``~3`` appended."""
-        wanted = [task.pending.name_of(task.item, task.number) for task in tasks]
-        used = self._store.judged_ids(wanted)
+        wanted = [task.pending.id_of(task.item, task.number) for task in tasks]
+        taken_ids = self._store.judged_ids(wanted)
         found: list[str] = []
         for name in wanted:
-            if name in used:
-                name = self._free_name(name, used)
-            used.add(name)
+            if name in taken_ids:
+                name = self._free_name(name, taken_ids)
+            taken_ids.add(name)
             found.append(name)
         return found
 
-    def _free_name(self, name: str, used: set[str]) -> str:
+    def _free_name(self, name: str, taken_ids: set[str]) -> str:
         def taken(number: int) -> bool:
             numbered = f"{name}~{number}"
-            return numbered in used or bool(self._store.judged_ids([numbered]))
+            return numbered in taken_ids or bool(self._store.judged_ids([numbered]))
 
         return f"{name}~{self._numbers.next_free(name, taken)}"
 

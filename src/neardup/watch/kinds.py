@@ -40,23 +40,23 @@ _KIND_OF_ROOT: dict[str, Kind] = {
     "nitf": "nitf",
     "html": "html",
 }
-_XML = frozenset({"rss", "atom", "newsml", "newsml-g2", "nitf", "xml"})
-_HTML_WORDS = (
+_XML_KINDS = frozenset({"rss", "atom", "newsml", "newsml-g2", "nitf", "xml"})
+_HTML_NAMES = (
     "html head body title meta link base script style div p a article aside section main header footer nav h1 "
     "h2 h3 h4 h5 h6 span table ul ol li dl br hr img center font form iframe noscript blockquote pre b i em "
     "strong"
 )
 #: With one of these a page or a part of one may begin.
-_HTML = frozenset(_HTML_WORDS.split())
+_HTML_ELEMENTS = frozenset(_HTML_NAMES.split())
 _SPACE = b" \t\r\n"
 #: Characters at the start that are looked through for the first element.
-_HEAD = 1 << 16
+_HEAD_BYTES = 1 << 16
 #: What may stand before the first element, and the element's name.
-_BEFORE = re.compile(rb"(?:\s++|<\?[^>]*+>|<!--(?s:.*?)-->|<!(?i:doctype)\s++(?:[^\[>]++|\[(?s:.*?)\]\s*+(?=>))*+>)*+")
+_PROLOG = re.compile(rb"(?:\s++|<\?[^>]*+>|<!--(?s:.*?)-->|<!(?i:doctype)\s++(?:[^\[>]++|\[(?s:.*?)\]\s*+(?=>))*+>)*+")
 _ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?([A-Za-z_][\w.-]*+)(?=[\s/>])")
-_BEGUN = re.compile(rb"<(?:[A-Za-z_!?][^>]*+)?\Z")
-_WRITTEN = re.compile(rb"[^ \t\r\n]")
-_PAGE = re.compile(rb"<!doctype\s+html", re.IGNORECASE)
+_PARTIAL_TAG = re.compile(rb"<(?:[A-Za-z_!?][^>]*+)?\Z")
+_NON_SPACE = re.compile(rb"[^ \t\r\n]")
+_HTML_DOCTYPE = re.compile(rb"<!doctype\s+html", re.IGNORECASE)
 
 
 def kind_of_name(name: str) -> Kind | None:
@@ -68,54 +68,54 @@ def kind_of_name(name: str) -> Kind | None:
 
 def kind_of(data: bytes, name: str) -> Kind:
     """Return what a file holds."""
-    named = kind_of_name(name)
-    start = data[:_HEAD].lstrip(_SPACE)
+    name_kind = kind_of_name(name)
+    start = data[:_HEAD_BYTES].lstrip(_SPACE)
     if not start:
-        return named or "text"
+        return name_kind or "text"
     if start[:1] in (b"{", b"["):
-        return _json_kind(data, start, named)
+        return _json_kind(data, start, name_kind)
     if start[:1] == b"<":
-        return _markup_kind(start, named)
-    return named if named in ("html", "jsonl", "json") else "xml" if named in _XML else "text"
+        return _markup_kind(start, name_kind)
+    return name_kind if name_kind in ("html", "jsonl", "json") else "xml" if name_kind in _XML_KINDS else "text"
 
 
-def _json_kind(data: bytes, start: bytes, named: Kind | None) -> Kind:
+def _json_kind(data: bytes, start: bytes, name_kind: Kind | None) -> Kind:
     inside = start[1:].lstrip(_SPACE)[:1]
-    promised = named in ("json", "jsonl")
+    has_json_name = name_kind in ("json", "jsonl")
     if start[:1] == b"[":
-        return "json" if promised or (inside in (b"{", b"]", b"") and named != "text") else "text"
-    if not promised and (named == "text" or inside not in (b'"', b"}", b"")):
+        return "json" if has_json_name or (inside in (b"{", b"]", b"") and name_kind != "text") else "text"
+    if not has_json_name and (name_kind == "text" or inside not in (b'"', b"}", b"")):
         return "text"
-    if named == "jsonl":
+    if name_kind == "jsonl":
         return "jsonl"
     # Several lines are JSON lines when one of the first two is an object by itself.
     at = len(data) - len(data.lstrip(_SPACE))
     first = data.find(b"\n", at)
-    if first < 0 or _WRITTEN.search(data, first) is None:
+    if first < 0 or _NON_SPACE.search(data, first) is None:
         return "json"
     second = data.find(b"\n", first + 1)
     lines = [data[at:first].strip(_SPACE), data[first + 1 : second if second >= 0 else len(data)].strip(_SPACE)]
     if lines[0][-1:] in (b"{", b"[", b",", b":"):
         return "json"
-    is_one = (line[:1] == b"{" and line[-1:] == b"}" and line != b"{}" for line in lines)
-    return "jsonl" if any(is_one) else "json"
+    are_objects = (line[:1] == b"{" and line[-1:] == b"}" and line != b"{}" for line in lines)
+    return "jsonl" if any(are_objects) else "json"
 
 
-def _markup_kind(start: bytes, named: Kind | None) -> Kind:
-    if _PAGE.match(start):
+def _markup_kind(start: bytes, name_kind: Kind | None) -> Kind:
+    if _HTML_DOCTYPE.match(start):
         return "html"
-    before = _BEFORE.match(start)
-    root = _ROOT.match(start, before.end() if before else 0)
+    prolog = _PROLOG.match(start)
+    root = _ROOT.match(start, prolog.end() if prolog else 0)
     if root is None:
         # Nothing but a declaration or the begin of a tag is here: a file that is still being written.
-        begun = start.startswith(b"<?xml") or (_BEGUN.match(start) is not None and named != "text")
-        return "html" if named == "html" else "xml" if begun or named in _XML else "text"
-    found = root[1].decode("ascii", "replace")
-    if found == "NewsItem":
+        is_partial = start.startswith(b"<?xml") or (_PARTIAL_TAG.match(start) is not None and name_kind != "text")
+        return "html" if name_kind == "html" else "xml" if is_partial or name_kind in _XML_KINDS else "text"
+    name = root[1].decode("ascii", "replace")
+    if name == "NewsItem":
         return "newsml"
-    found = found.lower()
-    if found in _KIND_OF_ROOT:
-        return _KIND_OF_ROOT[found]
-    if start.startswith(b"<?xml") or named in _XML:
+    name = name.lower()
+    if name in _KIND_OF_ROOT:
+        return _KIND_OF_ROOT[name]
+    if start.startswith(b"<?xml") or name_kind in _XML_KINDS:
         return "xml"
-    return "html" if named == "html" or (found in _HTML and named != "text") else "text"
+    return "html" if name_kind == "html" or (name in _HTML_ELEMENTS and name_kind != "text") else "text"

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from neardup.stream.document import Verdict
 
 #: The seconds over which the rate is measured, and the number of matches kept.
-_RECENT_S, _RECENT = 10.0, 8
+_RATE_S, _MAX_RECENT = 10.0, 8
 #: Reasons that differ only in numbers count as one; this many are counted separately.
 _NUMBER = re.compile(r"\d[\d,.]*")
-_REASONS, _OTHERS = 200, "other reasons"
+_MAX_REASONS, _OTHER_REASONS = 200, "other reasons"
 
 
 class Counters:
@@ -34,40 +34,40 @@ class Counters:
         #: Why files and items were rejected, earlier runs included, without the numbers in the reasons; at most 200
         #: are counted separately.
         self.reasons: Counter[str] = Counter()
-        self.last: deque[Verdict] = deque(maxlen=_RECENT)
+        self.recent_duplicates: deque[Verdict] = deque(maxlen=_MAX_RECENT)
         self._downstream = downstream
         self._clock = clock
-        self._ticks: deque[tuple[float, int]] = deque([(clock(), 0)])
+        self._samples: deque[tuple[float, int]] = deque([(clock(), 0)])
 
-    def count(self, verdict: Verdict) -> None:
+    def count_verdict(self, verdict: Verdict) -> None:
         """Count a verdict."""
         self.items += 1
         if verdict.is_duplicate:
             self.duplicates += 1
             self.exact += verdict.kind == "exact"
-            self.last.append(verdict)
+            self.recent_duplicates.append(verdict)
         else:
             self.originals += 1
 
-    def rejected(self, reasons: Iterable[str]) -> None:
+    def count_rejected(self, reasons: Iterable[str]) -> None:
         """Count what was rejected."""
         for reason in reasons:
             self.quarantined += 1
             kind = _NUMBER.sub("N", reason)
-            self.reasons[kind if kind in self.reasons or len(self.reasons) < _REASONS else _OTHERS] += 1
+            self.reasons[kind if kind in self.reasons or len(self.reasons) < _MAX_REASONS else _OTHER_REASONS] += 1
 
-    def tick(self) -> None:
+    def sample_rate(self) -> None:
         """Record the current count for the rate."""
         now = self._clock()
-        if now - self._ticks[-1][0] >= 0.25:
-            self._ticks.append((now, self.items))
-        while len(self._ticks) > 2 and now - self._ticks[0][0] > _RECENT_S:
-            self._ticks.popleft()
+        if now - self._samples[-1][0] >= 0.25:
+            self._samples.append((now, self.items))
+        while len(self._samples) > 2 and now - self._samples[0][0] > _RATE_S:
+            self._samples.popleft()
 
     @property
     def rate(self) -> float:
         """Items a second, over the last seconds."""
-        begin, items = self._ticks[0]
+        begin, items = self._samples[0]
         return (self.items - items) / max(self._clock() - begin, 0.25)
 
     @property
@@ -88,7 +88,7 @@ class Counters:
 class _Trouble:
     """When a trouble began, the delay between two reminders, and the time of the next."""
 
-    since: float
+    begin: float
     delay: float
     next_reminder: float
 
@@ -111,7 +111,7 @@ class Log:
         self._clock = clock
         self._troubles: dict[str, _Trouble] = {}
 
-    def say(self, event: str, **fields: Any) -> None:
+    def write(self, event: str, **fields: Any) -> None:
         """Write an event."""
         if self.listener is not None:
             self.listener(event, fields)
@@ -124,30 +124,30 @@ class Log:
             # A closed log or a full disk is no reason to stop.
             return
 
-    def trouble(self, about: str, message: str, **fields: Any) -> None:
+    def report_trouble(self, about: str, message: str, **fields: Any) -> None:
         """Report a trouble at once, and while it lasts again after 30 s, then at doubling intervals up to an hour."""
-        now, known = self._clock(), self._troubles.get(about)
-        if known is None:
+        now, trouble = self._clock(), self._troubles.get(about)
+        if trouble is None:
             self._troubles[about] = _Trouble(now, _FIRST_REMINDER, now + _FIRST_REMINDER)
-            self.say("trouble", message=message, **fields)
-        elif now >= known.next_reminder:
-            known.delay = min(known.delay * 2, _LAST_REMINDER)
-            known.next_reminder = now + known.delay
-            self.say("trouble", message=message, for_s=round(now - known.since, 1), **fields)
+            self.write("trouble", message=message, **fields)
+        elif now >= trouble.next_reminder:
+            trouble.delay = min(trouble.delay * 2, _LAST_REMINDER)
+            trouble.next_reminder = now + trouble.delay
+            self.write("trouble", message=message, for_s=round(now - trouble.begin, 1), **fields)
 
-    def well(self, about: str, message: str) -> bool:
+    def report_recovery(self, about: str, message: str) -> bool:
         """Report that a trouble is over; return whether there was one."""
-        known = self._troubles.pop(about, None)
-        if known is not None:
-            self.say("well", message=message, after_s=round(self._clock() - known.since, 1))
-        return known is not None
+        trouble = self._troubles.pop(about, None)
+        if trouble is not None:
+            self.write("well", message=message, after_s=round(self._clock() - trouble.begin, 1))
+        return trouble is not None
 
-    def forget(self, about: str) -> None:
+    def drop_trouble(self, about: str) -> None:
         """Drop a trouble silently, because its file is gone."""
         self._troubles.pop(about, None)
 
 
-def reason(error: OSError) -> str:
+def error_reason(error: OSError) -> str:
     """Return what the system says of an error, without the path: no space left on device."""
     text = error.strerror or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]
@@ -181,11 +181,11 @@ def format_duration(seconds: float) -> str:
 def event_sentence(event: str, fields: dict[str, Any]) -> str:
     """Return an event as a person reads it."""
     if event in ("quarantined", "noted"):
-        reason, count = ("reason", "broken") if event == "quarantined" else ("note", "notes")
+        text, count = ("reason", "broken") if event == "quarantined" else ("note", "notes")
         more = f" and {fields[count] - 1:,} more" if fields[count] > 1 else ""
         where = "" if fields["where"] == "the file" else f", {fields['where']}"
         end = "; rejected" if event == "quarantined" else ""
-        return f"{fields['file']}{where}: {fields[reason]}{more}{end}"
+        return f"{fields['file']}{where}: {fields[text]}{more}{end}"
     if event == "repeated_id":
         return f"{fields['file']}: the id {fields['id']} was given before, so this item is {fields['judged_as']}"
     if event == "resumed":

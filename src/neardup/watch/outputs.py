@@ -93,22 +93,22 @@ def link(source: str, stamp: Stamp, target: str, temporary_path: str, *, copies:
 
 def copy(source: str, stamp: Stamp, target: str, temporary_path: str) -> None:
     """Copy a file with its times, flush it, and give it its name when it is complete. The rest is that of `move`."""
-    reading = open_file(source)
+    descriptor = open_file(source)
     try:
-        with open(reading, "rb", closefd=False) as original, open(temporary_path, "wb") as copied:
+        with open(descriptor, "rb", closefd=False) as original, open(temporary_path, "wb") as copied:
             shutil.copyfileobj(original, copied, 1 << 20)
             copied.flush()
             with suppress(OSError):
                 shutil.copystat(source, temporary_path, follow_symlinks=False)
             os.fsync(copied.fileno())
-        if file_stamp(os.fstat(reading)) != stamp:
+        if file_stamp(os.fstat(descriptor)) != stamp:
             raise FileReplacedError
         rename_new(temporary_path, target)
     except BaseException:
         remove_file(temporary_path)
         raise
     finally:
-        os.close(reading)
+        os.close(descriptor)
 
 
 def write_new(content: bytes, target: str, temporary_path: str, *, flush: bool = False) -> None:
@@ -128,12 +128,12 @@ def write_new(content: bytes, target: str, temporary_path: str, *, flush: bool =
         raise
 
 
-def write_once(content: bytes, target: str, temporary_path: str, *, resumed: bool) -> None:
+def write_once(content: bytes, target: str, temporary_path: str, *, is_resumed: bool) -> None:
     """Write a file as ``write_new`` does, flushed; one that an earlier attempt has written is good."""
     try:
         write_new(content, target, temporary_path, flush=True)
     except FileExistsError:
-        if not resumed:
+        if not is_resumed:
             raise
         with open(target, "rb") as file:
             if file.read() != content:
@@ -149,7 +149,7 @@ def remove_file(path: str) -> None:
 
 
 #: In a folder that files go to: what is not yet complete.
-_WORK = ".neardup"
+_TEMPORARY_FOLDER = ".neardup"
 
 
 class OutputFolder:
@@ -157,19 +157,19 @@ class OutputFolder:
 
     def __init__(self, root: str, tag: str) -> None:
         self.root = root
-        self._work = os.path.join(root, _WORK, f"incomplete-{tag}")
-        self._number = 0
-        self._touched: set[str] = set()
+        self._temporary_folder = os.path.join(root, _TEMPORARY_FOLDER, f"incomplete-{tag}")
+        self._temporary_number = 0
+        self._unflushed: set[str] = set()
         self._numbers = FreeNumbers()
 
     def open(self) -> None:
         """Make the folder if it is missing, and drop what an earlier run left incomplete."""
         os.makedirs(self.root, exist_ok=True)
-        shutil.rmtree(self._work, ignore_errors=True)
+        shutil.rmtree(self._temporary_folder, ignore_errors=True)
 
     def close(self) -> None:
         """Remove the place of work in progress, if nothing is in it."""
-        for folder in (self._work, os.path.dirname(self._work)):
+        for folder in (self._temporary_folder, os.path.dirname(self._temporary_folder)):
             with suppress(OSError):
                 os.rmdir(folder)
 
@@ -185,9 +185,9 @@ class OutputFolder:
         """
         if not os.path.isdir(self.root):
             raise FileNotFoundError(errno.ENOENT, "the folder is gone", self.root)
-        os.makedirs(self._work, exist_ok=True)
-        self._number += 1
-        return os.path.join(self._work, str(self._number))
+        os.makedirs(self._temporary_folder, exist_ok=True)
+        self._temporary_number += 1
+        return os.path.join(self._temporary_folder, str(self._temporary_number))
 
     def prepare_path(self, name: str) -> str:
         """Make the sub-folders that a name needs, and return its full path."""
@@ -202,50 +202,50 @@ class OutputFolder:
                 # A file has the name of a sub-folder: the name is taken, and another one is chosen.
                 raise FileExistsError(errno.EEXIST, "the name is taken", target) from error
             # The names of the new folders are to last as well.
-            above = os.path.dirname(folder)
-            while len(above) >= len(self.root):
-                self._touched.add(above)
-                above = os.path.dirname(above)
-        self._touched.add(folder)
+            parent = os.path.dirname(folder)
+            while len(parent) >= len(self.root):
+                self._unflushed.add(parent)
+                parent = os.path.dirname(parent)
+        self._unflushed.add(folder)
         return target
 
-    def free(self, name: str, reserved: Collection[str]) -> str:
+    def free_name(self, name: str, reserved: Collection[str]) -> str:
         """Return the name, or with a number if a file or a sidecar has it already."""
-        name = self._in_folders(name)
+        name = self._with_free_folders(name)
 
         def is_taken(number: int) -> bool:
             candidate = numbered_path(name, number)
             if candidate in reserved:
                 return True
             path = self.path(candidate)
-            return any(os.path.lexists(p) for p in (path, sidecar_of(path), sidecar_of(path, SIDECAR_LINES)))
+            return any(os.path.lexists(path) for path in (path, sidecar_of(path), sidecar_of(path, SIDECAR_LINES)))
 
         return numbered_path(name, self._numbers.next_free(name, is_taken)) if is_taken(1) else name
 
-    def _in_folders(self, name: str) -> str:
+    def _with_free_folders(self, name: str) -> str:
         """Return the name with numbers on those of its sub-folders whose names are files."""
         folder, base = os.path.split(name)
         if not folder or os.path.isdir(self.path(folder)):
             return name
-        above, last = os.path.split(folder)
-        above = self._in_folders(os.path.join(above, "")).rstrip(os.sep) if above else ""
+        parent, last = os.path.split(folder)
+        parent = self._with_free_folders(os.path.join(parent, "")).rstrip(os.sep) if parent else ""
 
         def is_taken(number: int) -> bool:
-            path = self.path(os.path.join(above, numbered_path(last, number)))
+            path = self.path(os.path.join(parent, numbered_path(last, number)))
             return os.path.lexists(path) and not os.path.isdir(path)
 
         free_name = numbered_path(last, FreeNumbers().next_free(last, is_taken)) if is_taken(1) else last
-        return os.path.join(above, free_name, base)
+        return os.path.join(parent, free_name, base)
 
     def flush(self) -> None:
         """Make the disk hold the names that were given."""
-        for folder in self._touched:
+        for folder in self._unflushed:
             with suppress(FileNotFoundError):
                 flush_folder(folder)
-        self._touched.clear()
+        self._unflushed.clear()
 
 
-class Records:
+class RecordFile:
     """Lines of JSON that become one file."""
 
     def __init__(self, output: OutputFolder) -> None:
@@ -257,12 +257,12 @@ class Records:
         """Take a record."""
         self._lines.append(line)
 
-    def place(self, name: str, *, resumed: bool) -> None:
+    def place(self, name: str, *, is_resumed: bool) -> None:
         """Write the file in its place, unless that is done; after a crash it may be there already.
 
         Raises ``FileExistsError`` if another file has the name, and ``OSError`` if it cannot be written.
         """
         if not self._placed:
             target = self._output.prepare_path(name)
-            write_once(b"".join(self._lines), target, self._output.temporary_path(), resumed=resumed)
+            write_once(b"".join(self._lines), target, self._output.temporary_path(), is_resumed=is_resumed)
             self._placed = True

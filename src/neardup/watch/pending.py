@@ -15,8 +15,8 @@ from neardup.text.encoding import decode_page
 from neardup.watch.inbox import SettledFile
 from neardup.watch.items import items_in
 from neardup.watch.names import Stamp, file_stamp, origin_of, printable_path, stamp_at
-from neardup.watch.outputs import OutputFolder, Records, open_file
-from neardup.watch.records import Broken, Item, Items, Note
+from neardup.watch.outputs import OutputFolder, RecordFile, open_file
+from neardup.watch.records import BrokenPart, Item, Items, Note
 
 if TYPE_CHECKING:
     from neardup.stream.document import Verdict
@@ -44,19 +44,19 @@ class ReadFile:
     kind: str  #: what it was read as
     count: int  #: how many items it has
     items: Iterator[Item]  #: they, in order, given once
-    broken: list[Broken]  #: what could not be read in it
+    broken_parts: list[BrokenPart]  #: what could not be read in it
     notes: list[Note]  #: what was read though it is not as it ought to be
-    may_go_on: bool  #: whether it may be half-written
+    may_be_incomplete: bool  #: whether it may be half-written
 
     @property
     def is_single(self) -> bool:
         """Whether the file is one item and nothing else, so that it is placed itself."""
-        return self.count == 1 and not self.broken
+        return self.count == 1 and not self.broken_parts
 
     @property
     def is_unreadable(self) -> bool:
         """Whether nothing in it can be judged, but something in it is broken."""
-        return not self.count and bool(self.broken)
+        return not self.count and bool(self.broken_parts)
 
 
 def read_file(root: str, found: SettledFile, content: str, largest: int) -> ReadFile:
@@ -66,9 +66,11 @@ def read_file(root: str, found: SettledFile, content: str, largest: int) -> Read
     be read now, though perhaps later.
     """
     if found.stamp.size > largest:
-        too_large = Broken("the file", f"{found.stamp.size:,} bytes are more than --largest allows ({largest:,})", b"")
+        too_large = BrokenPart(
+            "the file", f"{found.stamp.size:,} bytes are more than --largest allows ({largest:,})", b""
+        )
         return ReadFile(found, b"", "", 0, iter(()), [too_large], [], False)
-    data = _read(os.path.join(root, found.path), found.stamp)
+    data = _read_unchanged(os.path.join(root, found.path), found.stamp)
     read = read_items(found.path, data, content)
     if len(data) <= _MAX_LISTED_BYTES:
         listed = list(read.items)
@@ -76,8 +78,8 @@ def read_file(root: str, found: SettledFile, content: str, largest: int) -> Read
     else:
         count = sum(1 for _ in read.items)
         items = read_items(found.path, data, content).items
-    may_go_on = read.may_go_on or any(broken.ended_early for broken in read.broken)
-    return ReadFile(found, data, read.kind, count, items, read.broken, read.notes, may_go_on)
+    may_be_incomplete = read.may_be_incomplete or any(fault.ended_early for fault in read.broken_parts)
+    return ReadFile(found, data, read.kind, count, items, read.broken_parts, read.notes, may_be_incomplete)
 
 
 def read_items(path: str, data: bytes, content: str) -> Items:
@@ -90,21 +92,21 @@ def read_items(path: str, data: bytes, content: str) -> Items:
     if read.kind == "html" and content != "auto":
         # What of a page is compared is then the recipe's to say, as in every other command.
         items = (replace(item, text=decode_page(item.raw)) for item in items)
-    read.items = _guarded(items, read.broken)
+    read.items = _catch_reader_errors(items, read.broken_parts)
     return read
 
 
-def _guarded(items: Iterator[Item], broken: list[Broken]) -> Iterator[Item]:
+def _catch_reader_errors(items: Iterator[Item], broken_parts: list[BrokenPart]) -> Iterator[Item]:
     """Turn an unexpected error of a reader into a broken part, so that the flow continues."""
     try:
         yield from items
     except (NeardupError, OSError):
         raise
     except Exception as error:
-        broken.append(Broken("the file", f"it cannot be read ({type(error).__name__}: {error})", b""))
+        broken_parts.append(BrokenPart("the file", f"it cannot be read ({type(error).__name__}: {error})", b""))
 
 
-def _read(path: str, stamp: Stamp) -> bytes:
+def _read_unchanged(path: str, stamp: Stamp) -> bytes:
     """Return the bytes of a file that is, before and after, the one that was found."""
     try:
         handle = open_file(path)
@@ -113,11 +115,11 @@ def _read(path: str, stamp: Stamp) -> bytes:
             raise FileChanged(None) from None
         raise
     try:
-        before = os.fstat(handle)
-        if not stat.S_ISREG(before.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise FileChanged(None)
-        if file_stamp(before) != stamp:
-            raise FileChanged(file_stamp(before))
+        if file_stamp(status) != stamp:
+            raise FileChanged(file_stamp(status))
         pieces = []
         while piece := os.read(handle, _READ_BYTES):
             pieces.append(piece)
@@ -146,28 +148,28 @@ class StoredVerdict(NamedTuple):
 class PendingFile:
     """A file from its reading until it is placed.
 
-    ``before`` has the verdicts that an earlier run gave to its first items, in order.
+    ``stored_verdicts`` has the verdicts that an earlier run gave to its first items, in order.
     """
 
     def __init__(
-        self, read: ReadFile, before: Sequence[StoredVerdict], output_folders: dict[str, OutputFolder]
+        self, read: ReadFile, stored_verdicts: Sequence[StoredVerdict], output_folders: dict[str, OutputFolder]
     ) -> None:
         self.read = read
         self.path = read.found.path
         self.stamp = read.found.stamp
         self.origin = origin_of(self.path, self.stamp)
         self.name = printable_path(self.path)
-        self.verdicts: list[StoredVerdict] = list(before)  #: on all its items so far
+        self.verdicts: list[StoredVerdict] = list(stored_verdicts)  #: on all its items so far
         self.names: dict[str, str] = {}  #: the names chosen, by duty; empty until then
-        self.resumed = bool(before)  #: whether an earlier attempt may have done a part
+        self.is_resumed = bool(stored_verdicts)  #: whether an earlier attempt may have done a part
         self.verdict: Verdict | None = None  #: on a file that is one item
         self.record: dict[str, Any] | None = None  #: beside such a file, or one that is rejected
-        self.given = 0
+        self.judged_count = 0
         self._output_folders = output_folders
-        self.records: dict[str, Records] = {}
-        self.details: Records | None = None
+        self.records: dict[str, RecordFile] = {}
+        self.evidence_file: RecordFile | None = None
 
-    def before(self, number: int) -> Verdict | None:
+    def stored_verdict(self, number: int) -> Verdict | None:
         """Return the verdict that an earlier run gave to an item, from 0 on."""
         return self.verdicts[number].verdict if number < len(self.verdicts) else None
 
@@ -175,7 +177,7 @@ class PendingFile:
         """Give the next item; None after the last."""
         return next(self.read.items, None)
 
-    def name_of(self, item: Item, number: int) -> str:
+    def id_of(self, item: Item, number: int) -> str:
         """Return the id of an item, counted from 1, before it is known whether the id is free."""
         if item.key:
             return item.key
@@ -184,34 +186,34 @@ class PendingFile:
     @property
     def serials(self) -> list[int]:
         """The numbers of its documents."""
-        return [before.serial for before in self.verdicts]
+        return [stored.serial for stored in self.verdicts]
 
-    def judged(self, item: Item, verdict: Verdict, serial: int, record: dict[str, Any] | None) -> None:
+    def add_verdict(self, item: Item, verdict: Verdict, serial: int, record: dict[str, Any] | None) -> None:
         """Take the verdict on the next item, and its serial, where it is a new one."""
-        if self.given == len(self.verdicts):
+        if self.judged_count == len(self.verdicts):
             self.verdicts.append(StoredVerdict(serial, verdict))
-        self.given += 1
+        self.judged_count += 1
         if self.read.is_single:
             self.verdict, self.record = verdict, record
             return
         duty = DUPLICATES if verdict.is_duplicate else ORIGINALS
         self._records_of(duty).add(self._line(item, verdict))
         if record is not None:
-            if self.details is None:
-                self.details = Records(self._output_folders[DUPLICATES])
-            self.details.add(_json({"item": self.given, **record}))
+            if self.evidence_file is None:
+                self.evidence_file = RecordFile(self._output_folders[DUPLICATES])
+            self.evidence_file.add(_json({"item": self.judged_count, **record}))
 
     def finish(self) -> None:
         """Write the broken parts of a file of several items to the quarantine."""
         if self.read.is_single or self.read.is_unreadable:
             return
-        for broken in self.read.broken:
-            record = {"where": broken.where, "reason": broken.reason, "raw": broken.raw.decode("utf-8", "replace")}
+        for fault in self.read.broken_parts:
+            record = {"where": fault.where, "reason": fault.reason, "raw": fault.raw.decode("utf-8", "replace")}
             self._records_of(QUARANTINE).add(_json(record))
 
-    def _records_of(self, duty: str) -> Records:
+    def _records_of(self, duty: str) -> RecordFile:
         if duty not in self.records:
-            self.records[duty] = Records(self._output_folders[duty])
+            self.records[duty] = RecordFile(self._output_folders[duty])
         return self.records[duty]
 
     def _line(self, item: Item, verdict: Verdict) -> bytes:
@@ -224,7 +226,7 @@ class PendingFile:
         record |= {"timestamp": timestamp, "link": item.link, "raw": item.raw.decode("utf-8", "replace")}
         return _json({name: value for name, value in record.items() if value not in ("", None)})
 
-    def wanted(self) -> dict[str, str]:
+    def preferred_names(self) -> dict[str, str]:
         """Return the names that this file asks for, by duty."""
         if self.read.is_unreadable:
             return {QUARANTINE: self.path}

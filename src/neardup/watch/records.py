@@ -30,7 +30,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenPart:
     """A part of a file that could not be read."""
 
     where: str  #: ``"line 3"``, ``"item 2"``, ``"the file"``
@@ -54,11 +54,11 @@ class Items:
     kind: str  #: one of ``items.KINDS``
     #: Read lazily, once. The other lists are complete when it has ended.
     items: Iterator[Item] = field(default_factory=lambda: iter(()))
-    broken: list[Broken] = field(default_factory=list)  #: what could not be read
+    broken_parts: list[BrokenPart] = field(default_factory=list)  #: what could not be read
     notes: list[Note] = field(default_factory=list)  #: what was read although it is malformed
     #: Whether the file may only be half-written though all of it could be read: its last bytes are letters in one
     #: encoding, and the begin of a character in another.
-    may_go_on: bool = False
+    may_be_incomplete: bool = False
 
 
 def first_time(values: Iterable[object]) -> datetime | None:
@@ -67,6 +67,6 @@ def first_time(values: Iterable[object]) -> datetime | None:
     return None if found is None else utc(found)
 
 
-def joined(title: str, body: str) -> str:
+def join_title(title: str, body: str) -> str:
     """Return the text of an item with that title and body."""
     return f"{title}\n{body}" if title and body else title or body

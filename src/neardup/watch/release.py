@@ -10,7 +10,7 @@ from zlib import crc32
 from neardup.errors import InputError, OutputError
 from neardup.stream.document import Document
 from neardup.watch import outputs as outputs
-from neardup.watch.log import reason
+from neardup.watch.log import error_reason
 from neardup.watch.names import SIDECAR, file_of, file_stamp, sidecar_of
 from neardup.watch.outputs import OutputFolder
 from neardup.watch.report import PlacedItems
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from neardup.watch.records import Item
 
 #: The most bytes of files that are searched for an item.
-_READ = 1 << 30
+_MAX_READ_BYTES = 1 << 30
 
 
 def release(index: Index, store: Store, name: str, by: str) -> str:
@@ -39,7 +39,7 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
     if not folders:
         index.release(name, by)
         return ""
-    placed_items = PlacedItems(folders["originals"], folders["duplicates"], folders["content"], _READ)
+    placed_items = PlacedItems(folders["originals"], folders["duplicates"], folders["content"], _MAX_READ_BYTES)
     found = placed_items.find(name, row.origin, is_duplicate=True)
     if found is None:
         raise InputError(
@@ -52,8 +52,8 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
     try:
         target = _place_original(output, item, source, file_of(row.origin)[0])
     except (OSError, outputs.FileReplacedError) as error:
-        why = reason(error) if isinstance(error, OSError) else "it has changed meanwhile"
-        raise OutputError(f"{name!r} cannot go to {output.root}: {why}; nothing has changed") from None
+        cause = error_reason(error) if isinstance(error, OSError) else "it has changed meanwhile"
+        raise OutputError(f"{name!r} cannot go to {output.root}: {cause}; nothing has changed") from None
     try:
         index.release(Document(name, item.text, title=item.title), by)
     except BaseException:
@@ -72,11 +72,11 @@ def _place_original(output: OutputFolder, item: Item, source: str, path: str) ->
     """Link the file of an item among the originals, or write the item there; return the path."""
     output.open()
     if source:
-        target = output.prepare_path(output.free(path, ()))
+        target = output.prepare_path(output.free_name(path, ()))
         outputs.link(source, file_stamp(os.lstat(source)), target, output.temporary_path())
     else:
         lines = path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
-        target = output.prepare_path(output.free(lines, ()))
+        target = output.prepare_path(output.free_name(lines, ()))
         outputs.write_new(item.raw.strip() + b"\n", target, output.temporary_path(), flush=True)
     output.flush()
     return target

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from neardup.recipe import Recipe
 
 #: So many files of one name are looked through.
-_OF_A_NAME = 20
+_MAX_NUMBERED_FILES = 20
 
 
 class PlacedItems:
@@ -48,12 +48,12 @@ class PlacedItems:
     What somebody took away or changed is not found. A duplicate is known by its sidecar, an original by the size and
     time of its file, and of a file of several items by its id.
 
-    ``most``: Bytes that are read at most; what lies beyond is not found.
+    ``max_bytes``: Bytes that are read at most; what lies beyond is not found.
     """
 
-    def __init__(self, originals: str, duplicates: str, content: str, most: int) -> None:
+    def __init__(self, originals: str, duplicates: str, content: str, max_bytes: int) -> None:
         self._originals, self._duplicates, self._content = originals, duplicates, content
-        self._left = most
+        self._remaining_bytes = max_bytes
         self._files: dict[str, dict[str, Item]] = {}
 
     def find(self, name: str, origin: str, *, is_duplicate: bool) -> tuple[Item, str] | None:
@@ -64,15 +64,15 @@ class PlacedItems:
             return None
         folder = self._duplicates if is_duplicate else self._originals
         lines = path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
-        for number in range(1, _OF_A_NAME + 1):
+        for number in range(1, _MAX_NUMBERED_FILES + 1):
             single, several = (os.path.join(folder, numbered_path(one, number)) for one in (path, lines))
             if not (os.path.lexists(single) or os.path.lexists(several)):
                 return None
             with suppress(OSError, ValueError, NeardupError, RecursionError):
-                is_it = self._has_sidecar(single, name) if is_duplicate else _is_same(single, stamp)
-                if is_it and (found := self._first(printable_path(path), self._read(single))) is not None:
+                is_it = self._has_sidecar(single, name) if is_duplicate else _has_stamp(single, stamp)
+                if is_it and (found := self._first_item(printable_path(path), self._read(single))) is not None:
                     return found, single
-            found = self._of_lines(several, is_duplicate=is_duplicate).get(name)
+            found = self._items_by_id(several, is_duplicate=is_duplicate).get(name)
             if found is not None:
                 return found, ""
         return None
@@ -82,13 +82,13 @@ class PlacedItems:
         record = json.loads(self._read(sidecar_of(path, SIDECAR)))
         return isinstance(record, dict) and record.get("id") == name
 
-    def _of_lines(self, path: str, *, is_duplicate: bool) -> dict[str, Item]:
+    def _items_by_id(self, path: str, *, is_duplicate: bool) -> dict[str, Item]:
         """Return the items of a file that was made of originals or of duplicates, by their ids."""
         if path not in self._files:
             self._files[path] = {}
             with suppress(OSError, ValueError, NeardupError, RecursionError):
                 lines = self._read(path).split(b"\n")[:-1]
-                items = [self._of_line(line) for line in lines]
+                items = [self._item_of_line(line) for line in lines]
                 names = [item.key if item is not None else "" for item in items]
                 if is_duplicate:
                     # Ids that came twice have another name there than in the line.
@@ -98,43 +98,43 @@ class PlacedItems:
                 self._files[path] = {name: item for name, item in pairs if name and item is not None}
         return self._files[path]
 
-    def _of_line(self, line: bytes) -> Item | None:
-        item, record = self._first("item.json", line), json.loads(line)
+    def _item_of_line(self, line: bytes) -> Item | None:
+        item, record = self._first_item("item.json", line), json.loads(line)
         # Items of other files than JSON were written with their titles before their texts already.
         if item is not None and "raw" in record and item.text.startswith(f"{item.title}\n{item.title}\n"):
             return replace(item, text=item.text.removeprefix(f"{item.title}\n"))
         return item
 
-    def _first(self, name: str, data: bytes) -> Item | None:
+    def _first_item(self, name: str, data: bytes) -> Item | None:
         return next(read_items(name, data, self._content).items, None)
 
     def _read(self, path: str) -> bytes:
         with open(open_file(path), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError(f"{path} is no file")
-            data = file.read(self._left + 1)
-        if len(data) > self._left:
+            data = file.read(self._remaining_bytes + 1)
+        if len(data) > self._remaining_bytes:
             raise OSError(f"{path} is larger than what is left to read")
-        self._left -= len(data)
+        self._remaining_bytes -= len(data)
         return data
 
 
-def _is_same(path: str, stamp: Stamp) -> bool:
+def _has_stamp(path: str, stamp: Stamp) -> bool:
     """Return whether a file is one that was moved or copied: of the same size and time of change."""
     now = os.lstat(path)
     return (now.st_size, now.st_mtime_ns) == (stamp.size, stamp.mtime_ns)
 
 
 #: Characters in which a first line is looked for that may be a title, and those that are read for a list.
-_TITLE, _BEGINNING = 160, 400
+_MAX_TITLE_LENGTH, _LEAD_LENGTH = 160, 400
 
 
 class StoredFlow:
     """The items that a store knows, as a report shows them."""
 
-    def __init__(self, reader: StoreReader, delivered: PlacedItems, content: str, most: int) -> None:
-        self._reader, self._delivered, self._content = reader, delivered, content
-        rows = reader.latest_documents(most)
+    def __init__(self, reader: StoreReader, placed_items: PlacedItems, content: str, max_items: int) -> None:
+        self._reader, self._placed_items, self._content = reader, placed_items, content
+        rows = reader.latest_documents(max_items)
         first = rows[0].serial if rows else 0
         known = {row.id for row in rows}
         wanted = dict.fromkeys(row.verdict.of for row in rows if row.verdict.of is not None)
@@ -161,11 +161,11 @@ class StoredFlow:
         held = self._reader.find(row.id, text=True)
         if held is not None and held.text is not None:
             return content_of(held.text, self._content)
-        found = self._delivered.find(row.id, row.origin, is_duplicate=row.verdict.is_duplicate)
+        found = self._placed_items.find(row.id, row.origin, is_duplicate=row.verdict.is_duplicate)
         return None if found is None else content_of(found[0].text, self._content)
 
     def _shown(self, place: int, text: str) -> ShownDocument:
-        head, feed, _ = text[: _TITLE + 1].partition("\n")
+        head, feed, _ = text[: _MAX_TITLE_LENGTH + 1].partition("\n")
         return ShownDocument(self._rows[place].id, head.strip() if feed else "", text)
 
     def releases(self) -> list[Release]:
@@ -188,7 +188,7 @@ class StoredFlow:
         of = self.flow.keeper_rows
         own = [self._rows[place].serial for place in places.tolist()]
         others = [self._rows[of[place]].serial if of[place] >= 0 else -1 for place in places.tolist()]
-        begin = self._reader.text_beginnings(sorted({*own, *others}), _BEGINNING)
+        begin = self._reader.text_beginnings(sorted({*own, *others}), _LEAD_LENGTH)
         found = {}
         for place, serial, other in zip(places.tolist(), own, others, strict=True):
             text = begin.get(serial) or begin.get(other)
@@ -228,10 +228,10 @@ def format_flags(counts: Mapping[str, int]) -> str:
 
 
 #: Bytes of the folders of originals and duplicates that are read.
-_READ = 64_000_000
+_MAX_READ_BYTES = 64_000_000
 #: What the page of a report has near its top; only such a file is replaced unasked.
-_OURS = b"- neardup</title>"
-_HEAD = 1 << 12
+_REPORT_MARK = b"- neardup</title>"
+_HEAD_BYTES = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,14 +259,16 @@ class StoreReport:
             self._check_output(folders, force=force)
             recipe = self._recipe(reader)
             originals, duplicates, content = (folders.get(name, "") for name in ("originals", "duplicates", "content"))
-            stored = StoredFlow(reader, PlacedItems(originals, duplicates, content, _READ), recipe.content, self.items)
-            report = self._report(reader, stored, recipe, folders.get("inbox", self.store))
-            releases = stored.releases()
-        sections = [Section(_released(releases))] if releases else []
+            stored_flow = StoredFlow(
+                reader, PlacedItems(originals, duplicates, content, _MAX_READ_BYTES), recipe.content, self.items
+            )
+            report = self._report(reader, stored_flow, recipe, folders.get("inbox", self.store))
+            releases = stored_flow.releases()
+        sections = [Section(_release_section(releases))] if releases else []
         data = report_page(replace(report, released=len(releases)), sections).encode()
         with OutputFile(self.output) as file:
             file.write(data + b"\n")
-        return stored.flow
+        return stored_flow.flow
 
     def _check_output(self, folders: Mapping[str, str], *, force: bool) -> None:
         """Refuse a page that cannot be written, or would be in the way of items."""
@@ -277,7 +279,7 @@ class StoreReport:
             raise OutputError(f"{self.output} does not end in .html, but a report is a page: name it so")
         places = [place for name, place in folders.items() if name != "content"]
         # A report that is made every night replaces that of the night before.
-        check_place(self.output, [*places, self.store], force or _is_ours(self.output))
+        check_place(self.output, [*places, self.store], force or _is_report(self.output))
         check_drawing(self.output)
 
     def _recipe(self, reader: StoreReader) -> Recipe:
@@ -290,19 +292,19 @@ class StoreReport:
             )
         return self.classifier.recipe
 
-    def _report(self, reader: StoreReader, stored: StoredFlow, recipe: Recipe, inbox: str) -> Report:
+    def _report(self, reader: StoreReader, stored_flow: StoredFlow, recipe: Recipe, inbox: str) -> Report:
         from neardup.pages.builder import ReportContext, ReportSources, build_report
         from neardup.search.margin import criterion_of, has_threshold
         from neardup.stream.replay_report import evidence_in_words
 
-        flow, counts = stored.flow, reader.counts
+        flow, counts = stored_flow.flow, reader.counts
         reported = len(flow) - flow.earlier_count
 
         def evidence(place: int) -> str:
-            return evidence_in_words(stored.row(place).verdict, recipe)
+            return evidence_in_words(stored_flow.row(place).verdict, recipe)
 
         def matching(texts: Mapping[int, ShownDocument]) -> set[tuple[int, int]] | None:
-            return _matching(stored, texts, recipe, self.classifier)
+            return _matching(stored_flow, texts, recipe, self.classifier)
 
         facts = {
             "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -324,7 +326,7 @@ class StoreReport:
             "what has left is named without its text."
         )
         reasons: dict[str, int] = json.loads(reader.state(QUARANTINED) or "{}")
-        about = ReportContext(
+        context = ReportContext(
             title="What was stopped, and why",
             command=self.command,
             inputs=[inbox],
@@ -338,11 +340,13 @@ class StoreReport:
             facts={name: value for name, value in facts.items() if value},
             notes=notes,
         )
-        sources = ReportSources(documents=stored.texts, leads=stored.words, evidence=evidence, matching_pairs=matching)
-        return build_report(flow, about, sources, self.limits)
+        sources = ReportSources(
+            documents=stored_flow.texts, leads=stored_flow.words, evidence=evidence, matching_pairs=matching
+        )
+        return build_report(flow, context, sources, self.limits)
 
 
-def _released(releases: Sequence[Release]) -> Html:
+def _release_section(releases: Sequence[Release]) -> Html:
     """Return who released which items, when, and what the verdicts on them had been."""
     rows = [
         [
@@ -359,31 +363,31 @@ def _released(releases: Sequence[Release]) -> Html:
 
 def domain_counts(reader: StoreReader) -> DomainCounts:
     """Return what a classifier was asked for the verdicts of a store."""
-    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("asked", ()))
+    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("domain_counts", ()))
 
 
-def _is_ours(path: str) -> bool:
+def _is_report(path: str) -> bool:
     try:
         with open(path, "rb") as file:
-            return _OURS in file.read(_HEAD)
+            return _REPORT_MARK in file.read(_HEAD_BYTES)
     except OSError:
         return False
 
 
 def _matching(
-    stored: StoredFlow, texts: Mapping[int, ShownDocument], recipe: Recipe, classifier: Classifier | None
+    stored_flow: StoredFlow, texts: Mapping[int, ShownDocument], recipe: Recipe, classifier: Classifier | None
 ) -> set[tuple[int, int]] | None:
     """Return which of some items match each other; None where that depends on what is not there."""
     from neardup.stream.document import Document
     from neardup.stream.index import matching_pairs
     from neardup.times import utc
 
-    titles = stored.titles(list(texts)) if classifier is not None and classifier.vector.needs_titles else {}
+    titles = stored_flow.titles(list(texts)) if classifier is not None and classifier.vector.needs_titles else {}
     documents = {
         place: Document(
             str(place),
             shown.text,
-            utc(round(stored.row(place).verdict.time * 1e6)),
+            utc(round(stored_flow.row(place).verdict.time * 1e6)),
             title=titles.get(place, shown.title),
         )
         for place, shown in texts.items()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from neardup.errors import InputError, OutputError, RecipeError
-from neardup.watch.log import reason
+from neardup.watch.log import error_reason
 from neardup.watch.names import is_ignored
 
 #: The folder in the inbox for files whose output folder is not named.
@@ -23,9 +23,9 @@ _DUTIES = ("originals", "duplicates", "quarantine", "done")
 _WHERE, _WHEN = "Where files go", "When files are read"
 
 
-def _option(default: Any, values: str, what: str, panel: str) -> Any:
+def _option(default: Any, values: str, help_text: str, panel: str) -> Any:
     """Return a field that the command line has an option for: its values, what it does, and where help lists it."""
-    return field(default=default, metadata={"values": values, "help": what, "panel": panel})
+    return field(default=default, metadata={"values": values, "help": help_text, "panel": panel})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,38 +73,38 @@ class WatchSettings:
     downstream: float = 10.0  #: seconds that everything behind the watcher spends on an item
 
     def __post_init__(self) -> None:
-        for name, least in (("poll", 0.05), ("settle", 0.0), ("patience", 0.0), ("downstream", 0.0)):
+        for name, minimum in (("poll", 0.05), ("settle", 0.0), ("patience", 0.0), ("downstream", 0.0)):
             value = getattr(self, name)
-            if not least <= value <= 86_400:
-                raise RecipeError(f"--{name} {value:g} is outside [{least:g}, 86400]: give seconds within it")
+            if not minimum <= value <= 86_400:
+                raise RecipeError(f"--{name} {value:g} is outside [{minimum:g}, 86400]: give seconds within it")
         if self.place not in PLACES:
             raise RecipeError(f"--place {self.place!r} is not known; choose one of {', '.join(PLACES)}")
         if not os.path.isdir(self.inbox):
-            there = os.path.lexists(self.inbox)
+            exists = os.path.lexists(self.inbox)
             raise InputError(
-                f"{self.inbox} {'is no folder' if there else 'does not exist'}: name the folder that files arrive in"
+                f"{self.inbox} {'is no folder' if exists else 'does not exist'}: name the folder that files arrive in"
             )
         for name in ("duplicates", "quarantine", "done"):
             if not getattr(self, name):
                 object.__setattr__(self, name, os.path.join(self.inbox, STATE_FOLDER, name))
-        seen: dict[str, str] = {}
+        options: dict[str, str] = {}
         for option in _DUTIES:
-            self._check(option, seen)
+            self._check(option, options)
 
-    def _check(self, option: str, seen: dict[str, str]) -> None:
+    def _check(self, option: str, options: dict[str, str]) -> None:
         """Refuse a folder that is watched itself, or that has two duties."""
         name = getattr(self, option)
-        place, inbox = os.path.realpath(name), os.path.realpath(self.inbox)
-        if os.path.lexists(place) and not os.path.isdir(place):
+        path, inbox = os.path.realpath(name), os.path.realpath(self.inbox)
+        if os.path.lexists(path) and not os.path.isdir(path):
             raise OutputError(f"{name} for --{option} is no folder: name one, or a new one")
-        if _is_watched(place, inbox):
+        if _is_watched(path, inbox):
             raise OutputError(
                 f"{name} for --{option} lies in the inbox {self.inbox}, so what is put there would be taken again: "
                 "name a folder outside of it, or one whose name begins with a dot"
             )
-        if place in seen:
-            raise OutputError(f"{name} is given for --{seen[place]} and for --{option}: name two folders")
-        seen[place] = option
+        if path in options:
+            raise OutputError(f"{name} is given for --{options[path]} and for --{option}: name two folders")
+        options[path] = option
 
     @contextmanager
     def created_folders(self) -> Iterator[None]:
@@ -112,25 +112,25 @@ class WatchSettings:
 
         Raises ``OutputError`` if one cannot be made or written to.
         """
-        made: list[str] = []
+        created: list[str] = []
         try:
             for option in _DUTIES:
                 name, missing = getattr(self, option), list[str]()
-                place = os.path.abspath(name)
-                while not os.path.isdir(place):
-                    missing.append(place)
-                    place = os.path.dirname(place)
+                path = os.path.abspath(name)
+                while not os.path.isdir(path):
+                    missing.append(path)
+                    path = os.path.dirname(path)
                 try:
                     for folder in reversed(missing):
                         os.makedirs(folder, exist_ok=True)
-                        made.append(folder)
+                        created.append(folder)
                 except OSError as error:
                     raise folder_error(option, name, error) from None
                 if not os.access(name, os.W_OK | os.X_OK):
                     raise OutputError(f"{name} for --{option} cannot be written to; name a folder that can be")
             yield
         except BaseException:
-            for folder in reversed(made):
+            for folder in reversed(created):
                 with suppress(OSError):
                     os.rmdir(folder)
             raise
@@ -143,12 +143,14 @@ class WatchSettings:
 
 def folder_error(option: str, folder: str, error: OSError) -> OutputError:
     """Return the error for a folder that cannot be made."""
-    return OutputError(f"{folder} for --{option} cannot be made: {reason(error)}; name a folder that can be written to")
+    return OutputError(
+        f"{folder} for --{option} cannot be made: {error_reason(error)}; name a folder that can be written to"
+    )
 
 
-def _is_watched(place: str, inbox: str) -> bool:
+def _is_watched(path: str, inbox: str) -> bool:
     """Return whether a watcher of the inbox would take files at or below this place."""
-    if place == inbox:
+    if path == inbox:
         return True
-    below = os.path.relpath(place, inbox).split(os.sep)
-    return below[0] != os.pardir and not any(is_ignored(part) for part in below)
+    parts = os.path.relpath(path, inbox).split(os.sep)
+    return parts[0] != os.pardir and not any(is_ignored(part) for part in parts)

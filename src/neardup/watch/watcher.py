@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
 from neardup.watch.inbox import Inbox
 from neardup.watch.judge import BatchReader, ItemJudge, Task
-from neardup.watch.log import Counters, Log, event_sentence, format_balance, format_duration, reason
+from neardup.watch.log import Counters, Log, error_reason, event_sentence, format_balance, format_duration
 from neardup.watch.names import printable_path
 from neardup.watch.pending import PendingFile
 from neardup.watch.placement import Placer
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from neardup.stream.store import Store
 
 #: Seconds: the longest pause before something is tried again, and between two lines on progress.
-_LONGEST_PAUSE, _PROGRESS = 10.0, 10.0
+_MAX_PAUSE_S, _PROGRESS_INTERVAL_S = 10.0, 10.0
 #: Of the time, at most this part goes into looking.
-_LOOKING = 0.1
+_MAX_SCAN_SHARE = 0.1
 
 
 class Watcher:
@@ -50,13 +50,13 @@ class Watcher:
         self._batch_reader = BatchReader(settings, self.inbox, store, self._placer, log)
         self._judge = ItemJudge(index, store, log, self.counters)
         self._tasks: list[Task] = []
-        self._next_look = 0.0
-        self._failed: set[str] = set()
+        self._next_scan = 0.0
+        self._unreadable_folders: set[str] = set()
         self._pause = 0.0
         self._last_progress_time = time.monotonic()
         self._last_progress_items = 0
         #: Whether a batch is in pending that is not yet judged, placed and noted.
-        self._unfinished = False
+        self._has_batch = False
 
     def stop(self) -> None:
         """Stop after the current batch. Safe in a signal handler."""
@@ -71,17 +71,17 @@ class Watcher:
         """
         self._placer.open()
         try:
-            self._note_folders()
+            self._store_folders()
             self._log_resumption()
             while not self._stopping:
                 self._step()
-                if self.settings.once and self._is_done():
+                if self.settings.once and self._is_finished():
                     break
         finally:
             self._placer.close()
         return self.counters
 
-    def _note_folders(self) -> None:
+    def _store_folders(self) -> None:
         """Write to the store what its report needs: the output folders, and the counts of rejected records."""
         names = ("inbox", "originals", "duplicates", "quarantine", "done")
         folders = {name: os.path.abspath(getattr(self.settings, name)) for name in names}
@@ -89,25 +89,25 @@ class Watcher:
         self.counters.reasons.update(json.loads(self._store.state(QUARANTINED) or "{}"))
 
     def _log_resumption(self) -> None:
-        before = self._placer.before
-        if before:
-            items = sum(map(len, before.values()))
-            self._log.say(
-                "resumed", files=len(before), items=items, message="judged by an earlier run, not yet in their places"
+        stored = self._placer.stored_verdicts
+        if stored:
+            items = sum(map(len, stored.values()))
+            self._log.write(
+                "resumed", files=len(stored), items=items, message="judged by an earlier run, not yet in their places"
             )
 
     def _step(self) -> None:
         """Do one step: scan the inbox, process a batch, or wait."""
         self._scan_inbox()
-        if not self._unfinished:
+        if not self._has_batch:
             self._release()
-        if not self._unfinished:
+        if not self._has_batch:
             self._tasks = self._batch_reader.next_batch(lambda: self._stopping)
-            self._unfinished = bool(self._tasks or self._batch_reader.complete)
-        if not self._unfinished:
+            self._has_batch = bool(self._tasks or self._batch_reader.complete)
+        if not self._has_batch:
             self._wait()
         elif self._process_batch():
-            self._unfinished = self._placer.is_busy
+            self._has_batch = self._placer.is_busy
             self._progress()
 
     def _release(self) -> None:
@@ -116,14 +116,14 @@ class Watcher:
             for name, by in self._store.requests():
                 try:
                     answer = {"file": release(self.index, self._store, name, by)}
-                    self._log.say("released", id=name, by=by, **answer)
+                    self._log.write("released", id=name, by=by, **answer)
                 except NeardupError as error:
                     answer = {"error": str(error)}
                 self._store.answer_request(name, answer)
         except StoreError as error:
-            self._log.trouble("releasing", f"{error}; it will be tried again")
+            self._log.report_trouble("releasing", f"{error}; it will be tried again")
         else:
-            self._log.well("releasing", "requests are answered again")
+            self._log.report_recovery("releasing", "requests are answered again")
 
     def _process_batch(self) -> bool:
         """Judge and place the current batch; after a fault, wait. Return whether it succeeded."""
@@ -131,54 +131,54 @@ class Watcher:
             if self._tasks:
                 self._judge.judge(self._tasks)
                 self._tasks = []
-            for pending in self._batch_reader.completed():
+            for pending in self._batch_reader.pop_complete():
                 self._placer.add(pending)
             self._placer.place()
         except (OSError, StoreError) as error:
-            self._report_trouble("placing", _sentence(error), error)
+            self._report_trouble("placing", _fault_sentence(error), error)
             return False
         finally:
-            self._finish(self._placer.placed())
-        self._log.well("placing", "files are judged and placed again")
+            self._finish(self._placer.pop_placed())
+        self._log.report_recovery("placing", "files are judged and placed again")
         self._pause = 0.0
         return True
 
     def _finish(self, pending_files: list[PendingFile]) -> None:
         for pending in pending_files:
             self.counters.files += 1
-            self.counters.rejected(broken.reason for broken in pending.read.broken)
-            self._batch_reader.placed(pending)
-            self._log.well(f"move {pending.path}", f"{pending.name} can be moved again")
-            if pending.read.broken:
-                first = pending.read.broken[0]
-                fields = {"where": first.where, "reason": first.reason, "broken": len(pending.read.broken)}
-                self._log.say("quarantined", file=pending.name, **fields)
+            self.counters.count_rejected(fault.reason for fault in pending.read.broken_parts)
+            self._batch_reader.forget_placed(pending)
+            self._log.report_recovery(f"move {pending.path}", f"{pending.name} can be moved again")
+            if pending.read.broken_parts:
+                first = pending.read.broken_parts[0]
+                fields = {"where": first.where, "reason": first.reason, "broken": len(pending.read.broken_parts)}
+                self._log.write("quarantined", file=pending.name, **fields)
             if pending.read.notes:
                 note = pending.read.notes[0]
                 fields = {"where": note.where, "note": note.text, "notes": len(pending.read.notes)}
-                self._log.say("noted", file=pending.name, **fields)
-        for pending, error in self._placer.stuck:
-            message = f"{pending.name} cannot be moved: {reason(error)}; it is left in the inbox for now"
-            self._log.trouble(f"move {pending.path}", message)
+                self._log.write("noted", file=pending.name, **fields)
+        for pending, error in self._placer.unmovable:
+            message = f"{pending.name} cannot be moved: {error_reason(error)}; it is left in the inbox for now"
+            self._log.report_trouble(f"move {pending.path}", message)
             if not self.settings.once:
-                self.inbox.retry_with_backoff(pending.path, _LONGEST_PAUSE)
-        self._placer.stuck = []
-        if any(pending.read.broken for pending in pending_files):
+                self.inbox.retry_with_backoff(pending.path, _MAX_PAUSE_S)
+        self._placer.unmovable = []
+        if any(pending.read.broken_parts for pending in pending_files):
             # The files lie where they were put; their count alone is no reason to stop.
             with suppress(StoreError):
                 self._store.set_state(QUARANTINED, json.dumps(self.counters.reasons))
-        self.counters.tick()
+        self.counters.sample_rate()
 
-    def _report_trouble(self, about: str, message: str, error: Exception) -> None:
+    def _report_trouble(self, subject: str, message: str, error: Exception) -> None:
         """Log a fault and wait before the next attempt; with ``once``, raise it."""
         if self.settings.once:
             if isinstance(error, NeardupError):
                 raise error
-            raise (InputError if about == "inbox" else OutputError)(
+            raise (InputError if subject == "inbox" else OutputError)(
                 f"{message}; nothing is lost, start again"
             ) from None
-        self._log.trouble(about, f"{message}; nothing is lost, it will be tried again")
-        self._pause = min(max(self._pause * 2, 0.5), _LONGEST_PAUSE)
+        self._log.report_trouble(subject, f"{message}; nothing is lost, it will be tried again")
+        self._pause = min(max(self._pause * 2, 0.5), _MAX_PAUSE_S)
         self._sleep(self._pause)
 
     def _sleep(self, seconds: float) -> None:
@@ -190,40 +190,40 @@ class Watcher:
     def _scan_inbox(self) -> None:
         """Scan the whole inbox, if a scan is due."""
         now = time.monotonic()
-        if now < self._next_look:
+        if now < self._next_scan:
             return
         inbox = printable_path(self.settings.inbox)
         try:
             found = self.inbox.scan()
         except OSError as error:
-            self._report_trouble("inbox", f"the inbox {inbox} cannot be read: {reason(error)}", error)
-            self._next_look = time.monotonic()
+            self._report_trouble("inbox", f"the inbox {inbox} cannot be read: {error_reason(error)}", error)
+            self._next_scan = time.monotonic()
             return
-        self._next_look = time.monotonic() + max(self.settings.poll, found.seconds / _LOOKING)
-        if self._log.well("inbox", f"the inbox {inbox} can be read again"):
+        self._next_scan = time.monotonic() + max(self.settings.poll, found.seconds / _MAX_SCAN_SHARE)
+        if self._log.report_recovery("inbox", f"the inbox {inbox} can be read again"):
             self._pause = 0.0
         failed = dict(found.failed)
         for folder, fault in failed.items():
-            message = f"{printable_path(folder)} cannot be read: {reason(fault)}; the rest goes on"
-            self._log.trouble(f"folder {folder}", message)
-        for folder in self._failed - failed.keys():
-            self._log.well(f"folder {folder}", f"{printable_path(folder)} can be read again")
-        self._failed = set(failed)
+            message = f"{printable_path(folder)} cannot be read: {error_reason(fault)}; the rest goes on"
+            self._log.report_trouble(f"folder {folder}", message)
+        for folder in self._unreadable_folders - failed.keys():
+            self._log.report_recovery(f"folder {folder}", f"{printable_path(folder)} can be read again")
+        self._unreadable_folders = set(failed)
         if found.links:
             message = f"links, pipes and devices are left alone in the inbox ({found.links:,} of them)"
-            self._log.trouble("links", message)
+            self._log.report_trouble("links", message)
         else:
-            self._log.forget("links")
+            self._log.drop_trouble("links")
 
     def _wait(self) -> None:
         """Wait until a file has settled, or the next scan is due."""
-        until_look, until_rest = self._next_look - time.monotonic(), self.inbox.pause
-        self._sleep(until_look if until_rest is None else min(until_look, until_rest))
-        self.counters.tick()
+        scan_delay, settle_delay = self._next_scan - time.monotonic(), self.inbox.settle_delay
+        self._sleep(scan_delay if settle_delay is None else min(scan_delay, settle_delay))
+        self.counters.sample_rate()
 
-    def _is_done(self) -> bool:
+    def _is_finished(self) -> bool:
         """Return whether no file is left; a run with ``once`` then ends."""
-        if self._unfinished or self._batch_reader.is_open or self.inbox.waiting:
+        if self._has_batch or self._batch_reader.is_open or self.inbox.waiting_count:
             return False
         try:
             # What came while the last files were judged is taken as well.
@@ -233,29 +233,29 @@ class Watcher:
 
     def _progress(self) -> None:
         now = time.monotonic()
-        if now - self._last_progress_time < _PROGRESS:
+        if now - self._last_progress_time < _PROGRESS_INTERVAL_S:
             return
         per_s = (self.counters.items - self._last_progress_items) / (now - self._last_progress_time)
         self._last_progress_time, self._last_progress_items = now, self.counters.items
-        self._log.say(
+        self._log.write(
             "progress",
             **self.counters.as_dict(),
             per_s=round(per_s, 1),
-            waiting=self.inbox.waiting,
+            waiting=self.inbox.waiting_count,
             held=len(self.index),
         )
 
 
-def _sentence(error: Exception) -> str:
+def _fault_sentence(error: Exception) -> str:
     if not isinstance(error, OSError):
         return str(error)
     name = error.filename2 or error.filename
     where = printable_path(os.fspath(name)) if isinstance(name, str | os.PathLike) else "a file"
-    return f"{where} cannot be written: {reason(error)}"
+    return f"{where} cannot be written: {error_reason(error)}"
 
 
 #: Events that the panel shows by itself.
-_IN_PANEL = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
+_PANEL_EVENTS = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
 
 
 class Panel:
@@ -268,7 +268,7 @@ class Panel:
         self._watcher = watcher
         self._visible = visible
         self._size_text = size_text
-        self._begun = time.monotonic()
+        self._start = time.monotonic()
         self._live = Live(
             get_renderable=self._render,
             console=Console(stderr=True),
@@ -284,14 +284,14 @@ class Panel:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._live.__exit__(kind, error, at)
 
-    def hear(self, event: str, fields: dict[str, Any]) -> None:
+    def show_event(self, event: str, fields: dict[str, Any]) -> None:
         """Show an event above the panel, if it is none that the panel shows."""
         from rich.text import Text
 
-        if event not in _IN_PANEL:
-            said = self._visible(event_sentence(event, fields))
+        if event not in _PANEL_EVENTS:
+            sentence = self._visible(event_sentence(event, fields))
             self._live.console.print(
-                Text(f"{time.strftime('%H:%M:%S')}  {said}", "yellow" if event == "trouble" else "")
+                Text(f"{time.strftime('%H:%M:%S')}  {sentence}", "yellow" if event == "trouble" else "")
             )
 
     def _render(self) -> RenderableType:
@@ -304,8 +304,8 @@ class Panel:
         rows.add_column(style="dim", no_wrap=True)
         rows.add_column(overflow="fold")
         share = counters.duplicates / counters.items if counters.items else 0.0
-        rate = f"{counters.rate:,.1f} a second, {self._watcher.inbox.waiting:,} files waiting"
-        rows.add_row("items", f"{counters.items:,} in {format_duration(time.monotonic() - self._begun)}; {rate}")
+        rate = f"{counters.rate:,.1f} a second, {self._watcher.inbox.waiting_count:,} files waiting"
+        rows.add_row("items", f"{counters.items:,} in {format_duration(time.monotonic() - self._start)}; {rate}")
         rows.add_row("originals", f"{counters.originals:,}")
         rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
         if counters.quarantined:
@@ -313,7 +313,7 @@ class Panel:
         held = f"{statistics.held:,} documents, {self._size_text(statistics.bytes)}"
         rows.add_row("window", held)
         rows.add_row("time", format_balance(counters))
-        for place, verdict in enumerate(reversed(counters.last)):
+        for place, verdict in enumerate(reversed(counters.recent_duplicates)):
             score = "" if verdict.similarity is None else f"{verdict.similarity:.4f} "
             line = Text(f"{verdict.kind:<5} {score}{self._visible(verdict.id)} = {self._visible(verdict.of or '')}")
             line.truncate(200, overflow="ellipsis")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from neardup.errors import InputError
 from neardup.text.encoding import decode_feed
 from neardup.text.html import INLINE, collapse_lines
-from neardup.watch.records import ENDED_EARLY, Broken, Items, Note
+from neardup.watch.records import ENDED_EARLY, BrokenPart, Items, Note
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -29,64 +29,64 @@ RSS = (
     "http://channel.netscape.com/",
     "http://backend.userland.com/",
 )
-_WORD = r"[^\W\d][\w.-]*+"
+_NAME_PART = r"[^\W\d][\w.-]*+"
 #: The name of an element or attribute, with its prefix.
-NAME = rf"(?:{_WORD}:)?{_WORD}"
+NAME = rf"(?:{_NAME_PART}:)?{_NAME_PART}"
 
-_ASIDE = r"<!\[CDATA\[(?P<characters>.*?)(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"
+_CDATA_OR_COMMENT = r"<!\[CDATA\[(?P<characters>.*?)(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"
 _REFERENCE = re.compile(
-    rf"{_ASIDE}|&(?:(?P<name>[A-Za-z]\w{{1,31}});|#(?P<number>\d{{1,7}}|[xX][\dA-Fa-f]{{1,6}});)?", re.DOTALL
+    rf"{_CDATA_OR_COMMENT}|&(?:(?P<name>[A-Za-z]\w{{1,31}});|#(?P<number>\d{{1,7}}|[xX][\dA-Fa-f]{{1,6}});)?", re.DOTALL
 )
-_NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_CONTROL_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})
 
 
-def html_names(text: str) -> str:
+def replace_html_entities(text: str) -> str:
     """Return XML with HTML's names of characters as those characters."""
-    return _REFERENCE.sub(lambda match: _character(match) or match[0], text)
+    return _REFERENCE.sub(lambda match: _html_character(match) or match[0], text)
 
 
-def whole_references(text: str) -> str:
+def repair_references(text: str) -> str:
     """Return XML with HTML's names of characters as those characters, and what is no reference as text."""
-    return _REFERENCE.sub(_as_known, text)
+    return _REFERENCE.sub(_repaired_reference, text)
 
 
-def xml_characters(text: str) -> str:
+def replace_control_characters(text: str) -> str:
     """Return XML without the control characters that it may not hold; a space takes the place of each."""
-    return _NO_CHARACTER.sub(" ", text)
+    return _CONTROL_CHARACTER.sub(" ", text)
 
 
-def _character(match: re.Match[str]) -> str:
+def _html_character(match: re.Match[str]) -> str:
     """Return the character that HTML has for a name; empty where it has none, or XML has one as well."""
     name = match["name"]
     return "" if name is None or name in _XML_NAMES else escape(html5.get(f"{name};", ""))
 
 
-def _as_known(match: re.Match[str]) -> str:
+def _repaired_reference(match: re.Match[str]) -> str:
     whole, number = match[0], match["number"]
     if whole.startswith("<") or match["name"] in _XML_NAMES:
         return whole
     if number is not None:
         code = int(number[1:], 16) if number[0] in "xX" else int(number)
-        return whole if code < 0x110000 and not _NO_CHARACTER.match(chr(code)) else "\ufffd"
-    return _character(match) or f"&amp;{whole[1:]}"
+        return whole if code < 0x110000 and not _CONTROL_CHARACTER.match(chr(code)) else "\ufffd"
+    return _html_character(match) or f"&amp;{whole[1:]}"
 
 
 _DECLARATION = re.compile(r"(\s*+)<\?xml\s[^>]*+>")
 #: What may stand before the first element, and a document type behind it.
 _PROLOG = r"(?:\s++|<\?.*?\?>|<!--.*?-->)*+"
 _QUOTED = r""""[^"]*+"|'[^']*+'"""
-_TYPE = re.compile(
+_DOCTYPE = re.compile(
     rf"({_PROLOG})<!DOCTYPE\b(?:[^\[<>\"']++|{_QUOTED})*+"
     rf"(?:\[(?:[^\]\"'<]++|{_QUOTED}|<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<)*+\]\s*+)?+>",
     re.DOTALL | re.IGNORECASE,
 )
-_BEGUN_TYPE = re.compile(rf"{_PROLOG}<!DOCTYPE", re.DOTALL | re.IGNORECASE)
+_OPEN_DOCTYPE = re.compile(rf"{_PROLOG}<!DOCTYPE", re.DOTALL | re.IGNORECASE)
 _ROOT = re.compile(rf"{_PROLOG}<({NAME})(?=[\s/>])", re.DOTALL)
-_SILENT = {"script", "style", "head", "title"}
-_WITHIN_WORDS = "lang pronounce person org location money num chron event function virtloc copyrite"
+_SKIPPED_ELEMENTS = {"script", "style", "head", "title"}
+_INLINE_NAMES = "lang pronounce person org location money num chron event function virtloc copyrite"
 #: What NITF has inside a line, besides the elements of HTML.
-_WITHIN = INLINE | frozenset(_WITHIN_WORDS.split())
+_INLINE_ELEMENTS = INLINE | frozenset(_INLINE_NAMES.split())
 
 
 @cache
@@ -127,14 +127,14 @@ def local_name(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def space(name: str) -> str:
+def namespace_of(name: str) -> str:
     """Return the namespace of an element's name."""
     return name[1:].partition("}")[0] if name.startswith("{") else ""
 
 
 def root_name(data: bytes) -> str:
     """Return the name of a file's first element, with its prefix; empty where not even that is whole."""
-    found = _ROOT.match(_without_type(decode_feed(data)[0])[0])
+    found = _ROOT.match(_without_doctype(decode_feed(data)[0])[0])
     return found[1] if found else ""
 
 
@@ -146,34 +146,34 @@ def xml_items(data: bytes, name: str, found: Items) -> Iterator[tuple[str, Eleme
     text, note = decode_feed(data)
     if note:
         found.notes.append(Note("the file", note))
-    text, had_type = _without_type(text)
+    text, had_doctype = _without_doctype(text)
     # A document type may have brought the names of HTML; that of RSS 0.91 does.
-    root, fault = _tree(html_names(text) if had_type else text)
+    root, fault = _parse(replace_html_entities(text) if had_doctype else text)
     if root is None:
-        text = whole_references(xml_characters(text))
-        root, _ = _tree(text)
+        text = repair_references(replace_control_characters(text))
+        root, _ = _parse(text)
         if root is None:
-            is_cut = not _ends(text)
-            found.broken.append(Broken("the file", ENDED_EARLY if is_cut else fault, data, is_cut))
+            is_cut = not _has_end_tag(text)
+            found.broken_parts.append(BrokenPart("the file", ENDED_EARLY if is_cut else fault, data, is_cut))
             return
         found.notes.append(Note("the file", fault))
-    yield from ((f"item {number}", element) for number, element in enumerate(_items(root, name), 1))
+    yield from ((f"item {number}", element) for number, element in enumerate(_item_elements(root, name), 1))
 
 
-def _without_type(text: str) -> tuple[str, bool]:
+def _without_doctype(text: str) -> tuple[str, bool]:
     """Return a text without what it declares, and whether it had a document type; lines keep their numbers."""
     declared = _DECLARATION.match(text)
     if declared is not None:
         text = declared[1] + text[declared.end() :]
-    found = _TYPE.match(text)
+    found = _DOCTYPE.match(text)
     if found is None:
         return text, False
     return found[1] + "\n" * text.count("\n", found.end(1), found.end()) + text[found.end() :], True
 
 
-def _tree(text: str) -> tuple[Element | None, str]:
+def _parse(text: str) -> tuple[Element | None, str]:
     """Return the root of XML; or None, and why it is not well-formed."""
-    if _BEGUN_TYPE.match(text):
+    if _OPEN_DOCTYPE.match(text):
         return None, "not well-formed XML (a document type that does not end)"
     etree = _etree()
     try:
@@ -183,17 +183,21 @@ def _tree(text: str) -> tuple[Element | None, str]:
         return None, f"not well-formed XML ({reason[:120]})"
 
 
-def _items(root: Element, name: str) -> list[Element]:
+def _item_elements(root: Element, name: str) -> list[Element]:
     """Return the items: of the namespace of the root, of RSS or of none; where there are none, of any."""
     found = [
         element for element in root.iter(f"{{*}}{name}") if next(element.iterancestors(f"{{*}}{name}"), None) is None
     ]
-    spaces = ("", space(root.tag))
-    own = [one for one in found if (there := space(one.tag)) in spaces or there.startswith(RSS)]
-    return own or found
+    namespaces = ("", namespace_of(root.tag))
+    expected = [
+        element
+        for element in found
+        if (namespace := namespace_of(element.tag)) in namespaces or namespace.startswith(RSS)
+    ]
+    return expected or found
 
 
-def _ends(text: str) -> bool:
+def _has_end_tag(text: str) -> bool:
     """Return whether the end of the first element is there."""
     root = _ROOT.match(text)
     return root is not None and re.search(rf"</{re.escape(root[1])}\s*>", text) is not None
@@ -203,27 +207,27 @@ def _bytes(text: str) -> bytes:
     return text.encode(errors="replace")
 
 
-def xml_text(element: Element, aside: Collection[str] = ()) -> str:
+def xml_text(element: Element, excluded: Collection[str] = ()) -> str:
     """Return the text of an element, its blocks as lines; scripts, styles and the heads of pages are left out."""
     parts: list[str] = []
-    todo: list[tuple[Element, bool]] = [(element, False)]
-    while todo:
-        node, is_left = todo.pop()
+    stack: list[tuple[Element, bool]] = [(element, False)]
+    while stack:
+        node, is_closed = stack.pop()
         name = local_name(node.tag)
-        is_silent = not is_left and node is not element and name.lower() in _SILENT
-        if not is_silent and name.lower() not in _WITHIN:
+        is_silent = not is_closed and node is not element and name.lower() in _SKIPPED_ELEMENTS
+        if not is_silent and name.lower() not in _INLINE_ELEMENTS:
             parts.append("\n")
-        if is_left or is_silent or (name in aside and node.getparent() is element):
+        if is_closed or is_silent or (name in excluded and node.getparent() is element):
             if node is not element:
-                parts.append(_flat(node.tail))
+                parts.append(_on_one_line(node.tail))
             continue
-        parts.append(_flat(node.text))
-        todo.append((node, True))
-        todo += [(child, False) for child in reversed(node)]
+        parts.append(_on_one_line(node.text))
+        stack.append((node, True))
+        stack += [(child, False) for child in reversed(node)]
     return collapse_lines("".join(parts))
 
 
-def _flat(text: str | None) -> str:
+def _on_one_line(text: str | None) -> str:
     return (text or "").replace("\n", " ")
 
 

@@ -4,36 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from neardup.classifier.domain import DomainCounts
 from neardup.stream.document import COUNTS, Verdict, count
-from neardup.stream.parts import Record
+from neardup.stream.second_step import Record
 
 
-class IndexStatistics(NamedTuple):
-    """Counts and sizes of an index."""
-
-    #: Documents with verdicts.
-    arrived: int
-    originals: int
-    duplicates: int
-    held: int  #: documents in the window; those of its oldest segment leave together
-    bytes: int  #: memory of the window's segments and tables
-    segments: int  #: nonempty parts of the window, each a 24th of it
-    #: The clock of the flow in seconds since 1970; None before the first document, and for windows of documents.
-    clock: float | None
-    #: Documents with each flag.
-    late: int
-    ahead: int
-    future: int
-    undecidable: int
-    #: Pairs that a classifier judged, pairs unlike its training pairs, and pairs that passed; all 0 without a
-    #: classifier, or if it does not record its training domain.
-    asked: DomainCounts = DomainCounts()
-
-
-class DocumentRegister:
+class WindowDocuments:
     """Ids, serials and, if needed, records of the documents in the window."""
 
     def __init__(self) -> None:
