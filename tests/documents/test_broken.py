@@ -124,10 +124,7 @@ ODD_ROWS = st.sampled_from(
 
 @pytest.mark.parametrize("codec", CODECS)
 @MANY
-@given(
-    rows=st.lists(st.one_of(GOOD_ROWS, ODD_ROWS, BAD_ROWS.map(lambda bad: (None, bad)))),
-    block=st.integers(1, 200),
-)
+@given(rows=st.lists(st.one_of(GOOD_ROWS, ODD_ROWS, BAD_ROWS.map(lambda bad: (None, bad)))), block=st.integers(1, 200))
 def test_good_rows_of_delimited_text_are_read_and_broken_ones_rejected(
     codec: str, rows: list[tuple[Any, Any]], block: int
 ) -> None:

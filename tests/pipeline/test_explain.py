@@ -88,10 +88,7 @@ def test_verdict_flips_where_it_says(left: str, right: str, recipe: Recipe) -> N
     assert flip == find_counterfactual(recipe, o, a, b)
     assert flip.sentences
     if not a or not b:
-        assert (why.match, why.needed, flip.threshold, flip.shared, flip.changed_words) == (
-            False,
-            *[None] * 4,
-        )
+        assert (why.match, why.needed, flip.threshold, flip.shared, flip.changed_words) == (False, *[None] * 4)
         return
     assert why.needed is not None
     assert why.match == (o >= why.needed)
@@ -176,18 +173,12 @@ def test_scripts(left: str, right: str, shared: int) -> None:
         (
             Recipe(threshold=0.8),
             (70, 100, 100),
-            [
-                ("They match", " 0.5384 or lower"),
-                ("they match", " 89 or more shared features"),
-            ],
+            [("They match", " 0.5384 or lower"), ("they match", " 89 or more shared features")],
         ),
         (
             Recipe(threshold=0.8),
             (10, 10, 100),
-            [
-                ("They match", " 0.1 or lower"),
-                (" 49 shared features", "smaller document", "lengths alone", "apart"),
-            ],
+            [("They match", " 0.1 or lower"), (" 49 shared features", "smaller document", "lengths alone", "apart")],
         ),
         (
             Recipe(measure="containment", jaccard_floor=0.5, threshold=0.8),
@@ -209,10 +200,7 @@ def test_scripts(left: str, right: str, shared: int) -> None:
         (
             Recipe(threshold=0.5),
             (0, 2, 2),
-            [
-                ("No threshold", "match", "share no feature"),
-                ("they match", " 2 or more shared features"),
-            ],
+            [("No threshold", "match", "share no feature"), ("they match", " 2 or more shared features")],
         ),
     ],
 )

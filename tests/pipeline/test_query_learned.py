@@ -77,10 +77,7 @@ def test_titles_and_times_have_a_say() -> None:
         ({"classifier": trained(SETS), "title": "A"}, ("title 'A'", "classifier", "compares titles", "leave it out")),
         ({"classifier": trained(SETS), "time": 3}, ("time 3", "classifier", "compares times", "leave it out")),
         ({"title": "A"}, ("title 'A'", "classifier", "compares titles", "leave it out")),
-        (
-            {"classifier": trained(DATED), "time": "soon"},
-            ("time 'soon'", "1 and 9999", "ISO 8601"),
-        ),
+        ({"classifier": trained(DATED), "time": "soon"}, ("time 'soon'", "1 and 9999", "ISO 8601")),
         ({"classifier": trained(DATED), "title_column": "x"}, ("no column 'x'", "id, text, title")),
         ({"second_step": trained(SETS).recipe.second_step}, ("needs the classifier", "fingerprint", "there is none")),
     ],

@@ -94,8 +94,7 @@ def test_trust_comes_before_keep(keep: str) -> None:
     trust = {"blog": 0, "wire": 1}
     result = nd.dedup(table, prefer="source=blog,wire", keep=keep, **ENGINES["sets"])
     order = sorted(
-        range(len(texts)),
-        key=lambda d: (trust.get(sources[d] or "", 2), -len(texts[d]) if keep == "longest" else 0),
+        range(len(texts)), key=lambda d: (trust.get(sources[d] or "", 2), -len(texts[d]) if keep == "longest" else 0)
     )
     assert dropped_by(result) == naive.keepers(len(texts), found_by(result), order)
     again = nd.dedup(table, prefer=("source", ["blog", "wire"]), keep=keep, **ENGINES["sets"])
