@@ -17,7 +17,7 @@ from trained_classifiers import DATED, FACTS, texts, trained
 
 import neardup as nd
 from neardup.errors import InputError, RecipeError
-from neardup.search import recomputed
+from neardup.search import bounded_join
 
 
 @given(WORDS, WORDS, st.sampled_from(MEASURES), st.integers(1, 3), st.booleans(), st.integers(0, 3))
@@ -55,9 +55,9 @@ def test_every_engine_compares_the_input_with_the_reference(engine: str) -> None
 @pytest.mark.parametrize("way", ["held", "candidates", "file"])
 def test_recomputed_features_give_the_same_pairs_across_sides(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way != "held":
-        monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
+        monkeypatch.setattr(bounded_join, "_MIN_STORED", 0)
     if way == "file":
-        monkeypatch.setattr(recomputed, "_MOST_CANDIDATES", 0)
+        monkeypatch.setattr(bounded_join, "_MAX_CANDIDATES", 0)
     new, old = corpus(120), corpus(250, 1)[:170] + corpus(60, 2)
     for choices in (ENGINES["sets"], ENGINES["edit"], ENGINES["clipped"]):
         pairs = of_both(new, old, **choices)

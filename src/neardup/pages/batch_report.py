@@ -134,7 +134,7 @@ def known_pairs(found: Findings) -> KnownPairs:
         matches_at=lambda threshold: scale.reaching(every, threshold),
         representative=every.representative,
         order=found.documents.order,
-        reference=found.documents.names.reference_count,
+        reference_count=found.documents.names.reference_count,
         numbers=lambda edge: _numbers_of(scale, every, edge),
     )
 

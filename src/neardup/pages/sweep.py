@@ -67,11 +67,11 @@ class _Removal:
         self.node = own if pairs.representative is None else pairs.representative
         able = self.node >= 0
         #: How many documents have the features of each representative.
-        self._own = count - pairs.reference
+        self._own = count - pairs.reference_count
         self.copies = np.bincount(self.node[: self._own][able[: self._own]], minlength=count).astype(np.int64)
         if not everything:
             numbers = np.arange(len(pairs.left), dtype=np.float64)
-            self._ranked = rank_documents(self.node, own if pairs.order is None else pairs.order, pairs.reference)
+            self._ranked = rank_documents(self.node, own if pairs.order is None else pairs.order, pairs.reference_count)
             self._graph = build_graph(count, pairs.left, pairs.right, numbers)
 
     def by(self, chosen: Bools, watched: Integers) -> tuple[int, Bools]:
@@ -92,7 +92,7 @@ class _Removal:
     def pairs(self, chosen: Bools) -> int:
         """Return how many pairs of documents match, equal ones among them."""
         left, right = self._pairs.left[chosen], self._pairs.right[chosen]
-        pairs, equal = document_pair_counts(self.node, left, right, self._pairs.reference)
+        pairs, equal = document_pair_counts(self.node, left, right, self._pairs.reference_count)
         return int(equal.sum()) + int(pairs[right >= self._before].sum())
 
 

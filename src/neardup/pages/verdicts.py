@@ -138,7 +138,7 @@ class KnownPairs:
     representative: Integers | None = None
     order: Integers | None = None
     #: How many of the documents, the last ones, are of a reference, which all stay.
-    reference: int = 0
+    reference_count: int = 0
     #: What is behind the similarity of a pair, in words, by its place here.
     numbers: Callable[[int], str] | None = None
 
