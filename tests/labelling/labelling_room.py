@@ -35,7 +35,7 @@ def reader_of(texts: dict[str, str] | None = None, titles: dict[str, str] | None
     columns = {"id": list(texts), "text": list(texts.values())}
     if titles is not None:
         columns["title"] = [titles.get(name, "") for name in texts]
-    return DocumentReader.of(corpus_of(columns))
+    return DocumentReader.from_corpus(corpus_of(columns))
 
 
 class Room:

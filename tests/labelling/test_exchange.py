@@ -131,16 +131,16 @@ def test_labels_of_changed_texts_are_refused_or_bring_a_note(room: Room) -> None
 
 
 def test_documents_are_found_by_the_text_of_their_ids(tmp_path: Path) -> None:
-    numbers = DocumentReader.of(corpus_of({"id": [30, 10, 20], "text": ["x", "y", "z"]}))
+    numbers = DocumentReader.from_corpus(corpus_of({"id": [30, 10, 20], "text": ["x", "y", "z"]}))
     assert [numbers.position(name) for name in ("10", "30", "010", "1e1", "x", "-1", "99999999999999999999", "")] == [
         1,
         0,
         *[-1] * 6,
     ]
-    rows = DocumentReader.of(corpus_of(["x", "y", "z"]))
+    rows = DocumentReader.from_corpus(corpus_of(["x", "y", "z"]))
     assert [rows.position(name) for name in ("0", "2", "3", "00", "²")] == [0, 2, -1, -1, -1]
     assert rows.id(2) == "2"
-    assert rows.shown(1).text == "y"
+    assert rows.document(1).text == "y"
     with LabelStore(tmp_path / "labels.db") as store:
         store.record([Judgement(("0", "2"), "anna", "same")])
         assert LabelIndex(store, rows).answers == {(0, 2): {"anna": "same"}}
@@ -148,13 +148,13 @@ def test_documents_are_found_by_the_text_of_their_ids(tmp_path: Path) -> None:
 
 def test_titles_come_from_their_column() -> None:
     columns = {"id": ["a", "b"], "text": ["x", "y"], "Headline": ["One", None], "other": ["1", "2"]}
-    assert [DocumentReader.of(corpus_of(columns)).shown(at).title for at in (0, 1)] == ["One", ""]
-    assert DocumentReader.of(corpus_of(columns), title_column="other").shown(1).title == "2"
+    assert [DocumentReader.from_corpus(corpus_of(columns)).document(at).title for at in (0, 1)] == ["One", ""]
+    assert DocumentReader.from_corpus(corpus_of(columns), title_column="other").document(1).title == "2"
     with pytest.raises(InputError, match="no column 'nothing' for --title-column"):
-        DocumentReader.of(corpus_of(columns), title_column="nothing").shown(0)
-    assert DocumentReader.of(corpus_of(["x"])).shown(0).title == ""
+        DocumentReader.from_corpus(corpus_of(columns), title_column="nothing").document(0)
+    assert DocumentReader.from_corpus(corpus_of(["x"])).document(0).title == ""
 
 
 def test_pages_are_shown_as_text() -> None:
     page = "<html><body><p>One <b>two</b></p><script>x()</script></body></html>"
-    assert DocumentReader.of(corpus_of([page]), content="tags").shown(0).text.split() == ["One", "two"]
+    assert DocumentReader.from_corpus(corpus_of([page]), content="tags").document(0).text.split() == ["One", "two"]

@@ -96,7 +96,7 @@ def test_a_pool_has_all_candidates_but_copies_or_as_many_of_each_stratum(max_pai
     assert (pool.left < pool.right).all()
     assert (pool.similarity >= 0.02).all()
     for left, right in zip(pool.left.tolist(), pool.right.tolist(), strict=True):
-        assert normalize(reader.shown(left).text) != normalize(reader.shown(right).text)
+        assert normalize(reader.document(left).text) != normalize(reader.document(right).text)
     counts, available = (np.bincount(of.stratum, minlength=STRATA) for of in (pool, every))
     # Copies lie in the highest stratum and leave the pool after the draw.
     cut = counts[:-1][counts[:-1] < available[:-1]]

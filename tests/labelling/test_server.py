@@ -168,7 +168,7 @@ def test_an_answer_is_stored_before_the_next_pair_is_shown(browser: Browser, roo
     }
     (judgement,) = room.store.judgements()
     assert (judgement.reason, judgement.similarity, judgement.seconds) == ("sample", 0.5, 2.5)
-    assert judgement.checksums == (room.index.reader.checksum(0), room.index.reader.checksum(1))
+    assert judgement.checksums == (room.index.reader.text_checksum(0), room.index.reader.text_checksum(1))
 
 
 def test_an_answer_to_another_pair_is_not_stored(browser: Browser, room: Room) -> None:

@@ -273,7 +273,7 @@ def _exchange(
         corpus = stack.enter_context(read_options.open(inputs, write=False))
         print_corpus_notes(corpus)
         with progress_bar() as progress:
-            reader = DocumentReader.of(corpus, content=queue_options.recipe.content, report=progress)
+            reader = DocumentReader.from_corpus(corpus, content=queue_options.recipe.content, report=progress)
         labels = stack.enter_context(LabelStore(store))
         index = LabelIndex(labels, reader)
         for note in index.check():

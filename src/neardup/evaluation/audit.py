@@ -79,8 +79,8 @@ def select_examples(sample: Sample, labels: SampleLabels, max_examples: int = MA
     examples = {
         kind: [
             Example(
-                reader.shown(int(sample.left[row])),
-                reader.shown(int(sample.right[row])),
+                reader.document(int(sample.left[row])),
+                reader.document(int(sample.right[row])),
                 float(score[row]),
                 bool(returned[row]),
                 labels.answers[row],
@@ -202,7 +202,7 @@ class Sample:
     def table(self, labels: SampleLabels) -> pa.Table:
         """Return the drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2."""
         self.reader.load(np.concatenate([self.left, self.right]))
-        sides = [[self.reader.shown(at) for at in side.tolist()] for side in (self.left, self.right)]
+        sides = [[self.reader.document(at) for at in side.tolist()] for side in (self.left, self.right)]
         ids = {name: [document.id for document in side] for name, side in zip(ID_COLUMNS, sides, strict=True)}
         texts = {f"text{number}": [document.text for document in side] for number, side in enumerate(sides, 1)}
         columns = ids | {LABEL_COLUMN: [_LABEL_CELLS[answer] for answer in labels.answers]} | texts

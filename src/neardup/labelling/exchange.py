@@ -132,7 +132,7 @@ def import_answers(index: LabelIndex, answers: Answers) -> Imported:
         if stored is not None:
             equal, kept = equal + (stored == answer), kept + (stored != answer)
             continue
-        checksums = {index.reader.id(at): index.reader.checksum(at) for at in positions}
+        checksums = {index.reader.id(at): index.reader.text_checksum(at) for at in positions}
         new.append(Judgement(pair, name, answer, IMPORTED, checksums=(checksums[pair[0]], checksums[pair[1]])))
     index.store.record(new)
     return Imported(len(new), equal, kept, unknown, answers.empty)

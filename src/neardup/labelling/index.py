@@ -107,4 +107,4 @@ class LabelIndex:
                 if checksum and self.reader.position(name) >= 0:
                     checksums[self.reader.position(name)] = checksum
         self.reader.load(np.array(list(checksums), np.int64))
-        return sum(self.reader.checksum(at) != checksum for at, checksum in checksums.items()), len(checksums)
+        return sum(self.reader.text_checksum(at) != checksum for at, checksum in checksums.items()), len(checksums)

@@ -240,7 +240,7 @@ def _texts_differ(reader: DocumentReader, left: Integers, right: Integers) -> np
     """Return which pairs differ in their normalized text."""
     documents = np.unique(np.concatenate([left, right]))
     first: dict[str, int] = {}
-    texts = [first.setdefault(normalize(reader.shown(at).text), at) for at in documents.tolist()]
+    texts = [first.setdefault(normalize(reader.document(at).text), at) for at in documents.tolist()]
     first_with_text = np.array(texts, np.int64)
     differs: npt.NDArray[np.bool_] = (
         first_with_text[np.searchsorted(documents, left)] != first_with_text[np.searchsorted(documents, right)]

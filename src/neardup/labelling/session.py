@@ -77,7 +77,7 @@ class Session:
             if question is not None and self._labels.id_pair_at(question.left, question.right) == pair:
                 answer_line = self._answer_line(question, answer)
                 reader = self._labels.reader
-                checksums = {reader.id(at): reader.checksum(at) for at in question[:2]}
+                checksums = {reader.id(at): reader.text_checksum(at) for at in question[:2]}
                 circumstances = question.reason, question.similarity, _plausible_seconds(seconds)
                 judgement = Judgement(pair, name, answer, *circumstances, (checksums[pair[0]], checksums[pair[1]]))
                 self._labels.store.record([judgement])
@@ -128,7 +128,7 @@ class Session:
         pair = self._labels.id_pair_at(question.left, question.right)
         rendered = self._rendered_pair
         if rendered is None or rendered[0] != pair:
-            left, right = (self._labels.reader.shown(at) for at in sorted(question[:2]))
+            left, right = (self._labels.reader.document(at) for at in sorted(question[:2]))
             html = side_by_side(left, right, words=_ALL_WORDS)
             rendered = self._rendered_pair = pair, {"ids": list(pair), "html": html}
         return rendered[1]

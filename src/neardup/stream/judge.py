@@ -113,8 +113,8 @@ def make_arrivals(
     block: Block, event_times: Sequence[EventTime], serials: Integers, enters: npt.NDArray[np.int8]
 ) -> Arrivals:
     """Return documents in the form that the window takes, from event times, serials, and whether they enter."""
-    times, leaves, least = np.array([event_time[:3] for event_time in event_times], np.int64).T.copy()
-    return Arrivals(block, times, leaves, least, serials, enters)
+    times, expiries, min_partner_expiries = np.array([event_time[:3] for event_time in event_times], np.int64).T.copy()
+    return Arrivals(block, times, expiries, min_partner_expiries, serials, enters)
 
 
 class JudgeSnapshot(NamedTuple):
@@ -413,7 +413,7 @@ class Judge:
             return np.empty(0, np.int64)
         if self.clock.pending is None:
             self._ahead = None
-        oldest = (self.clock.clock - self.clock.length.value) // self.clock.length.part
+        oldest = (self.clock.clock - self.clock.length.value) // self.clock.length.segment_length
         if oldest == self._oldest_segment:
             return np.empty(0, np.int64)
         self._oldest_segment = oldest
