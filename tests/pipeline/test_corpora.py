@@ -158,7 +158,7 @@ def dedup(corpus: str, **options: Any) -> nd.Result:
     ("corpus", "features", "normalizer", "measure", "threshold", "floor"),
     [(*run, *asked) for *run, measures in RUNS if AT_LENGTH or run[0] in SMALL for asked in measures],
 )
-def test_pairs_and_keepers_are_the_plain_ones(
+def test_pairs_and_keepers_are_those_of_a_plain_comparison(
     corpus: str,
     features: str,
     normalizer: str,
