@@ -53,9 +53,9 @@ def test_the_version_is_printed() -> None:
 def test_every_field_of_a_recipe_has_an_option_or_is_set_by_set() -> None:
     options = set(inspect.signature(dedup).parameters)
     assert {name for name, option in OPTIONS.items() if option.common} <= options
-    shown = neardup("dedup", "--help-all").stdout
+    output = neardup("dedup", "--help-all").stdout
     for name, option in OPTIONS.items():
-        assert (f"--{name.replace('_', '-')} " if option.common else f"{name}=") in shown
+        assert (f"--{name.replace('_', '-')} " if option.common else f"{name}=") in output
 
 
 def test_the_metadata_of_fields_matches_the_recipe() -> None:
@@ -76,9 +76,9 @@ def test_the_table_of_fields_is_what_the_script_writes() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_every_command_begins_with_its_purpose(command: str) -> None:
-    shown = neardup(command, "--help").stdout
-    assert COMMANDS[command] in " ".join(shown.split())
-    assert "<" not in shown.partition("Options:")[0]
+    output = neardup(command, "--help").stdout
+    assert COMMANDS[command] in " ".join(output.split())
+    assert "<" not in output.partition("Options:")[0]
 
 
 def test_help_of_dedup_fits_a_screen() -> None:
