@@ -162,7 +162,7 @@ def test_the_page_of_an_audit_shows_wrong_and_unsure_pairs(flow: Path) -> None:
     result = neardup(*options)
     assert "neardup: written: page.html" in result.stderr
     text = text_of_page(Path("page.html"))
-    for words in ("Returned, but judged different (1)", "Judged the same, but not returned (1)", "Nobody is sure (1)"):
+    for words in ("Returned, but judged different (1)", "Judged the same, but not returned (1)", "Unsure (1)"):
         assert words in text
     assert "--candidate-rule 0.2 --labels labels.jsonl --report page.html" in text
     neardup(*options, "--force", "--report-pairs", "0")
