@@ -82,7 +82,7 @@ def test_options_set_the_margin_and_the_length_of_a_report(corpus: Path, tmp_pat
     for options, sentences in {
         (): ("thresholds from 0.6 to 1",),
         ("--report-margin", "0.5"): ("thresholds from 0.3 to 1",),
-        ("--report-margin", "none"): ("thresholds from 0.8 to 1", "not looked for"),
+        ("--report-margin", "none"): ("thresholds from 0.8 to 1", "were not searched"),
         ("--report-rows", "1", "--report-families", "0"): ("1 of 2 are listed.", "0 of 1 families are shown"),
         ("--title-column", "date"): ('<strong><bdi dir="auto">2024-01-03',),
     }.items():
@@ -143,7 +143,7 @@ def test_the_page_of_a_replay_into_a_store_names_earlier_items(flow: Path) -> No
     neardup("replay", "later.jsonl", *COARSE, "--store", "news.db", "--report", "page.html")
     text = text_of_page(Path("page.html"))
     assert "This item was in the store before the corpus" in text
-    assert "It moves to stricter thresholds only" in text
+    assert "Only stricter thresholds are shown" in text
 
 
 def test_the_page_of_a_replay_shows_what_a_classifier_measured(flow: Path) -> None:

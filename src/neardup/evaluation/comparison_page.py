@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from neardup.evaluation.scores import MIN_GROUPS
-from neardup.pages.charts import COLOURS, FAINT, SHAPES, color_scale, finish_chart, hover_marks, tooltips
+from neardup.pages.charts import COLOURS, FAINT_COLOUR, SHAPES, color_scale, finish_chart, hover_marks, tooltips
 from neardup.pages.html import (
     Chart,
     Html,
@@ -116,7 +116,7 @@ def _equal_f1(x: alt.X, y: alt.Y, points: list[dict[str, Any]]) -> alt.LayerChar
         for level in _F1_LEVELS
         if level / (2 - level) > least
     ]
-    lines = alt.Chart(alt.Data(values=curve)).mark_line(color=FAINT, opacity=0.5, strokeWidth=1, clip=True)
+    lines = alt.Chart(alt.Data(values=curve)).mark_line(color=FAINT_COLOUR, opacity=0.5, strokeWidth=1, clip=True)
     names = alt.Chart(alt.Data(values=ends)).mark_text(align="left", baseline="middle", dx=10, fontSize=10)
     return alt.layer(
         lines.encode(x=x, y=y, detail="level:N"),
