@@ -164,7 +164,9 @@ def test_pieces_of_queries_change_nothing(threads: int, monkeypatch: pytest.Monk
     threads=st.sampled_from([1, 2]),
     excluded=st.frozensets(st.integers(0, 29), max_size=3),
 )
-def test_nearest_values(values: list[int | None], k: int, threads: int, excluded: frozenset[int]) -> None:
+def test_nearest_values_are_those_of_all_compared(
+    values: list[int | None], k: int, threads: int, excluded: frozenset[int]
+) -> None:
     heads = np.cumsum([0, *(value is not None for value in values)]).astype(np.int64)
     vectors = Vectors(heads, np.array([v for v in values if v is not None], np.uint64), NO_WEIGHTS)
     mask = np.array([d in excluded for d in range(len(values))], np.bool_)
