@@ -16,6 +16,7 @@ from neardup.pages.charts import (
     finish_chart,
     histogram,
     hover_marks,
+    label_side,
     line,
     log_axis,
     log_count_axis,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from neardup.exploration.advice import Advice
     from neardup.exploration.curve import Curve, Point
     from neardup.exploration.profile import Lengths
-    from neardup.exploration.valley import Valley
     from neardup.pages.plot import Plot
 
 #: Colours from the shortest n-grams to the longest; legible on white and on near-black.
@@ -84,7 +84,7 @@ def histogram_chart(key: str, title: str, views: Sequence[View], advice: Advice,
     )
     data = {
         "steps": _step_rows(views, advised, bins_per_step),
-        "valley": _valley_rows(advice.valley if has_advised_view else None),
+        "valley": _valley_rows(advice) if has_advised_view else [],
     }
     data_table, missing = _bins_table(views, bins_per_step), "" if _any_shared(views) else _NONE_SHARED
     return Chart(key, title, note, description, plot | {"datasets": data}, data_table, missing)
@@ -124,7 +124,9 @@ def _histogram_layers(advice: Advice | None, most: int, *, chosen: bool, legend_
     description = tooltips(view=("", "compared"), low=(".2f", "above"), high=(".2f", "up to"), pairs=(",", "pairs"))
     layers = [
         valley.mark_rect(color=FAINT_COLOUR, opacity=0.16, clip=True).encode(x2="high:Q"),
-        valley.mark_text(baseline="top", dy=22, fontSize=12).encode(x="middle:Q", y=alt.value(0), text="name:N"),
+        valley.mark_text(baseline="top", dy=22, fontSize=12, **label_side(advice.threshold if advice else 0.0)).encode(
+            x="name_at:Q", y=alt.value(0), text="name:N"
+        ),
         *([] if advice is None else threshold_rule(advice.threshold, threshold_name(advice))),
         # Without rows its extent would be undefined.
         *([filled] if chosen else []),
@@ -147,12 +149,13 @@ def _step_rows(views: Sequence[View], chosen: View | None, bins_per_step: int) -
     return rows
 
 
-def _valley_rows(valley: Valley | None) -> list[dict[str, Any]]:
-    """Return a row for the shaded valley and its name."""
+def _valley_rows(advice: Advice) -> list[dict[str, Any]]:
+    """Return a row for the shaded valley, with its name below that of the threshold, whose rule would cross it."""
+    valley = advice.valley
     if valley is None:
         return []
     name = "valley" if valley.clear else "valley, not clear"
-    return [{"low": valley.low, "high": valley.high, "middle": (valley.low + valley.high) / 2, "name": name}]
+    return [{"low": valley.low, "high": valley.high, "name": name, "name_at": advice.threshold}]
 
 
 def _merge_bins(view: View, bins_per_step: int) -> Iterator[tuple[float, float, int]]:
@@ -316,7 +319,7 @@ def lengths_chart(lengths: Lengths) -> Chart:
     return Chart(
         "lengths",
         "Lengths in words",
-        f"Of {format_count(lengths.documents, 'document')}: {lengths.empty:,} without words, {lengths.one:,} of one word.",
+        f"Of {format_count(lengths.documents, 'document')}: {lengths.empty:,} empty, {lengths.one:,} of one word.",
         description,
         finish_chart(plot, height=180),
         data_table,

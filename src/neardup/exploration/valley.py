@@ -7,8 +7,8 @@ many pairs lie above them: the related ones.
 
 A clear valley is the lowest range of length 0.08 or more in which pairs are at most half as dense as above it. If there
 is none, a valley that is not clear is a range in which pairs are nowhere more than a quarter denser than above it, and
-somewhere no denser. Empty bins and single pairs mislead a search for the emptiest bin, but hardly change A, which counts
-from one end. The valley never lies above 0.9, because many near-copies are not quite equal.
+somewhere no denser. Empty bins and single pairs mislead a search for the emptiest bin, but hardly change A, which
+counts from one end. The valley never lies above 0.9, because many near-copies are not quite equal.
 """
 
 from __future__ import annotations

@@ -178,10 +178,14 @@ def threshold_rule(threshold: float, name: str, *, low: bool = False) -> list[al
 
     rows = [{"at": threshold, "name": f"{name} {threshold:g}"}]
     rule, data = dashed_rules(rows).encode(x="at:Q"), alt.Data(values=rows)
-    place = {"align": "left", "dx": 5} if threshold < 0.75 else {"align": "right", "dx": -5}
     ends = {"baseline": "bottom", "dy": -4} if low else {"baseline": "top", "dy": 4}
-    named = alt.Chart(data).mark_text(fontSize=12, **place, **ends)
+    named = alt.Chart(data).mark_text(fontSize=12, **label_side(threshold), **ends)
     return [rule, named.encode(x="at:Q", y=alt.value("height" if low else 0), text="name:N")]
+
+
+def label_side(threshold: float) -> dict[str, Any]:
+    """Return the alignment of a label beside a rule at a threshold: on the side with more room."""
+    return {"align": "left", "dx": 5} if threshold < 0.75 else {"align": "right", "dx": -5}
 
 
 def bit_axis(name: str, title: str, most: int) -> alt.X:
@@ -203,9 +207,9 @@ def slider_rule(at: str = "cut") -> alt.Chart:
     return data.mark_rule(color=COLOURS[1], strokeWidth=2).encode(x="at:Q")
 
 
-def decade_ticks(low: float, high: float) -> list[int]:
+def decade_ticks(low: float, high: float) -> list[float]:
     """Return 1, 2 and 5 times the powers of ten from ``low`` to ``high``, for logarithmic axes."""
-    ticks = [part * 10**power for power in range(len(str(int(high)))) for part in (1, 2, 5)]
+    ticks = [part * 10.0**power for power in range(-3, 13) for part in (1, 2, 5)]
     return [tick for tick in ticks if low <= tick <= high]
 
 

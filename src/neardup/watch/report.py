@@ -322,8 +322,8 @@ class StoreReport:
                 "began. More of them with --items."
             )
         notes.append(
-            "Texts are those of items that the window still holds, and of others that still lie where they were put; "
-            "what has left is named without its text."
+            "Texts are shown of items in the window, and of items that still lie in the folder they were moved to. "
+            "Other items are listed without a text."
         )
         reasons: dict[str, int] = json.loads(reader.state(QUARANTINED) or "{}")
         context = ReportContext(
