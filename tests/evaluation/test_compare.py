@@ -274,7 +274,7 @@ def test_a_page_shows_names_as_they_are(hostile_page: str) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_a_page_in_a_browser(hostile_page: str, width: int, tmp_path: Path) -> None:
+def test_the_page_of_a_replay_fits_and_escapes_its_texts(hostile_page: str, width: int, tmp_path: Path) -> None:
     path = tmp_path / "compare.html"
     path.write_text(hostile_page, "utf-8")
     with opened(path, width=width) as page:

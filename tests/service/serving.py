@@ -45,14 +45,14 @@ def enter(client: httpx.Client, *documents: dict[str, Any], **query: Any) -> htt
     return client.post(DOCUMENTS, json={"documents": list(documents)}, params=query)
 
 
-def problem(reply: httpx.Response, status: int, said: str = "") -> dict[str, Any]:
+def problem(reply: httpx.Response, status: int, sentence: str = "") -> dict[str, Any]:
     """Check that an answer is a refusal with a sentence, and return it."""
     assert reply.status_code == status, reply.text
     assert reply.headers["content-type"] == "application/problem+json"
     found: dict[str, Any] = reply.json()
     assert found["status"] == status
     assert found["type"] == "about:blank"
-    assert said in found["detail"], found
+    assert sentence in found["detail"], found
     assert "Traceback" not in reply.text
     return found
 

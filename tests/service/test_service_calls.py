@@ -96,7 +96,7 @@ def test_a_check_enters_nothing(client: httpx.Client) -> None:
     assert client.get(MAIN).json()["documents"] == 1
 
 
-def test_a_document_that_cannot_be_one_is_refused_alone(client: httpx.Client) -> None:
+def test_an_invalid_document_is_refused_alone(client: httpx.Client) -> None:
     reply = enter(client, document("a"), document("b", OTHER, timestamp="yesterday"))
     assert [one["status"] for one in reply.json()["documents"]] == [201, 422]
     assert "yesterday" in reply.json()["documents"][1]["detail"]
@@ -141,7 +141,7 @@ def test_an_id_may_be_anything(client: httpx.Client, name: str) -> None:
     assert reply.status_code == 204
 
 
-def test_a_stop_is_taken_back(client: httpx.Client) -> None:
+def test_a_stopped_document_is_released(client: httpx.Client) -> None:
     enter(client, document("a"), document("b", EDITED))
     reply = client.post(f"{DOCUMENTS}/b/release", json={"by": "ann"})
     assert (reply.status_code, reply.json()["verdict"]["kind"]) == (200, "original")
@@ -152,7 +152,7 @@ def test_a_stop_is_taken_back(client: httpx.Client) -> None:
     problem(client.post(f"{DOCUMENTS}/nobody/release"), 404)
 
 
-def test_the_command_says_how_to_release_what_a_service_has(tmp_path: Path) -> None:
+def test_the_release_command_names_the_call_of_the_service(tmp_path: Path) -> None:
     with served(tmp_path) as client:
         client.put("/v1/indexes/wire", json={}).raise_for_status()
         batch = {"documents": [document("a"), document("b/1", EDITED)]}
@@ -166,7 +166,7 @@ def test_the_command_says_how_to_release_what_a_service_has(tmp_path: Path) -> N
             assert says(refused("release", tmp_path / store, "nobody"), "no item with the id 'nobody'")
 
 
-def test_what_was_stopped_comes_in_pages(client: httpx.Client) -> None:
+def test_stopped_documents_are_returned_in_pages(client: httpx.Client) -> None:
     client.put("/v1/indexes/old", json={}).raise_for_status()
     path, batch = "/v1/indexes/old/stopped", [document(name, timestamp=1e9 + n) for n, name in enumerate("abcdef")]
     client.post("/v1/indexes/old/documents", json={"documents": batch}).raise_for_status()
@@ -183,7 +183,7 @@ def test_what_was_stopped_comes_in_pages(client: httpx.Client) -> None:
     problem(client.get(path, params={"cursor": "x"}), 422, "cursor")
 
 
-def test_texts_are_asked_about(client: httpx.Client) -> None:
+def test_query_explain_and_pairs_answer_about_texts(client: httpx.Client) -> None:
     enter(client, document("a"), document("b", OTHER))
     found = client.post(f"{MAIN}/query", json={"text": EDITED}).json()["similar"]
     assert [one["id"] for one in found] == ["a"]
@@ -200,7 +200,7 @@ def test_texts_are_asked_about(client: httpx.Client) -> None:
     assert client.post("/v1/pairs", json={"documents": []}).json() == {"pairs": []}
 
 
-def test_titles_and_times_count_where_a_classifier_goes_by_them(tmp_path: Path) -> None:
+def test_classifiers_compare_titles_and_times_in_every_call(tmp_path: Path) -> None:
     """What explain and pairs say is what enter says, of documents that differ in title or in time alone."""
     learned = make_classifier("title, hours_apart", weights=(1.0, -0.5), bias=0.0)
     with served(tmp_path, options=IndexOptions(classifier=learned)) as client:
@@ -220,7 +220,7 @@ def test_titles_and_times_count_where_a_classifier_goes_by_them(tmp_path: Path) 
                 assert why["match"] is (one["id"] == "b")
 
 
-def test_indexes_are_made_found_again_and_removed(client: httpx.Client) -> None:
+def test_indexes_are_made_found_and_removed(client: httpx.Client) -> None:
     made = {"recipe": "ddd", "choices": {"threshold": 0.5}, "window": "7d", "against": "everything"}
     reply = client.put("/v1/indexes/wire", json=made)
     assert reply.status_code == 201
@@ -250,7 +250,7 @@ def test_indexes_are_made_found_again_and_removed(client: httpx.Client) -> None:
         ("new", {"recipe": "imatch"}, "frequencies"),
     ],
 )
-def test_an_index_that_cannot_be_is_refused(client: httpx.Client, name: str, body: Any, said: str) -> None:
+def test_an_invalid_index_is_refused(client: httpx.Client, name: str, body: Any, said: str) -> None:
     reply = client.put(f"/v1/indexes/{name}", json=body)
     problem(reply, 404 if "%2f" in name else 422, said)
     assert [one["name"] for one in client.get("/info").json()["indexes"]] == ["main"]
@@ -272,7 +272,7 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
         assert [one["name"] for one in client.get("/info").json()["indexes"]] == ["main"]
 
 
-def test_many_callers_get_what_one_index_says_in_the_order_of_arrival(tmp_path: Path) -> None:
+def test_many_callers_get_the_verdicts_of_one_index(tmp_path: Path) -> None:
     stream = {f"d{n}": text for n, text in enumerate(texts(300, seed=1))}
     with served(tmp_path, options=IndexOptions(window="endless")) as client:
         with ThreadPoolExecutor(16) as pool:
@@ -312,7 +312,7 @@ def test_queries_are_answered_while_others_write(tmp_path: Path) -> None:
         assert not wrong
 
 
-def test_a_query_parameter_that_is_not_known_is_refused(client: httpx.Client) -> None:
+def test_unknown_query_parameters_are_refused(client: httpx.Client) -> None:
     problem(
         client.get(f"{MAIN}/stopped?limt=3"), 422, "'limt' is not known; this call takes cursor, evidence, limit and"
     )
@@ -327,7 +327,7 @@ def test_a_query_parameter_that_is_not_known_is_refused(client: httpx.Client) ->
     assert client.get("/readyz?now=1").is_success
 
 
-def test_a_batch_may_have_so_many_documents(tmp_path: Path) -> None:
+def test_too_large_batches_are_refused(tmp_path: Path) -> None:
     with served(tmp_path, limits=Limits(max_batch=2)) as client:
         three = [document(name) for name in "abc"]
         problem(enter(client, *three), 413, "send up to 2 at a time")
@@ -335,7 +335,7 @@ def test_a_batch_may_have_so_many_documents(tmp_path: Path) -> None:
         assert enter(client).json() == {"documents": []}
 
 
-def test_what_happened_is_counted(tmp_path: Path) -> None:
+def test_metrics_count_verdicts_and_requests(tmp_path: Path) -> None:
     with served(tmp_path) as client:
         enter(client, document("a"), document("b", EDITED), document("c", FOX), document("d", EDITED))
         enter(client, document("a"))

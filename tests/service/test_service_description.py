@@ -23,7 +23,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield made
 
 
-def test_the_file_is_what_the_service_says(service: httpx.Client) -> None:
+def test_the_checked_in_description_is_that_of_the_service(service: httpx.Client) -> None:
     # Which version of a library writes a title or a format is not ours; calls, statuses and names are.
     said, kept = service.get("/openapi.json").json(), json.loads(FILE.read_text("utf-8"))
     assert said["info"] == kept["info"]

@@ -29,7 +29,7 @@ KILLS = 500 if os.environ.get("NEARDUP_LONG") == "1" else 2
 CALLERS, EACH = 8, 3
 
 
-def said(item: dict[str, Any]) -> tuple[Any, ...]:
+def verdict_fields(item: dict[str, Any]) -> tuple[Any, ...]:
     verdict = item["verdict"]
     return item["id"], verdict["kind"], verdict["of"], verdict["similarity"]
 
@@ -51,14 +51,14 @@ def load(address: str, waiting: queue.SimpleQueue[dict[str, Any]], answered: dic
             assert reply.status_code in (200, 201), reply.text
             item = reply.json()["documents"][0]
             # Had it an answer before, that one stays.
-            assert answered.setdefault(one["id"], said(item)) == said(item)
+            assert answered.setdefault(one["id"], verdict_fields(item)) == verdict_fields(item)
 
 
 def enough_of(answered: dict[str, Any], count: int, callers: list[threading.Thread]) -> bool:
     return len(answered) >= count or not any(one.is_alive() for one in callers)
 
 
-def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
+def test_every_answered_document_survives_every_kill(tmp_path: Path) -> None:
     dice, store = random.Random(KILLS), tmp_path / "news.db"
     stream = {f"d{n}": text for n, text in enumerate(texts(CALLERS * EACH * (KILLS + 1), seed=3))}
     left, answered = list(stream.items()), dict[str, tuple[Any, ...]]()
@@ -71,7 +71,7 @@ def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
             with httpx.Client(base_url=process.address, timeout=60, verify=False) as client:  # noqa: S501
                 for one in dice.sample(sorted(answered), min(len(answered), 5)):
                     found = client.get(f"{DOCUMENTS}/{one}").json()
-                    assert said(found) == answered[one]
+                    assert verdict_fields(found) == answered[one]
             callers = [threading.Thread(target=load, args=(process.address, waiting, answered)) for _ in range(CALLERS)]
             before = len(answered)
             for caller in callers:

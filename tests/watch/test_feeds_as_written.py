@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from samples import ATOM, RSS2, SAMPLES
-from test_items import parts, read
+from test_items import item_fields, read_file
 
 from neardup.errors import InputError
 from neardup.watch import xml as xmlreading
@@ -24,10 +24,10 @@ def item(text: str) -> str:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig", "koi8-r", "cp1251"])
-def test_the_encoding_that_is_declared_or_marked_is_taken(encoding: str) -> None:
+def test_declared_and_marked_encodings_are_used(encoding: str) -> None:
     text = feed(item("Роза – красна"), DECLARED.format(encoding.removesuffix("-sig")))
     text = text if encoding != "koi8-r" else text.replace("–", "-")
-    found, items = read("x", text.encode(encoding))
+    found, items = read_file("x", text.encode(encoding))
     assert found.kind == "rss"
     assert [one.text for one in items] == [f"T\nРоза {'-' if encoding == 'koi8-r' else '–'} красна"]
     assert (found.broken_parts, found.notes) == ([], [])
@@ -46,9 +46,9 @@ def test_the_encoding_that_is_declared_or_marked_is_taken(encoding: str) -> None
         ("utf-8", "utf-16", False),
     ],
 )
-def test_a_wrong_declaration_spoils_nothing(declared: str, encoding: str, is_noted: bool) -> None:
+def test_a_wrong_declaration_does_no_harm(declared: str, encoding: str, is_noted: bool) -> None:
     text = feed(item("café – olé"), DECLARED.format(declared) if declared else "")
-    found, items = read("x", text.encode(encoding))
+    found, items = read_file("x", text.encode(encoding))
     assert [one.text for one in items] == ["T\ncafé – olé"]
     assert [("windows-1252" in note.text) for note in found.notes] == [True] * is_noted
     assert not found.broken_parts
@@ -65,53 +65,53 @@ def test_a_wrong_declaration_spoils_nothing(declared: str, encoding: str, is_not
         ("<![CDATA[a&nbsp;b <b>c</b> &amp; d]]> &nbsp;e", "a b c & d e"),
     ],
 )
-def test_what_is_not_well_formed_is_put_right_and_noted(written: str, text: str) -> None:
+def test_malformed_references_are_repaired_and_noted(written: str, text: str) -> None:
     for before, after in (("", ""), (item("before"), item("after"))):
-        found, items = read("x", feed(before + item(written) + after))
+        found, items = read_file("x", feed(before + item(written) + after))
         middle = items[len(items) // 2]
         assert (middle.text, middle.key, middle.link) == (f"T\n{text}", "g", "l")
         assert [one.text for one in items] == ["T\nbefore"] * bool(before) + [middle.text] + ["T\nafter"] * bool(after)
         assert not found.broken_parts
         assert [note.text.startswith("not well-formed XML (") for note in found.notes] == [True]
-        assert parts(read("x", middle.raw)[1]) == parts([middle])
+        assert item_fields(read_file("x", middle.raw)[1]) == item_fields([middle])
 
 
-def test_an_address_keeps_its_parameters() -> None:
+def test_links_keep_their_parameters() -> None:
     for written in ("x?a=1&copy=2&b=3", "x?a=1&amp;copy=2&amp;b=3", "<![CDATA[x?a=1&copy=2&b=3]]>"):
-        assert [one.link for one in read("x", feed(item("d").replace(">l<", f">{written}<")))[1]] == [
+        assert [one.link for one in read_file("x", feed(item("d").replace(">l<", f">{written}<")))[1]] == [
             "x?a=1&copy=2&b=3"
         ]
 
 
 @pytest.mark.parametrize("bad", ["<unclosed", "</wrong>", "<br>", "<x:unbound/>", "1 < 2", "<a b=c/>", "<b>" * 300])
-def test_a_feed_whose_tags_are_broken_is_rejected_whole(bad: str) -> None:
+def test_a_feed_with_broken_tags_is_rejected(bad: str) -> None:
     data = feed(item("one") + item(bad) + item("three"))
-    found, items = read("x", data)
+    found, items = read_file("x", data)
     assert not items
     (fault,) = found.broken_parts
     assert fault.reason.startswith("not well-formed XML (")
     assert (fault.where, fault.raw, fault.ended_early) == ("the file", data.encode(), False)
 
 
-def test_items_in_a_namespace_of_their_own_are_items() -> None:
+def test_items_may_be_in_another_namespace() -> None:
     for head in (
         "<rss><channel xmlns='http://x.example'>",
         "<rss xmlns='http://y.example'><channel xmlns='http://x.example'>",
     ):
-        found, items = read("x", f"{head}{item('one')}</channel></rss>")
+        found, items = read_file("x", f"{head}{item('one')}</channel></rss>")
         assert ([one.text for one in items], found.broken_parts) == (["T\none"], [])
     text = ATOM.replace('<feed xmlns="http://www.w3.org/2005/Atom">', "<feed>")
     text = text.replace("<entry>", '<entry xmlns="http://www.w3.org/2005/Atom">')
-    assert parts(read("x", text)[1]) == SAMPLES["valley.atom"][2]
+    assert item_fields(read_file("x", text)[1]) == SAMPLES["valley.atom"][2]
 
 
 def test_xml_1_1_and_markup_within_a_description_are_read() -> None:
     text = feed(item("<p>one</p><div>two <i>t</i>oo</div>"), '<?xml version="1.1"?>')
-    found, items = read("x", text)
+    found, items = read_file("x", text)
     assert ([one.text for one in items], found.notes) == (["T\none\ntwo too"], [])
 
 
-def test_without_the_library_the_way_to_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_lxml_is_reported_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for cached in (xmlreading._etree, xmlreading._parser):
         cached.cache_clear()
     monkeypatch.setitem(sys.modules, "lxml", None)

@@ -37,12 +37,12 @@ def json_feed(day: int) -> str:
 
 
 @pytest.mark.parametrize("made", [news, json_feed])
-def test_each_entry_of_a_wrapper_is_an_item_every_day(room: Newsroom, made: Any) -> None:
+def test_entries_of_a_wrapper_are_items_every_day(room: Newsroom, made: Any) -> None:
     for day in (1, 2):
         room.deliver(f"{day}.json", made(day))
-        room.take()
+        room.run_once()
         room.deliver("again.json", made(day))
-        counters = room.take()
+        counters = room.run_once()
         assert (counters.items, counters.exact) == (3, 3)
     found = {name: verdict for name, verdict in room.verdicts().items() if "~" not in name}
     assert len(found) == 6
@@ -51,16 +51,16 @@ def test_each_entry_of_a_wrapper_is_an_item_every_day(room: Newsroom, made: Any)
     assert names_in(room.out) == ["1.json.jsonl", "2.json.jsonl"]
 
 
-def test_a_text_that_ends_in_what_may_be_half_a_character_waits_and_is_taken_once(room: Newsroom) -> None:
+def test_a_text_ending_in_half_a_character_waits_and_is_judged_once(room: Newsroom) -> None:
     now = time.time()
     with room.watching(patience=1.0, settle=0.05):
         room.deliver("latin.txt", f"{text_of(1)} caf\xe9".encode("latin-1"), at=now)
         room.deliver("mark.txt", text_of(2), at=now)
-        room.until(lambda: (room.out / "mark.txt").exists())
+        room.wait_until(lambda: (room.out / "mark.txt").exists())
         assert (room.inbox / "latin.txt").exists()
-        room.until(lambda: (room.out / "latin.txt").exists())
+        room.wait_until(lambda: (room.out / "latin.txt").exists())
         room.deliver("again.txt", f"{text_of(1)} café")
-        room.until(lambda: (room.duplicates / "again.txt").exists())
+        room.wait_until(lambda: (room.duplicates / "again.txt").exists())
     assert room.verdicts()["again.txt"] == ("exact", "latin.txt")
     assert len(rows_of(room.store)) == 3
     (said,) = room.events("noted")
@@ -70,21 +70,21 @@ def test_a_text_that_ends_in_what_may_be_half_a_character_waits_and_is_taken_onc
 
 
 @pytest.mark.parametrize(("name", "content"), [("x.txt", ""), ("x.json", "\n"), ("x.xml", " \n\t\r\n"), ("x", "")])
-def test_a_file_of_nothing_is_given_time_and_then_rejected(room: Newsroom, name: str, content: str) -> None:
+def test_an_empty_file_waits_and_is_then_rejected(room: Newsroom, name: str, content: str) -> None:
     room.deliver(name, content, at=time.time())
     with room.watching(patience=20.0):
         room.deliver("mark.txt", text_of(1))
-        room.until(lambda: (room.out / "mark.txt").exists())
+        room.wait_until(lambda: (room.out / "mark.txt").exists())
         assert (room.inbox / name).exists()
-    counters = room.take()
+    counters = room.run_once()
     assert (counters.quarantined, counters.items) == (1, 0)
     assert sidecar(room.quarantine / name)["reason"] == "the file is empty"
     assert os.path.getsize(room.quarantine / name) == len(content)
 
 
-def test_feeds_of_nothing_are_done(room: Newsroom) -> None:
+def test_empty_feeds_are_done(room: Newsroom) -> None:
     room.deliver("a.xml", feed_of([]))
     room.deliver("b.json", "[]")
     room.deliver("c.json", '{"title": "The Harbour Courier", "items": []}')
-    counters = room.take()
+    counters = room.run_once()
     assert (counters.items, counters.quarantined, names_in(room.done)) == (0, 0, ["a.xml", "b.json", "c.json"])

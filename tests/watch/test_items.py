@@ -14,12 +14,12 @@ from neardup.watch.kinds import KINDS, kind_of
 from neardup.watch.records import Item, Items
 
 
-def read(name: str, data: bytes | str) -> tuple[Items, list[Item]]:
+def read_file(name: str, data: bytes | str) -> tuple[Items, list[Item]]:
     found = items_in(name, data.encode() if isinstance(data, str) else data)
     return found, list(found.items)
 
 
-def parts(items: list[Item]) -> list[tuple[str, str, str, float | None, str]]:
+def item_fields(items: list[Item]) -> list[tuple[str, str, str, float | None, str]]:
     return [
         (item.key, item.text, item.title, item.timestamp.timestamp() if item.timestamp else None, item.link)
         for item in items
@@ -29,31 +29,31 @@ def parts(items: list[Item]) -> list[tuple[str, str, str, float | None, str]]:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_each_kind_gives_its_items(name: str) -> None:
     data, kind, expected = SAMPLES[name]
-    found, items = read(name, data)
-    assert (found.kind, parts(items), found.broken_parts) == (kind, expected, [])
+    found, items = read_file(name, data)
+    assert (found.kind, item_fields(items), found.broken_parts) == (kind, expected, [])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_content_counts_for_more_than_the_name(name: str) -> None:
+def test_the_content_decides_before_the_name(name: str) -> None:
     data, kind, expected = SAMPLES[name]
     for wrong in ("download", *(() if kind == "text" else ("x.xml", "x.html", "x.json"))):
-        found, items = read(wrong, data)
-        assert (found.kind, parts(items)) == (kind, expected)
+        found, items = read_file(wrong, data)
+        assert (found.kind, item_fields(items)) == (kind, expected)
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "netscape"])
 def test_byte_order_marks_name_the_encoding(name: str) -> None:
     data, kind, expected = SAMPLES[name]
     for encoding, mark in (("utf-8-sig", b""), ("utf-16", b""), ("utf-16-be", b"\xfe\xff")):
-        found, items = read(name, mark + data.decode().encode(encoding))
-        assert (found.kind, parts(items), found.broken_parts) == (kind, expected, [])
+        found, items = read_file(name, mark + data.decode().encode(encoding))
+        assert (found.kind, item_fields(items), found.broken_parts) == (kind, expected, [])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_bytes_of_an_item_are_that_item_again(name: str) -> None:
-    for item in read(name, SAMPLES[name][0])[1]:
-        found, again = read("item", item.raw)
-        assert (parts(again), found.broken_parts) == (parts([item]), [])
+def test_the_bytes_of_an_item_are_read_as_the_same_item(name: str) -> None:
+    for item in read_file(name, SAMPLES[name][0])[1]:
+        found, again = read_file("item", item.raw)
+        assert (item_fields(again), found.broken_parts) == (item_fields([item]), [])
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_the_bytes_of_an_item_are_that_item_again(name: str) -> None:
         ({"title": 5, "text": "x"}, "x"),
     ],
 )
-def test_the_first_name_that_holds_a_string_is_the_text(fields: dict[str, object], text: str) -> None:
-    assert [item.text for item in read("x.json", json.dumps(fields))[1]] == [text]
+def test_the_text_is_the_first_field_with_a_string(fields: dict[str, object], text: str) -> None:
+    assert [item.text for item in read_file("x.json", json.dumps(fields))[1]] == [text]
 
 
 @pytest.mark.parametrize(
@@ -99,29 +99,29 @@ def test_the_first_name_that_holds_a_string_is_the_text(fields: dict[str, object
         ("", "x.rss", "rss"),
     ],
 )
-def test_first_bytes_and_names(start: str, name: str, kind: str) -> None:
+def test_first_bytes_and_the_name_decide_the_kind(start: str, name: str, kind: str) -> None:
     assert kind_of(start.encode(), name) == kind
     assert kind in KINDS
 
 
-def test_entries_of_other_namespaces_are_no_items() -> None:
+def test_elements_of_other_namespaces_are_no_items() -> None:
     feed = RSS2.replace("<media:title>", "<media:item><title>no</title></media:item><media:title>")
-    assert parts(read("x", feed)[1]) == SAMPLES["courier.xml"][2]
+    assert item_fields(read_file("x", feed)[1]) == SAMPLES["courier.xml"][2]
     feed = RSS2.replace("<item>", "<media:item><title>no</title></media:item><item>", 1)
-    assert parts(read("x", feed)[1]) == SAMPLES["courier.xml"][2]
+    assert item_fields(read_file("x", feed)[1]) == SAMPLES["courier.xml"][2]
     prefixed = ATOM.replace("<", "<a:").replace("<a:/", "</a:").replace("<a:?", "<?").replace("xmlns=", "xmlns:a=", 1)
     prefixed = prefixed.replace("<a:div ", "<a:div xmlns:a='http://www.w3.org/1999/xhtml' ")
-    assert parts(read("x", prefixed)[1]) == SAMPLES["valley.atom"][2]
+    assert item_fields(read_file("x", prefixed)[1]) == SAMPLES["valley.atom"][2]
 
 
 @needs_html
-def test_a_page_is_one_item_with_what_its_head_says() -> None:
+def test_a_page_is_one_item_with_the_fields_of_its_head() -> None:
     markup = page(paragraphs(1), 0).replace(
         "</title>",
         "&amp; more</title><link rel='canonical' href='https://x.example/a'>"
         '<meta property="article:published_time" content="2019-03-21T11:30:00Z">',
     )
-    found, items = read("x", markup)
+    found, items = read_file("x", markup)
     assert (found.kind, found.broken_parts, len(items)) == ("html", [], 1)
     (item,) = items
     assert item.text.endswith("\n".join(paragraphs(1)))

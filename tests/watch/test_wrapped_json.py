@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from test_items import parts, read
+from test_items import item_fields, read_file
 
 ENTRIES: list[dict[str, Any]] = [
     {"id": "a", "title": "Alpha", "text": "first", "url": "https://x.example/a", "date": "2020-01-01"},
@@ -20,12 +20,12 @@ ABOUT = {"title": "The Harbour Courier", "description": "All that floats", "url"
 
 
 @pytest.mark.parametrize("name", ["items", "articles", "data", "Items"])
-def test_a_list_under_a_usual_name_gives_its_entries(name: str) -> None:
+def test_entries_of_a_list_under_a_usual_name_are_items(name: str) -> None:
     for about in ({}, ABOUT, {"status": "ok", "totalResults": 2}):
         for shape in ({**about, name: ENTRIES}, {name: ENTRIES, **about}):
             for indent in (None, 1):
-                found, items = read("x.json", json.dumps(shape, indent=indent))
-                assert (found.kind, parts(items), found.broken_parts, found.notes) == ("json", ITEMS, [], [])
+                found, items = read_file("x.json", json.dumps(shape, indent=indent))
+                assert (found.kind, item_fields(items), found.broken_parts, found.notes) == ("json", ITEMS, [], [])
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_a_list_under_a_usual_name_gives_its_entries(name: str) -> None:
     ids=str,
 )
 def test_wrappers_may_be_nested(shape: Any) -> None:
-    found, items = read("x.json", json.dumps(shape))
-    assert (parts(items), found.broken_parts, found.notes) == (ITEMS, [], [])
+    found, items = read_file("x.json", json.dumps(shape))
+    assert (item_fields(items), found.broken_parts, found.notes) == (ITEMS, [], [])
 
 
-def test_an_entry_that_is_none_is_rejected_and_the_rest_goes_on() -> None:
-    found, items = read("x.json", json.dumps({"title": "T", "items": [ENTRIES[0], {"id": 5}, 17, ENTRIES[1]]}))
-    assert parts(items) == ITEMS
+def test_invalid_entries_of_a_wrapper_are_rejected() -> None:
+    found, items = read_file("x.json", json.dumps({"title": "T", "items": [ENTRIES[0], {"id": 5}, 17, ENTRIES[1]]}))
+    assert item_fields(items) == ITEMS
     assert [(fault.where, fault.reason, fault.raw) for fault in found.broken_parts] == [
         ("item 2", "no text", b'{"id": 5}'),
         ("item 3", "not a JSON object", b"17"),
@@ -58,8 +58,8 @@ def test_an_entry_that_is_none_is_rejected_and_the_rest_goes_on() -> None:
 
 
 @pytest.mark.parametrize("shape", [{"items": []}, ABOUT | {"items": []}, {"response": {"results": []}}, []], ids=str)
-def test_an_empty_list_is_a_feed_of_nothing(shape: Any) -> None:
-    found, items = read("x.json", json.dumps(shape))
+def test_an_empty_list_has_no_items(shape: Any) -> None:
+    found, items = read_file("x.json", json.dumps(shape))
     assert (items, found.broken_parts, found.notes) == ([], [], [])
 
 
@@ -72,15 +72,15 @@ def test_an_empty_list_is_a_feed_of_nothing(shape: Any) -> None:
     ],
     ids=str,
 )
-def test_an_item_with_lists_of_something_else_is_one_item(item: dict[str, Any]) -> None:
-    found, items = read("x.json", json.dumps(item))
+def test_an_item_with_other_lists_is_one_item(item: dict[str, Any]) -> None:
+    found, items = read_file("x.json", json.dumps(item))
     assert [one.text for one in items] == ["T\nown"]
     assert (found.broken_parts, found.notes) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["text", "content_html"])
-def test_a_text_of_its_own_is_what_counts_and_a_note_says_so(name: str) -> None:
-    found, items = read("x.json", json.dumps({"title": "T", name: "own", "articles": ENTRIES}))
+def test_an_object_with_a_text_is_one_item_and_its_list_is_noted(name: str) -> None:
+    found, items = read_file("x.json", json.dumps({"title": "T", name: "own", "articles": ENTRIES}))
     assert [one.text for one in items] == ["T\nown"]
     (note,) = found.notes
     assert note.where == "the file"
@@ -88,7 +88,7 @@ def test_a_text_of_its_own_is_what_counts_and_a_note_says_so(name: str) -> None:
     assert "articles" in note.text
 
 
-def test_a_json_feed() -> None:
+def test_a_json_feed_gives_its_items() -> None:
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": "My feed",
@@ -108,17 +108,17 @@ def test_a_json_feed() -> None:
             {"id": "3", "summary": "only", "date_modified": "2020-01-01"},
         ],
     }
-    found, items = read("feed", json.dumps(feed, indent=2))
+    found, items = read_file("feed", json.dumps(feed, indent=2))
     assert found.kind == "json"
-    assert parts(items) == [
+    assert item_fields(items) == [
         ("2", "Second\nitem", "", None, "https://x.example/2"),
         ("1", "First &\nHello, world!\nBye", "First &", 1577836800.0, "https://x.example/1"),
         ("3", "only", "", 1577836800.0, ""),
     ]
 
 
-def test_wrappers_nested_without_end_are_no_items() -> None:
+def test_endlessly_nested_wrappers_have_no_items() -> None:
     for depth in (17, 200):
-        found, items = read("x.json", '{"items":[' * depth + '{"text": "x"}' + "]}" * depth)
+        found, items = read_file("x.json", '{"items":[' * depth + '{"text": "x"}' + "]}" * depth)
         assert not items
         assert found.broken_parts
