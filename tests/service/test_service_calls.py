@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,30 +44,6 @@ def verdicts(reply: httpx.Response) -> list[tuple[str, int, str, str | None]]:
     return [
         (one["id"], one["status"], one["verdict"]["kind"], one["verdict"]["of"]) for one in reply.json()["documents"]
     ]
-
-
-def test_a_document_gets_the_verdict_of_the_index(client: httpx.Client) -> None:
-    reply = enter(client, document("a"))
-    assert (reply.status_code, verdicts(reply)) == (201, [("a", 201, "original", None)])
-    assert verdicts(enter(client, document("b", EDITED), document("c", FOX), document("d", OTHER))) == [
-        ("b", 201, "near", "a"),
-        ("c", 201, "exact", "a"),
-        ("d", 201, "original", None),
-    ]
-
-
-def test_the_verdicts_are_those_of_an_index(client: httpx.Client) -> None:
-    stream = [nd.Document(f"s{n}", text, 1e9 + n) for n, text in enumerate(texts(120))]
-    client.put("/v1/indexes/stream", json={"window": "endless"}).raise_for_status()
-    path = "/v1/indexes/stream/documents"
-    said = []
-    for begin in range(0, len(stream), 7):
-        batch = [{"id": one.id, "text": one.text, "timestamp": one.timestamp} for one in stream[begin : begin + 7]]
-        reply = client.post(path, json={"documents": batch}, params={"evidence": True}).json()
-        said += [one["verdict"] for one in reply["documents"]]
-    with nd.Index(window="endless") as index:
-        expected = [one.as_dict() for one in index.add_many(stream)]
-    assert said == [{name: value for name, value in one.items() if name != "id"} for one in expected]
 
 
 def test_the_same_id_and_text_again_gives_the_stored_verdict(client: httpx.Client) -> None:
@@ -287,29 +262,6 @@ def test_many_callers_get_the_verdicts_of_one_index(tmp_path: Path) -> None:
     assert [(one.id, one.kind, one.of, one.similarity) for one in expected] == [
         (name, said[name]["kind"], said[name]["of"], said[name]["similarity"]) for name in order
     ]
-
-
-def test_queries_are_answered_while_others_write(tmp_path: Path) -> None:
-    with served(tmp_path) as client:
-        enter(client, document("a"))
-        stop, wrong = threading.Event(), list[str]()
-
-        def ask() -> None:
-            while not stop.is_set():
-                found = client.post(f"{MAIN}/query", json={"text": EDITED}).json().get("similar", [])
-                if [one["id"] for one in found] != ["a"]:
-                    wrong.append(str(found))
-
-        asking = [threading.Thread(target=ask) for _ in range(3)]
-        for thread in asking:
-            thread.start()
-        for begin in range(0, 600, 60):
-            batch = [document(f"d{begin + n}", text) for n, text in enumerate(texts(60, seed=begin))]
-            assert enter(client, *batch).status_code == 200
-        stop.set()
-        for thread in asking:
-            thread.join()
-        assert not wrong
 
 
 def test_unknown_query_parameters_are_refused(client: httpx.Client) -> None:

@@ -7,7 +7,6 @@ import json
 import os
 import resource
 import socket
-import stat
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +15,6 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, Process, document, enter, problem, served
 
 from neardup.errors import InputError, OutputError, RecipeError
@@ -209,19 +206,6 @@ def test_an_invalid_body_is_refused_with_a_sentence(client: httpx.Client) -> Non
     assert client.get(MAIN).json()["documents"] == before
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.floats() | st.text(),
-        lambda one: st.lists(one) | st.dictionaries(st.sampled_from(["documents", "id", "text", "x"]), one),
-    )
-)
-def test_any_json_is_answered_or_refused(client: httpx.Client, sent: Any) -> None:
-    for path in (DOCUMENTS, f"{MAIN}/query", "/v1/explain", "/v1/pairs"):
-        reply = client.post(path, content=json.dumps(sent).encode(), headers={"Content-Type": "application/json"})
-        assert reply.status_code < 500, reply.text
-
-
 def test_large_bodies_are_refused_before_they_are_read(tmp_path: Path) -> None:
     with served(tmp_path, limits=Limits(max_body=10_000)) as client:
         problem(enter(client, document("a", "x " * 10_000)), 413, "10,000 bytes")
@@ -317,10 +301,7 @@ def test_expect_100_continue_is_answered_before_the_body(tmp_path: Path) -> None
     """Not only with the answer, for which it would wait in vain."""
     body = json.dumps({"documents": [document("a")]}).encode()
     head = head_of(len(body)).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n").encode()
-    with (
-        served(tmp_path) as client,
-        socket.create_connection(("127.0.0.1", port_of(client)), timeout=60) as connection,
-    ):
+    with served(tmp_path) as client, socket.create_connection(("127.0.0.1", port_of(client)), timeout=60) as connection:
         for status in (b"201", b"200"):
             connection.sendall(head)
             assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -360,11 +341,3 @@ def test_many_connections_at_once_are_all_answered(tmp_path: Path) -> None:
             assert client.get("/healthz").is_success
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-
-
-def test_the_store_is_for_its_owner(tmp_path: Path) -> None:
-    """Nothing but the store, its lock and its log is written."""
-    with served(tmp_path) as client:
-        enter(client, document("a"))
-    assert {path.name for path in tmp_path.iterdir()} == {"news.db", "news.db.lock"}
-    assert stat.S_ISREG((tmp_path / "news.db").stat().st_mode)

@@ -121,19 +121,6 @@ def test_matching_documents_share_enough_signatures(found: Rule, first: int, dat
     assert index_and_twin.total() >= equal >= 1
 
 
-def test_recipes_decide_which_sizes_use_signatures() -> None:
-    for name, served in [("ddd", True), ("default", True), ("contained", False)]:
-        kind, found, _ = kind_of(RECIPES[name])
-        plan = plan_of(found, _CLASSES)
-        assert bool(len(plan)) == served, (name, kind)
-        if served:
-            assert plan[0].tolist() == [1448, 9, 32, 0]
-            assert set(plan[:, LEAST_SIZE]) <= set(_CLASSES.tolist())
-    assert not len(plan_of(rule("jaccard", 0.2), _CLASSES))
-    # Of a distance, far larger sets than those of small differences match.
-    assert plan_of(rule("euclidean", 60.0), _CLASSES)[0, LEAST_SIZE] > 1448
-
-
 @settings(max_examples=examples(60))
 @given(st.data())
 def test_buckets_keep_every_document_in_the_window(data: st.DataObject) -> None:

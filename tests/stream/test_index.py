@@ -45,35 +45,6 @@ def test_a_document_is_original_exact_or_near() -> None:
     assert (list(index), "d0" in index, "d2" in index, "nobody" in index) == (["d0", "d1"], True, False, False)
 
 
-def test_documents_are_compared_with_originals_or_with_everything() -> None:
-    # Each is near the one before it, and the third is too far from the first.
-    texts = [" ".join(f"w{x}" for x in range(i, 30 + i)) for i in (0, 2, 4)]
-    first = nd.Index(window=None).add_many(documents(texts))
-    assert [v.of for v in first] == [None, "d0", None]
-    every = nd.Index(window=None, against="everything").add_many(documents(texts))
-    assert [v.of for v in every] == [None, "d0", "d1"]
-
-
-def test_the_verdict_names_the_most_similar_document_or_the_first_of_equals() -> None:
-    index = nd.Index(features="words:1", threshold=0.5, window=None, against="everything")
-    texts = ["a b c d", "a b c e f", "a b c", "a b c", "c b a x", "C B A"]
-    verdicts = index.add_many(documents(texts))
-    # Equal features count, not equal bytes.
-    assert [(v.of, v.similarity) for v in verdicts] == [
-        (None, None), ("d0", 0.5), ("d0", 0.75), ("d2", 1.0), ("d2", 0.75), ("d2", 1.0),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("measure", "threshold"),
-    [("jaccard", 0.6), ("overlap", 0.75), ("dice", 0.75), ("cosine", 0.75), ("jaccard", 0.601)],
-)
-def test_a_similarity_at_the_threshold_matches(measure: str, threshold: float) -> None:
-    index = nd.Index(features="words:1", measure=measure, threshold=threshold, window=None)
-    kinds = [v.kind for v in index.add_many(documents(["a b c d", "a b c e"]))]
-    assert kinds == ["original", "original" if threshold == 0.601 else "near"]
-
-
 def test_the_arrival_time_never_decreases() -> None:
     clock = SetClock()
     index, times = nd.Index(now=clock), []
@@ -195,8 +166,7 @@ def test_windows_by_hour_compare_whole_hours(window_by: str, after: int, of: str
 
 
 @pytest.mark.parametrize(
-    ("window", "seconds"),
-    [("24h", DAY), ("90m", 5400), ("7d", 7 * DAY), ("3600s", HOUR), (timedelta(minutes=5), 300)],
+    ("window", "seconds"), [("24h", DAY), ("90m", 5400), ("7d", 7 * DAY), ("3600s", HOUR), (timedelta(minutes=5), 300)]
 )
 def test_window_lengths_may_be_written_in_every_unit(window: str | timedelta, seconds: int) -> None:
     index = nd.Index(window=window, now=SetClock(NOON + 99 * DAY))

@@ -23,14 +23,7 @@ from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import WindowLength
 from neardup.spark import streams
-from neardup.spark.streams import (
-    NO_TIME,
-    StreamConfig,
-    checked_documents,
-    document_blobs,
-    judge_batch,
-    sort_documents,
-)
+from neardup.spark.streams import NO_TIME, StreamConfig, checked_documents, document_blobs, judge_batch, sort_documents
 from neardup.stream.index import statistics_for
 
 
@@ -94,12 +87,7 @@ class LocalStream:
 
 
 def config_of(
-    recipe: Recipe,
-    window: Any,
-    by: str,
-    against: str,
-    classifier: Classifier | None = None,
-    sample: Any = None,
+    recipe: Recipe, window: Any, by: str, against: str, classifier: Classifier | None = None, sample: Any = None
 ) -> StreamConfig:
     mark = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "by": ""}
     statistics = statistics_for(recipe, sample)
@@ -192,7 +180,7 @@ def check(
         serial += size
 
 
-NAMES = [*(RECIPES if AT_LENGTH else ["default", "simhash", "lsh", "edit"]), "sets", "facts", TIMED]
+NAMES = [*(RECIPES if AT_LENGTH else ["default", "words", "simhash", "lsh", "edit"]), "sets", "facts", TIMED]
 
 
 @pytest.mark.parametrize("recipe", NAMES)
@@ -205,16 +193,6 @@ def test_micro_batches_get_the_verdicts_of_one_index(
     index = make_index(recipe, window=length, window_by=by, against=against, now=clock)
     config = config_of(index.recipe, length, by, against, index.classifier)
     check(stream, window, config, index, clock, data)
-
-
-@settings(max_examples=examples(120))
-@given(STREAMS, st.sampled_from(WINDOWS[:5]), st.sampled_from(["originals", "everything"]), st.data())
-def test_micro_batches_with_any_times_get_the_verdicts_of_one_index(
-    stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
-) -> None:
-    chosen, (length, by, _), clock = RECIPES["words"], window, SetClock()
-    index = nd.Index(chosen, window=length, window_by=by, against=against, now=clock)
-    check(stream, window, config_of(chosen, length, by, against), index, clock, data)
 
 
 def test_a_confirmed_document_returns_with_its_own_time() -> None:

@@ -14,11 +14,16 @@ from sentences import says
 
 from neardup.errors import InputError, OutputError, StoreError
 from neardup.stream.store import Store
-from neardup.watch import judge as gathering
-from neardup.watch import outputs as moving
-from neardup.watch import pending
+from neardup.watch import judge, outputs, pending, watcher
 from neardup.watch.inbox import inbox_lock
 from neardup.watch.placement import Placer
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again at once after a fault."""
+    monkeypatch.setattr(judge, "_MAX_RETRY_S", 0.01)
+    monkeypatch.setattr(watcher, "_MAX_PAUSE_S", 0.01)
 
 
 def all_is_placed_once(room: Newsroom, names: list[str]) -> None:
@@ -63,10 +68,10 @@ def test_a_full_disk_is_waited_for_and_loses_nothing(
 
 
 def test_a_missing_output_folder_is_waited_for(room: Newsroom, tmp_path: Path) -> None:
-    with room.watching() as watcher:
+    with room.watching() as running:
         room.deliver("one.txt", text_of(1))
         # It is there before the folder is flushed and the store knows; while that goes on, the folder stays.
-        room.wait_until(lambda: watcher.counters.files == 1)
+        room.wait_until(lambda: running.counters.files == 1)
         room.out.rename(tmp_path / "away")
         room.deliver("two.txt", text_of(2))
         room.deliver("three.jsonl", lines_of([{"id": i, "text": text_of(30 + i)} for i in range(3)]))
@@ -81,10 +86,10 @@ def test_a_missing_output_folder_is_waited_for(room: Newsroom, tmp_path: Path) -
 
 def test_a_missing_inbox_is_waited_for(room: Newsroom, tmp_path: Path) -> None:
     names = [f"{number}.txt" for number in range(6)]
-    with room.watching() as watcher:
+    with room.watching() as running:
         for number in range(3):
             room.deliver(names[number], text_of(number))
-        room.wait_until(lambda: watcher.counters.files == 3)
+        room.wait_until(lambda: running.counters.files == 3)
         room.inbox.rename(tmp_path / "away")
         room.wait_until(lambda: bool(room.events("trouble")))
         (tmp_path / "away").rename(room.inbox)
@@ -96,39 +101,31 @@ def test_a_missing_inbox_is_waited_for(room: Newsroom, tmp_path: Path) -> None:
     all_is_placed_once(room, names)
 
 
-def test_one_file_that_may_not_be_read_stops_no_other(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    read_file, forbidden = pending.read_file, 2
+@pytest.mark.parametrize(("step", "number"), [("read", errno.EACCES), ("moved", errno.EPERM)])
+def test_a_file_that_may_not_be_touched_stops_no_other(
+    step: str, number: int, room: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink, read_file, refusals = os.unlink, pending.read_file, 2
 
-    def refusing(root: str, found: Any, *rest: Any) -> Any:
-        nonlocal forbidden
-        if found.path == "locked.txt" and forbidden:
-            forbidden -= 1
-            raise PermissionError(errno.EACCES, "Permission denied", found.path)
+    def refuse(path: str) -> None:
+        nonlocal refusals
+        if path.endswith("locked.txt") and refusals:
+            refusals -= 1
+            raise PermissionError(number, os.strerror(number), path)
+
+    def refuse_to_unlink(path: Any, **options: Any) -> None:
+        if "/inbox/" in str(path):
+            refuse(str(path))
+        unlink(path, **options)
+
+    def refuse_to_read(root: str, found: Any, *rest: Any) -> Any:
+        refuse(found.path)
         return read_file(root, found, *rest)
 
-    monkeypatch.setattr(gathering, "read_file", refusing)
-    room.deliver("locked.txt", text_of(1))
-    room.deliver("free.txt", text_of(2))
-    with room.watching():
-        room.wait_until(lambda: (room.out / "free.txt").exists())
-        room.wait_until(lambda: (room.out / "locked.txt").exists())
-    assert len(room.events("trouble")) == 1
-    message = room.events("trouble")[0]["message"]
-    assert says(message, "locked.txt cannot be read", "permission denied", "left in the inbox")
-    assert list(room.verdicts()) == ["free.txt", "locked.txt"]
-
-
-def test_one_file_that_may_not_be_moved_stops_no_other(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    unlink, forbidden = os.unlink, 2
-
-    def refusing(path: Any) -> None:
-        nonlocal forbidden
-        if str(path).endswith("inbox/locked.txt") and forbidden:
-            forbidden -= 1
-            raise PermissionError(errno.EPERM, "Operation not permitted", path)
-        unlink(path)
-
-    monkeypatch.setattr(os, "unlink", refusing)
+    if step == "read":
+        monkeypatch.setattr(judge, "read_file", refuse_to_read)
+    else:
+        monkeypatch.setattr(os, "unlink", refuse_to_unlink)
     room.deliver("locked.txt", text_of(1))
     room.deliver("free.txt", text_of(2))
     with room.watching():
@@ -136,7 +133,7 @@ def test_one_file_that_may_not_be_moved_stops_no_other(room: Newsroom, monkeypat
         room.wait_until(lambda: (room.out / "locked.txt").exists())
     assert [event for event, _ in room.events_seen if event in ("trouble", "well")] == ["trouble", "well"]
     message = room.events("trouble")[0]["message"]
-    assert says(message, "locked.txt cannot be moved", "operation not permitted", "left in the inbox")
+    assert says(message, f"locked.txt cannot be {step}", os.strerror(number).lower(), "left in the inbox")
     all_is_placed_once(room, ["free.txt", "locked.txt"])
 
 
@@ -310,18 +307,9 @@ def test_a_crash_at_every_step_leaves_each_item_in_one_place(
 #: Steps that may still be done before the process ends.
 remaining = [0]
 _STEPS: list[tuple[Any, str]] = [
-    (os, "rename"),
-    (os, "unlink"),
-    (os, "replace"),
-    (os, "fsync"),
-    (os, "makedirs"),
-    (os, "link"),
-    (moving, "rename_new"),
-    (builtins, "open"),
-    (Store, "record"),
-    (Store, "mark_placed"),
-    (Store, "set_state"),
-    (Placer, "_move"),
+    *((os, name) for name in ("rename", "unlink", "replace", "fsync", "makedirs", "link")),
+    *((outputs, "rename_new"), (builtins, "open"), (Placer, "_move")),
+    *((Store, name) for name in ("record", "mark_placed", "set_state")),
 ]
 
 

@@ -10,8 +10,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import JSON_LINES, JSON_LIST, SAMPLES
-from test_items import item_fields, read_file
+from samples import JSON_LINES, JSON_LIST, SAMPLES, item_fields, read_file
 
 from neardup.watch import kinds
 from neardup.watch.records import ENDED_EARLY

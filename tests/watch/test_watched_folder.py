@@ -1,4 +1,4 @@
-"""What becomes of files: each item one verdict, each file one place, and everything there to be read."""
+"""A watched folder: each item gets one verdict, each file one place, and everything can be read afterwards."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
@@ -14,6 +15,7 @@ from sentences import says
 
 from neardup.watch import watcher as watching
 from neardup.watch.inbox import Inbox
+from neardup.watch.log import event_sentence
 
 
 def test_originals_pass_and_duplicates_stop(room: Newsroom) -> None:
@@ -58,16 +60,8 @@ def test_hidden_and_unfinished_files_and_links_are_ignored(room: Newsroom, tmp_p
     (room.inbox / "folder").symlink_to(outside)
     (room.inbox / "file.txt").symlink_to(outside / "secret.txt")
     os.mkfifo(room.inbox / "pipe.txt")
-    for name in (
-        ".hidden.txt",
-        "a.txt.part",
-        "b.tmp",
-        "c.PARTIAL",
-        "d.crdownload",
-        "e.txt~",
-        ".git/f.txt",
-        "g.neardup.json",
-    ):
+    unfinished = ("a.txt.part", "b.tmp", "c.PARTIAL", "d.crdownload", "e.txt~")
+    for name in (".hidden.txt", *unfinished, ".git/f.txt", "g.neardup.json"):
         path = room.inbox / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text_of(3))
@@ -91,12 +85,8 @@ def test_items_of_a_feed_are_placed_separately(room: Newsroom) -> None:
         "a~2": ("original", None),
         "rss/feed.xml#4": ("original", None),
     }
-    assert room.events("repeated_id")[0] | {"message": ""} == {
-        "id": "a",
-        "judged_as": "a~2",
-        "file": "rss/feed.xml",
-        "message": "",
-    }
+    repeated = {name: room.events("repeated_id")[0][name] for name in ("id", "judged_as", "file")}
+    assert repeated == {"id": "a", "judged_as": "a~2", "file": "rss/feed.xml"}
     originals = [json.loads(line) for line in (room.out / "rss/feed.xml.jsonl").read_text().splitlines()]
     assert [(item["id"], item["text"]) for item in originals] == [
         ("a", text_of(2)),
@@ -163,13 +153,11 @@ def test_repeated_ids_and_names_get_a_number(room: Newsroom) -> None:
 def test_unreadable_files_are_rejected_with_the_reason(room: Newsroom) -> None:
     room.deliver("picture.txt", b"\x89PNG\r\n\x1a\n\0\0")
     room.deliver("feeds/cut.xml", feed_of([("a", "b")])[:-30])
-    room.deliver("nothing.txt", "")
     room.deliver("good.txt", text_of(1))
     counters = room.run_once()
-    assert sorted(names_in(room.quarantine)) == ["feeds/cut.xml", "nothing.txt", "picture.txt"] or names_in(room.done)
+    assert names_in(room.quarantine) == ["feeds/cut.xml", "picture.txt"]
     assert "NUL" in sidecar(room.quarantine / "picture.txt")["reason"]
-    assert sidecar(room.quarantine / "nothing.txt")["reason"] == "the file is empty"
-    assert counters.quarantined == len(room.events("quarantined")) == 3
+    assert counters.quarantined == len(room.events("quarantined")) == 2
     assert names_in(room.out)[-1] == "good.txt"
 
 
@@ -254,7 +242,7 @@ def test_a_growing_file_is_waited_for(room: Newsroom, monkeypatch: pytest.Monkey
     monkeypatch.setattr(watching, "Inbox", partial(Inbox, clock=lambda: now))
     with room.watching(settle=0.4) as watcher:
         path = room.inbox / "slow.txt"
-        for piece in range(6):
+        for piece in range(3):
             with path.open("a") as file:
                 file.write(text_of(piece, 20) + " ")
             room.wait_for_scan(watcher)
@@ -263,7 +251,7 @@ def test_a_growing_file_is_waited_for(room: Newsroom, monkeypatch: pytest.Monkey
             assert path.exists()
         now += 0.3
         room.wait_until(lambda: (room.out / "slow.txt").exists())
-    assert (room.out / "slow.txt").read_text().split() == " ".join(text_of(i, 20) for i in range(6)).split()
+    assert (room.out / "slow.txt").read_text().split() == " ".join(text_of(i, 20) for i in range(3)).split()
     assert len(rows_of(room.store)) == 1
 
 
@@ -272,14 +260,69 @@ def test_an_incomplete_file_is_waited_for(room: Newsroom) -> None:
     now = time.time()
     with room.watching(patience=600.0) as watcher:
         room.deliver("cut.jsonl", whole[:-20], at=now)
-        room.deliver("empty.txt", "", at=now)
         room.deliver("mark.txt", text_of(3), at=now)
         room.wait_until(lambda: (room.out / "mark.txt").exists())
         room.wait_for_scan(watcher)
         assert (room.inbox / "cut.jsonl").exists()
-        assert (room.inbox / "empty.txt").exists()
         room.deliver("cut.jsonl", whole, at=now + 1)
         room.wait_until(lambda: (room.done / "cut.jsonl").exists())
     assert list(room.verdicts()) == ["mark.txt", "a", "b"]
-    room.run_once(patience=0.0)
-    assert sidecar(room.quarantine / "empty.txt")["reason"] == "the file is empty"
+
+
+def news(day: int, **changes: Any) -> str:
+    """What an interface for news gives out each day: the same title around other articles."""
+    articles = [{"id": f"{day}-{n}", "title": f"Title {n}", "body": text_of(10 * day + n)} for n in range(3)]
+    return json.dumps({"title": "The Harbour Courier", "articles": articles} | changes)
+
+
+def test_entries_of_a_wrapper_are_items_every_day(room: Newsroom) -> None:
+    for day in (1, 2):
+        room.deliver(f"{day}.json", news(day))
+        room.run_once()
+        room.deliver("again.json", news(day))
+        counters = room.run_once()
+        assert (counters.items, counters.exact) == (3, 3)
+    verdicts = [verdict for name, verdict in room.verdicts().items() if "~" not in name]
+    assert verdicts == [("original", None)] * 6
+    assert names_in(room.out) == ["1.json.jsonl", "2.json.jsonl"]
+
+
+def test_a_text_ending_in_half_a_character_waits_and_is_judged_once(room: Newsroom) -> None:
+    now = time.time()
+    with room.watching(patience=1.0, settle=0.05):
+        room.deliver("latin.txt", f"{text_of(1)} caf\xe9".encode("latin-1"), at=now)
+        room.deliver("mark.txt", text_of(2), at=now)
+        room.wait_until(lambda: (room.out / "mark.txt").exists())
+        assert (room.inbox / "latin.txt").exists()
+        room.wait_until(lambda: (room.out / "latin.txt").exists())
+        room.deliver("again.txt", f"{text_of(1)} café")
+        room.wait_until(lambda: (room.duplicates / "again.txt").exists())
+    assert room.verdicts()["again.txt"] == ("exact", "latin.txt")
+    assert len(rows_of(room.store)) == 3
+    (said,) = room.events("noted")
+    assert (said["file"], said["where"]) == ("latin.txt", "the file")
+    assert "windows-1252" in said["note"]
+    assert event_sentence("noted", said) == f"latin.txt: {said['note']}"
+
+
+def test_an_empty_file_waits_and_is_then_rejected(room: Newsroom) -> None:
+    files = {"x.txt": "", "x.json": "\n", "x.xml": " \n\t\r\n", "x": ""}
+    for name, content in files.items():
+        room.deliver(name, content, at=time.time())
+    with room.watching(patience=20.0):
+        room.deliver("mark.txt", text_of(1))
+        room.wait_until(lambda: (room.out / "mark.txt").exists())
+        assert names_in(room.inbox) == sorted(files)
+    counters = room.run_once()
+    assert (counters.quarantined, counters.items) == (4, 0)
+    for name, content in files.items():
+        assert sidecar(room.quarantine / name)["reason"] == "the file is empty"
+        assert (room.quarantine / name).read_bytes() == content.encode()
+
+
+def test_empty_feeds_are_done(room: Newsroom) -> None:
+    room.deliver("a.xml", feed_of([]))
+    room.deliver("b.json", "[]")
+    room.deliver("c.json", '{"title": "The Harbour Courier", "items": []}')
+    counters = room.run_once()
+    assert (counters.items, counters.quarantined, names_in(room.done)) == (0, 0, ["a.xml", "b.json", "c.json"])
